@@ -2,11 +2,7 @@
 // `serve` it does what its parent asks for.
 import fs from 'node:fs';
 import path from 'node:path';
-import { extract } from '@drydock/archive/extract/extract';
-import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
-import { pack } from '@drydock/archive/pack/pack';
-import { directoryRoot } from '@drydock/archive/pack/pack-roots';
-import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import { directoryRoot, extract, folderSink, folderSource, pack, verifyArchive } from '@drydock/archive';
 import { z } from 'zod';
 
 const key = Buffer.alloc(32, 7);

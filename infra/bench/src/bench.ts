@@ -1,6 +1,6 @@
 // `npm run bench [name …]`: runs Drydock and its peer side by side and prints their ratio. It is never a test: timings
 // depend on the machine, ratios hardly do.
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';
 import { benchFirstStep } from './first-step';

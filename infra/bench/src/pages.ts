@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { startPostgres } from '@drydock/postgres/server/postgres';
+import { startPostgres } from '@drydock/postgres';
 import pg from 'pg';
 import { z } from 'zod';
 import { type Child, startChild } from './children';

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { type Engine, findEngine } from '@drydock/mysql/engines/list-engines';
-import { type MysqlServer, startMysql } from '@drydock/mysql/server/mysql';
+import { type Engine, findEngine, type MysqlServer, startMysql } from '@drydock/mysql';
 import { SteadyWriter } from '@drydock/testing/steady-writer';
 import { until } from '@drydock/testing/wait';
 import mysql, { type Connection, type ConnectionOptions } from 'mysql2/promise';

@@ -1,13 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database/client';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import { createDatabaseHostClient, type DatabaseDescription, type DatabaseHostClient } from '@drydock/agent/database';
 import type { Major } from '@drydock/contracts/databases/major';
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import { SteadyWriter, writerTableSql } from '@drydock/postgres/testing/steady-writer';
-import { findFreePort } from '@drydock/process/free-port';
-import { spawnGuarded } from '@drydock/process/guarded-child';
+import { findFreePort, spawnGuarded } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { Client } from 'pg';
 import { printRows } from './report';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { findProgram } from '@drydock/process/find-program';
+import { findProgram } from '@drydock/process';
 import { parse } from 'yaml';
 import { composeFiles, networksOf, renderCompose, renderSecrets } from './compose';
 import { inRepo } from './dev-config';

@@ -1,6 +1,6 @@
 // `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json. They are the topology in containers.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 import { wrap, yaml } from './compose-yaml';
 import { inRepo } from './dev-config';
 import {

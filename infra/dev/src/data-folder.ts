@@ -3,11 +3,15 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fingerprintOf } from '@drydock/postgres/migrate/service-databases';
-import { endProcess } from '@drydock/process/end-process';
-import { isPortFree } from '@drydock/process/free-port';
-import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
-import { makePassableFolder } from '@drydock/process/unprivileged';
+import { fingerprintOf } from '@drydock/postgres';
+import {
+  endProcess,
+  isPortFree,
+  isSameProcess,
+  makePassableFolder,
+  type ProcessProof,
+  proveProcess,
+} from '@drydock/process';
 import { z } from 'zod';
 import type { SecretPlace } from './place';
 

@@ -3,8 +3,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { findFreePort } from '@drydock/process/free-port';
-import { proveProcess } from '@drydock/process/process-proof';
+import { findFreePort, proveProcess } from '@drydock/process';
 import { inRepo } from './dev-config';
 import type { DevEnvironment } from './dev-environment';
 

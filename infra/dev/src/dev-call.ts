@@ -4,8 +4,8 @@
 import { randomUUID } from 'node:crypto';
 import { endpoints } from '@drydock/contracts/endpoints';
 import { permissions } from '@drydock/contracts/platform/permissions';
-import { readCommandLine } from '@drydock/process/command-line';
-import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';
+import { readCommandLine } from '@drydock/process';
+import { signRequestToken, tokenKey } from '@drydock/service/access';
 import { request } from 'undici';
 import { type DevEnvironment, readDevEnvironment } from './dev-environment';
 import { servicesWithDatabase } from './place';

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { isSameProcess, type ProcessProof } from '@drydock/process/process-proof';
+import { isSameProcess, type ProcessProof } from '@drydock/process';
 import { z } from 'zod';
 import { writeJsonAtomically } from './data-folder';
 import { readDevConfig } from './dev-config';

@@ -4,8 +4,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { findFreePort } from '@drydock/process/free-port';
-import { spawnGuarded } from '@drydock/process/guarded-child';
+import { findFreePort, spawnGuarded } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { request } from 'undici';
 import { type DevProgram, runDevProgram } from './dev-program';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GuardedChild } from '@drydock/process/guarded-child';
+import type { GuardedChild } from '@drydock/process';
 import { request } from 'undici';
 
 /**

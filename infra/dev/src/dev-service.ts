@@ -4,9 +4,7 @@
 
 import fs from 'node:fs';
 import path from 'node:path';
-import { readCommandLine } from '@drydock/process/command-line';
-import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import { proveProcess } from '@drydock/process/process-proof';
+import { type GuardedChild, proveProcess, readCommandLine, spawnGuarded } from '@drydock/process';
 import { demoToolsOf } from './demo/demo-tools';
 import { seedDemo } from './demo/seed-demo';
 import { type DevConfig, inRepo, readDevConfig } from './dev-config';

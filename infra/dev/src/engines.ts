@@ -1,10 +1,8 @@
 // `npm run engines -- mariadb@10.11 …`: fetches the programs of MariaDB and MySQL from Debian's packages. Without a
 // name, it lists what this machine has.
 
-import { engineFolders } from '@drydock/mysql/config';
-import { fetchableEngines, fetchEngine } from '@drydock/mysql/engines/fetch-engine';
-import { listEngines } from '@drydock/mysql/engines/list-engines';
-import { readCommandLine } from '@drydock/process/command-line';
+import { engineFolders, fetchableEngines, fetchEngine, listEngines } from '@drydock/mysql';
+import { readCommandLine } from '@drydock/process';
 
 const usage = `npm run engines -- NAME…   (${fetchableEngines.join(' ')}; without a name: what is there)`;
 

@@ -3,7 +3,7 @@
 // addresses) is not in that file. It is in the chart's values.yaml, which is written by hand.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 import { stringify } from 'yaml';
 import { migrateTool, programPort, secretFilesOf, volumesRoot } from './compose';
 import { inRepo } from './dev-config';

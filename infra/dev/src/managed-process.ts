@@ -1,8 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
-import { spawnGuarded } from '@drydock/process/guarded-child';
-import { findRedis, startRedis } from '@drydock/process/redis';
+import { type PostgresServer, startPostgres } from '@drydock/postgres';
+import { findRedis, spawnGuarded, startRedis } from '@drydock/process';
 import { z } from 'zod';
 import { type DevConfig, inRepo, repoRoot } from './dev-config';
 import type { ManagedProcess, Running } from './supervisor';

@@ -5,8 +5,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { startPostgres } from '@drydock/postgres/server/postgres';
-import { readCommandLine } from '@drydock/process/command-line';
+import { startPostgres } from '@drydock/postgres';
+import { readCommandLine } from '@drydock/process';
 import { inRepo } from './dev-config';
 
 const run = promisify(execFile);

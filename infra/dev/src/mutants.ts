@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 import { copyTree, packageOf } from './mutants/copy';
 import { type Defect, defects, whyUnfit } from './mutants/defects';
 import { isBroken, readSuites, type Suite, scratchFile } from './tests/suites';

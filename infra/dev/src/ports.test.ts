@@ -8,7 +8,10 @@ import { openPortBook } from './data-folder';
  * must not count.
  */
 const mockStrangers = new Set<number>();
-jest.mock('@drydock/process/free-port', () => ({ isPortFree: async (port: number) => !mockStrangers.has(port) }));
+jest.mock('@drydock/process', () => ({
+  ...jest.requireActual<typeof import('@drydock/process')>('@drydock/process'),
+  isPortFree: async (port: number) => !mockStrangers.has(port),
+}));
 
 test('a port is kept over starts, and given up only to a stranger who listens on it', async () => {
   const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-ports-'));

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 import { runChecks } from './tests/checks';
 import { describeRun, sum } from './tests/report';
 import {

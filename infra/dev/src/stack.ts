@@ -1,12 +1,9 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runMigrations } from '@drydock/postgres/migrate/run-migrations';
-import { ensureServiceDatabases } from '@drydock/postgres/migrate/service-databases';
-import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
-import { detectIsolation, type Isolation } from '@drydock/process/isolation';
-import { clusterAccounts } from '@drydock/process/unprivileged';
-import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';
+import { customerSessionBytes, ensureServiceDatabases, runMigrations } from '@drydock/postgres';
+import { clusterAccounts, detectIsolation, type Isolation } from '@drydock/process';
+import { prepareQueue } from '@drydock/workflow/dispatch';
 import { claimDataFolder, openMasterKey, openPortBook, openProcessTable, writeJsonAtomically } from './data-folder';
 import { type DevConfig, inRepo } from './dev-config';
 import {

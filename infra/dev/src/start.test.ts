@@ -12,7 +12,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { withDatabase } from '@drydock/postgres/testing/test-cluster';
-import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
+import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process';
 import { serviceBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';

@@ -3,8 +3,7 @@
 // `npm start -- --traces`: with a page that shows the traces of all of them.
 
 import path from 'node:path';
-import { readCommandLine } from '@drydock/process/command-line';
-import { proveProcess } from '@drydock/process/process-proof';
+import { proveProcess, readCommandLine } from '@drydock/process';
 import { Listr } from 'listr2';
 import type { Demo } from './demo/demo-file';
 import { demoToolsOf } from './demo/demo-tools';

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChildExit } from '@drydock/process/guarded-child';
-import type { ProcessProof } from '@drydock/process/process-proof';
+import type { ChildExit, ProcessProof } from '@drydock/process';
 import type { ProcessTable } from './data-folder';
 
 /** A process that runs now. */

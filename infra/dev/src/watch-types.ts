@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
+import { type GuardedChild, spawnGuarded } from '@drydock/process';
 import { type SubscribeCallback, subscribe } from '@parcel/watcher';
 import { inRepo } from './dev-config';
 

@@ -2,20 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { signInternalToken, tokenKey, tokenKeys } from '@drydock/service/access/internal-token';
-import { closeServer, listen } from '@drydock/service/http/http-server';
-import { createLog } from '@drydock/service/telemetry/log';
+import { signInternalToken, tokenKey, tokenKeys } from '@drydock/service/access';
+import { closeServer, listen } from '@drydock/service/http';
+import { createLog } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import { type ControlClient, createControlClient } from '../src/control/control-client';
 import { type ControlProtocol, changeFields, changeSchema } from '../src/control/control-protocol';
 import { controlRoutesOf, type Hosted, ok } from '../src/control/control-routes';
 import { createControlServer } from '../src/control/control-server';
 import { commonStatuses, HostError } from '../src/host/host-error';
-import { Changes } from '../src/jobs/changes';
-import { admitFence } from '../src/jobs/fence';
+import { admitFence, Changes, Ledger } from '../src/jobs/changes';
 import { jobRoutesOf } from '../src/jobs/job-routes';
 import { type AnyJobKind, Jobs } from '../src/jobs/jobs';
-import { Ledger } from '../src/jobs/ledger';
 
 export class BoxError extends HostError<'box_is_full' | keyof typeof commonStatuses> {
   override readonly name = 'BoxError';

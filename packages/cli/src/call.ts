@@ -31,7 +31,8 @@ export async function runOperation(id: OperationId, given: readonly string[], op
   const input = await readInput(operation, given, options);
   if (plan.asks !== undefined && options.yes !== true && options.dryRun !== true && !canAsk())
     throw new UsageError(
-      `${plan.command} asks before it acts, and there is nobody to ask. Give --yes to do it, or --dry-run where there is one to see what it would do`,
+      `${plan.command} asks before it acts, and there is nobody to ask. ` +
+        'Give --yes to do it, or --dry-run where there is one to see what it would do',
     );
   const session = openSession(options.context);
   if (id === 'watchEvents' || options.follow === true) return watchEvents(session, input, options);

@@ -51,7 +51,8 @@ function refuseOpenToOthers(file: string, { mode, uid }: fs.Stats, forbidden: nu
     throw new UsageError(`${file} belongs to another user, so its keys are not used`);
   if (own !== undefined && (mode & forbidden) !== 0)
     throw new UsageError(
-      `${file} is open to other users, so its keys are not used. chmod ${wanted} ${file} closes it; rotate the keys that were in it`,
+      `${file} is open to other users, so its keys are not used. ` +
+        `chmod ${wanted} ${file} closes it; rotate the keys that were in it`,
     );
 }
 

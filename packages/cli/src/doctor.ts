@@ -58,7 +58,9 @@ async function reach(target: Target): Promise<Check[]> {
   } catch (error) {
     const { message, cause } = error instanceof Error ? error : new Error(String(error));
     const detail = cause instanceof Error && cause.message !== '' ? cause.message : message;
-    const next = `Nothing of Drydock's answers at ${target.url}. Compare the address with drydock contexts list, and look at the network, the proxy and the certificate in between. On this machine npm start runs one.`;
+    const next =
+      `Nothing of Drydock's answers at ${target.url}. Compare the address with drydock contexts list, ` +
+      'and look at the network, the proxy and the certificate in between. On this machine npm start runs one.';
     return [{ check: 'reach', result: 'failed', detail, next, exitCode: exitCodes.unavailable }];
   }
 }
@@ -99,7 +101,9 @@ async function checkVersion(target: Target): Promise<Check> {
     const missing = Object.keys(operations).filter((id) => !ids.includes(id)).length;
     if (there === version && unknown === 0 && missing === 0)
       return { check, result: 'ok', detail: `${version}, the same operations` };
-    const detail = `there ${String(there)}, here ${version}; ${unknown} operations have no command here, ${missing} commands no operation there`;
+    const detail =
+      `there ${String(there)}, here ${version}; ${unknown} operations have no command here, ` +
+      `${missing} commands no operation there`;
     return { check, result: 'warning', detail, next: 'Use the drydock of the same release as the installation.' };
   } catch (error) {
     return {
@@ -145,13 +149,16 @@ async function checkKey({ drydock }: Session): Promise<Check> {
       check: 'key',
       result: 'warning',
       detail,
-      next: 'The key has no permissions. Mint another one with drydock keys mint --scope, using a key that holds the scope.',
+      next:
+        'The key has no permissions. ' +
+        'Mint another one with drydock keys mint --scope, using a key that holds the scope.',
     };
   } catch (error) {
     const exitCode = exitCodeOf(error);
     const next =
       exitCode === exitCodes.notAllowed
-        ? 'The key was revoked, or is of another installation. Mint one with a key that works, and keep it with drydock contexts add.'
+        ? 'The key was revoked, or is of another installation. ' +
+          'Mint one with a key that works, and keep it with drydock contexts add.'
         : 'Try again in a minute.';
     return { check: 'key', result: 'failed', detail: messageOf(error).split('\n')[0] ?? '', next, exitCode };
   }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { closeServer, listen } from '@drydock/service/http/http-server';
+import { closeServer, listen } from '@drydock/service/http';
 import { ActionsService, ImagesService, OpenAPI, ServerActionsService, ServersService } from 'hetzner-sdk-ts';
 import { proxmoxApi } from 'proxmox-api';
 import { createHetznerEmulator } from './hetzner/hetzner-emulator';

@@ -1,6 +1,6 @@
 import os from 'node:os';
 import path from 'node:path';
-import { reachableHome } from '@drydock/process/unprivileged';
+import { reachableHome } from '@drydock/process';
 
 /** Root's programs are in a folder that the account of every server can enter, whatever clone has fetched them. */
 const machineFolder = path.join(reachableHome, 'engines');

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { isSameProcess } from '@drydock/process/process-proof';
-import { handOver } from '@drydock/process/unprivileged';
+import { handOver, isSameProcess } from '@drydock/process';
 import mysql, { type Connection } from 'mysql2/promise';
 import type { MysqlServer } from '../src/server/mysql';
 import { ask, serverFolder } from './servers';

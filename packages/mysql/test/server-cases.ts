@@ -1,7 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { findFreePort } from '@drydock/process/free-port';
-import { isSameProcess } from '@drydock/process/process-proof';
+import { findFreePort, isSameProcess } from '@drydock/process';
 import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { ask, makeCertificate, Servers, serverFolder } from './servers';

@@ -18,7 +18,8 @@ const fail = (error) => { process.stderr.write(error.message); process.exit(1); 
   for (const port of process.argv.slice(1).map(Number)) {
     const server = net.createServer();
     await new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
-    await new Promise((resolve, reject) => process.send({ port }, server, (error) => (error ? reject(error) : resolve())));
+    await new Promise((resolve, reject) =>
+      process.send({ port }, server, (error) => (error ? reject(error) : resolve())));
   }
   process.disconnect();
   process.exit(0);

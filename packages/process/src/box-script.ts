@@ -49,7 +49,10 @@ _box_system() {
   done
   if [ $# -gt 0 ]; then cp -L -- "$@" etc/; fi
   for _box_name in ssl/certs pki/tls/certs pki/ca-trust alternatives; do
-    if [ -d "/etc/$_box_name" ]; then mkdir -p "etc/$_box_name"; mount -o bind,ro,nosuid,nodev "/etc/$_box_name" "etc/$_box_name"; fi
+    if [ -d "/etc/$_box_name" ]; then
+      mkdir -p "etc/$_box_name"
+      mount -o bind,ro,nosuid,nodev "/etc/$_box_name" "etc/$_box_name"
+    fi
   done
   printf 'root:x:0:0:root:/:/bin/false\\napp:x:%s:%s:app:/tmp:/bin/sh\\n' "$_box_uid" "$_box_gid" > etc/passwd
   printf 'root:x:0:\\napp:x:%s:\\n' "$_box_gid" > etc/group
@@ -131,8 +134,10 @@ export const lastNamespaceScript = `
 _box_unshare=$1 _box_uid=$2
 shift 2
 unset PWD OLDPWD
-if "$_box_unshare" --user "--map-user=$_box_uid" "--map-group=$_box_uid" --keep-caps -- /bin/sh -c 'echo 0 > /proc/sys/user/max_user_namespaces' 2>/dev/null
-then exec "$_box_unshare" --user "--map-user=$_box_uid" "--map-group=$_box_uid" --keep-caps -- /bin/sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; unset PWD OLDPWD; exec "$@"' sh "$@"
+if "$_box_unshare" --user "--map-user=$_box_uid" "--map-group=$_box_uid" --keep-caps -- \\
+  /bin/sh -c 'echo 0 > /proc/sys/user/max_user_namespaces' 2>/dev/null
+then exec "$_box_unshare" --user "--map-user=$_box_uid" "--map-group=$_box_uid" --keep-caps -- \\
+  /bin/sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; unset PWD OLDPWD; exec "$@"' sh "$@"
 fi
 exec "$@"
 `;

@@ -25,7 +25,7 @@ export function readStartedTicks(pid: number): string | null {
 }
 
 /** The whole command line of a live process, its arguments separated by spaces; empty when it cannot be read. */
-export function readCommandLine(pid: number): string {
+export function commandLineOf(pid: number): string {
   if (process.platform !== 'linux') return readColumn(pid, 'command') ?? '';
   try {
     return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
@@ -43,7 +43,7 @@ export function proveProcess(pid: number): ProcessProof | null {
 /** Whether this very process is still running: same pid, same start, and every given text in its command line. */
 export function isSameProcess(proof: ProcessProof, commandLineContains: readonly string[] = []): boolean {
   if (readStartedTicks(proof.pid) !== proof.startedTicks) return false;
-  const commandLine = readCommandLine(proof.pid);
+  const commandLine = commandLineOf(proof.pid);
   return commandLineContains.every((text) => commandLine.includes(text));
 }
 

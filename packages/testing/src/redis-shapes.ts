@@ -1,9 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { findFreePort } from '@drydock/process/free-port';
-import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import { findRedis } from '@drydock/process/redis';
+import { findFreePort, findRedis, type GuardedChild, spawnGuarded } from '@drydock/process';
 import { Redis } from 'ioredis';
 import { until } from './wait';
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { findRedis, startRedis } from '@drydock/process/redis';
+import { findRedis, startRedis } from '@drydock/process';
 
 export interface TestRedis {
   url: string;

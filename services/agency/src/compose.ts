@@ -1,10 +1,6 @@
-import { auditOutbox } from '@drydock/service/effects/audit';
-import { createIdempotencyPurge } from '@drydock/service/effects/idempotency.store';
-import { createOutboxDelivery } from '@drydock/service/effects/outbox-delivery';
-import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
-import { createPager } from '@drydock/service/http/paging';
-import { layFoundation } from '@drydock/service/process/foundation';
-import { deriveKeys } from '@drydock/service/process/secrets';
+import { auditOutbox, createIdempotencyPurge, createOutboxDelivery } from '@drydock/service/effects';
+import { type ApiProcess, composeApiProcess, createPager } from '@drydock/service/http';
+import { deriveKeys, layFoundation } from '@drydock/service/process';
 import type { ServerConfig } from './config';
 import { openDatabase } from './context/database.store';
 import { routes } from './routes';

@@ -1,5 +1,4 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { apiFields, serviceFields } from '@drydock/service/process/config-fields';
+import { apiFields, type ConfigOf, type Environment, readConfig, serviceFields } from '@drydock/service/process';
 
 export const serverShape = { ...serviceFields('agency'), ...apiFields };
 export type ServerConfig = ConfigOf<typeof serverShape>;

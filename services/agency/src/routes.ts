@@ -1,6 +1,6 @@
 import * as boards from '@drydock/contracts/agency/agency-boards';
 import * as cards from '@drydock/contracts/agency/agency-cards';
-import { type Route, route } from '@drydock/service/http/route';
+import { type Route, route } from '@drydock/service/http';
 import { createBoard, createColumn, createLabel } from './boards/create-board';
 import { deleteBoard, deleteColumn, deleteLabel } from './boards/delete-board';
 import { getBoard, getColumn, getLabel, listBoards } from './boards/list-boards';

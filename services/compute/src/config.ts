@@ -1,12 +1,15 @@
-import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
 import {
   apiFields,
+  ConfigError,
+  type ConfigOf,
   databaseFields,
+  type Environment,
   processFields,
   queueFields,
+  readConfig,
   serviceFields,
   workerFields,
-} from '@drydock/service/process/config-fields';
+} from '@drydock/service/process';
 import { z } from 'zod';
 
 /** An amount in the currency's smallest unit, such as cents. */
@@ -167,7 +170,8 @@ export function readServerConfig(environment: Environment = process.env): Server
     const readers = name.replace('COMPUTE', 'COMPUTE_READER');
     if (environment[name] && !environment[readers])
       throw new ConfigError(
-        `${readers} is not set: the API takes it in place of ${name}, the same ranges each with a token that can only read (Hetzner: a read-only token; Proxmox: a token with the role PVEAuditor)`,
+        `${readers} is not set: the API takes it in place of ${name}, the same ranges each with a token that can ` +
+          'only read (Hetzner: a read-only token; Proxmox: a token with the role PVEAuditor)',
       );
   }
   return readConfig(serverShape, environment);

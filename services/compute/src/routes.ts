@@ -1,14 +1,8 @@
 import * as computeServers from '@drydock/contracts/compute/compute-servers';
 import * as computeSnapshots from '@drydock/contracts/compute/compute-snapshots';
 import * as computeWorkflows from '@drydock/contracts/compute/compute-workflows';
-import { type Route, route } from '@drydock/service/http/route';
-import {
-  abandonWorkflow,
-  getWorkflow,
-  listWorkflows,
-  retryWorkflow,
-  watchWorkflow,
-} from '@drydock/workflow/http/workflow-endpoints';
+import { type Route, route } from '@drydock/service/http';
+import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { deleteServer, preflightDeletion } from './servers/delete-server';

@@ -1,4 +1,4 @@
-import type { WorkflowDefinition } from '@drydock/workflow/definition/definition';
+import type { WorkflowDefinition } from '@drydock/workflow/definition';
 import type { Tx } from './context/database.store';
 import type { WorkContext } from './context/work';
 import { deleteServerWorkflow } from './servers/delete-server.workflow';

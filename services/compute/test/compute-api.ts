@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';

@@ -1,4 +1,4 @@
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import type { CallOptions } from '@drydock/service/testing/service-api';
 import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
 import type { QueueBackend } from '@drydock/testing/scope';

@@ -2,11 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createHetznerEmulator } from '@drydock/emulators/hetzner/hetzner-emulator';
-import { usualActionSeconds } from '@drydock/emulators/hetzner/hetzner-world';
-import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
-import type { LedgerEntry } from '@drydock/emulators/protocol/ledger';
-import { closeServer, listen } from '@drydock/service/http/http-server';
+import { createHetznerEmulator, type FaultWish, type LedgerEntry, usualActionSeconds } from '@drydock/emulators';
+import { closeServer, listen } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import { readerTokens, targetConfig } from './compute-api';
 

@@ -1,5 +1,4 @@
-import { createHetznerEmulator } from '@drydock/emulators/hetzner/hetzner-emulator';
-import { usualActionSeconds } from '@drydock/emulators/hetzner/hetzner-world';
+import { createHetznerEmulator, usualActionSeconds } from '@drydock/emulators';
 import { uuidv7 } from 'uuidv7';
 import { hetznerCompute } from '../src/providers/hetzner/compute-provider.hetzner';
 import type { Rig } from './provider-rig';

@@ -1,4 +1,4 @@
-import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
+import type { FaultWish } from '@drydock/emulators';
 
 type Answer = FaultWish['answer'];
 

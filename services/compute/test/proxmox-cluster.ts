@@ -1,10 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type EmulatorAdmin, emulatorAdmin } from '@drydock/emulators/admin-client';
-import { createProxmoxEmulator } from '@drydock/emulators/proxmox/proxmox-emulator';
-import { usualTaskSeconds } from '@drydock/emulators/proxmox/proxmox-world';
-import { closeServer, listen } from '@drydock/service/http/http-server';
+import { createProxmoxEmulator, type EmulatorAdmin, emulatorAdmin, usualTaskSeconds } from '@drydock/emulators';
+import { closeServer, listen } from '@drydock/service/http';
 import { vmidOf } from '../src/providers/proxmox/order-note';
 
 /** Nothing of it is a secret: it lives as long as a test. */

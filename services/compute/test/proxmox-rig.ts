@@ -1,5 +1,4 @@
-import { createProxmoxEmulator } from '@drydock/emulators/proxmox/proxmox-emulator';
-import { usualTaskSeconds } from '@drydock/emulators/proxmox/proxmox-world';
+import { createProxmoxEmulator, usualTaskSeconds } from '@drydock/emulators';
 import { uuidv7 } from 'uuidv7';
 import { proxmoxCompute } from '../src/providers/proxmox/compute-provider.proxmox';
 import type { Rig } from './provider-rig';

@@ -4,7 +4,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { EmulatorAdmin } from '@drydock/emulators/admin-client';
+import type { EmulatorAdmin } from '@drydock/emulators';
 import { uuidv7 } from 'uuidv7';
 import { carryOutJob } from '../src/providers/qemu/carry-out-job';
 import { qemuCompute } from '../src/providers/qemu/compute-provider.qemu';

@@ -1,21 +1,18 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { createControlServer } from '@drydock/agent/control/control-server';
-import { databaseHostProtocol } from '@drydock/agent/database/protocol';
-import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
-import { PortAllocator } from '@drydock/agent/host/ports';
-import { jobRoutesOf } from '@drydock/agent/jobs/job-routes';
-import { Jobs } from '@drydock/agent/jobs/jobs';
-import { Ledger } from '@drydock/agent/jobs/ledger';
-import { tokenKeys } from '@drydock/service/access/internal-token';
-import { closeServer, listen } from '@drydock/service/http/http-server';
-import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
-import { createLog, type Log } from '@drydock/service/telemetry/log';
+import { createControlServer } from '@drydock/agent/control';
+import { databaseHostProtocol } from '@drydock/agent/database';
+import { Accounts, firstAccounts, PortAllocator } from '@drydock/agent/host';
+import { Jobs, jobRoutesOf, Ledger } from '@drydock/agent/jobs';
+import { tokenKeys } from '@drydock/service/access';
+import { closeServer, listen } from '@drydock/service/http';
+import { createLifetime, type Lifetime } from '@drydock/service/process';
+import { createLog, type Log } from '@drydock/service/telemetry';
 import type { DatabaseHostConfig } from './config';
 import { controlRoutes } from './control-routes';
 import { databaseJobs } from './database-jobs';
-import { HostedDatabases } from './hosted-databases';
-import { openTlsAuthority } from './tls-authority';
+import { HostedDatabases } from './databases/hosted-databases';
+import { openTlsAuthority } from './on-disk/tls-authority';
 
 /**
  * Opens the host: certificates, every database, and last the control port, so that a caller who reaches it finds all

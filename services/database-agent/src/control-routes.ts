@@ -1,5 +1,4 @@
-import { changeSchema } from '@drydock/agent/control/control-protocol';
-import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/agent/control/control-routes';
+import { type ControlRoute, changeSchema, controlRoutesOf, done, ok } from '@drydock/agent/control';
 import {
   databaseDescriptionSchema,
   databaseHostProtocol,
@@ -9,13 +8,13 @@ import {
   precheckSchema,
   prepareTargetSchema,
   upgradeSchema,
-} from '@drydock/agent/database/protocol';
+} from '@drydock/agent/database';
 import type { z } from 'zod';
 import { precheck } from './database-jobs';
-import type { HostedDatabases, Known } from './hosted-databases';
-import { installedMajors } from './instance';
-import { switchOver } from './switch-over';
-import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './upgrade-changes';
+import type { HostedDatabases, Known } from './databases/hosted-databases';
+import { installedMajors } from './databases/instance';
+import { switchOver } from './moves/switch-over';
+import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './moves/upgrade-changes';
 
 /** The routes of the whole control protocol except the jobs, one for each call. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {

@@ -6,8 +6,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createDatabaseHostClient } from '@drydock/agent/database/client';
-import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
+import { createDatabaseHostClient } from '@drydock/agent/database';
+import { findPostmaster } from '@drydock/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import {

@@ -1,5 +1,5 @@
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import {
+  DatabaseHostError,
   type DumpJob,
   dumpJobSchema,
   dumpResultSchema,
@@ -13,15 +13,15 @@ import {
   upgradeJobSchema,
   type VerifyDumpJob,
   verifyDumpJobSchema,
-} from '@drydock/agent/database/protocol';
-import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
+} from '@drydock/agent/database';
+import { type AnyJobKind, jobKind } from '@drydock/agent/jobs';
 import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
-import type { HostedDatabase } from './hosted-database';
-import type { HostedDatabases } from './hosted-databases';
-import { engineOf } from './instance';
-import { type Running, runJob } from './job-child';
-import { movingOf, remembering } from './upgrade-changes';
+import type { HostedDatabase } from './databases/hosted-database';
+import type { HostedDatabases } from './databases/hosted-databases';
+import { engineOf } from './databases/instance';
+import { type Running, runJob } from './jobs/job-child';
+import { movingOf, remembering } from './moves/upgrade-changes';
 
 /** The comparison's answer once the state to compare with is gone. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };

@@ -1,4 +1,4 @@
-import { runHost } from '@drydock/agent/host/run-host';
+import { runHost } from '@drydock/agent/host';
 import { composeDatabaseHost } from './compose';
 import { readDatabaseHostConfig } from './config';
 

@@ -5,15 +5,19 @@ import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database/client';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
-import { PortAllocator } from '@drydock/agent/host/ports';
+import {
+  type Claim,
+  createDatabaseHostClient,
+  type DatabaseDescription,
+  type DatabaseHostClient,
+} from '@drydock/agent/database';
+import { PortAllocator } from '@drydock/agent/host';
 import type { Major } from '@drydock/contracts/databases/major';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
+import { settlePostgresFolder } from '@drydock/postgres';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
-import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/database-folder';
-import { requirePostgres } from '../src/postgres-majors';
+import { requirePostgres } from '../src/engines/postgres/postgres-engine';
+import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/on-disk/database-folder';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
 export const newDatabaseId = (): string => randomUUID();

@@ -1,7 +1,6 @@
 import path from 'node:path';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
-import { listProcessesIn } from '@drydock/process/process-proof';
-import { settleHome } from '@drydock/process/server-folder';
+import type { DatabaseDescription } from '@drydock/agent/database';
+import { listProcessesIn, settleHome } from '@drydock/process';
 import mysql, { type Connection } from 'mysql2/promise';
 import { instanceFolder, ownerPassword, type TestHost } from './host';
 

@@ -1,7 +1,7 @@
 // Usage: node services/databases/dist/command.js parked | retry ID | abandon ID
 // Lists, retries or abandons the workflows of all organisations that wait for staff.
-import { runStaffCommand } from '@drydock/workflow/http/staff-command';
+import { runStaffCommand } from '@drydock/workflow/http';
 import { readCommandConfig } from './config';
-import { abandoned } from './upgrades/abandoned';
+import { abandoned } from './workflows';
 
 runStaffCommand('databases', readCommandConfig, abandoned);

@@ -1,12 +1,8 @@
-import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/agent/database/client';
-import { createIdempotencyPurge } from '@drydock/service/effects/idempotency.store';
-import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
-import { createPager } from '@drydock/service/http/paging';
-import { layFoundation } from '@drydock/service/process/foundation';
-import type { Process } from '@drydock/service/process/run-process';
-import { deriveKeys, secretBuffers } from '@drydock/service/process/secrets';
-import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
-import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
+import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/agent/database';
+import { createIdempotencyPurge } from '@drydock/service/effects';
+import { type ApiProcess, composeApiProcess, createPager } from '@drydock/service/http';
+import { deriveKeys, layFoundation, type Process, secretBuffers } from '@drydock/service/process';
+import { composeWorkerProcess, connectWorkflows } from '@drydock/workflow/http';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './context/database.store';
 import { databasePasswords } from './context/database-password';

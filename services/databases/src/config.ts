@@ -1,14 +1,16 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
 import {
   apiFields,
+  type ConfigOf,
   databaseFields,
+  type Environment,
   processFields,
   queueFields,
+  readConfig,
   secretsField,
   serviceFields,
   urlField,
   workerFields,
-} from '@drydock/service/process/config-fields';
+} from '@drydock/service/process';
 import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };

@@ -3,28 +3,21 @@ import * as databaseUpgrades from '@drydock/contracts/databases/database-upgrade
 import * as databaseWorkflows from '@drydock/contracts/databases/database-workflows';
 import * as databases from '@drydock/contracts/databases/databases';
 import * as quotas from '@drydock/contracts/platform/quotas';
-import { getQuota, setQuota } from '@drydock/service/http/org-quota';
-import { type Route, route } from '@drydock/service/http/route';
-import {
-  abandonWorkflow,
-  getWorkflow,
-  listWorkflows,
-  retryWorkflow,
-  watchWorkflow,
-} from '@drydock/workflow/http/workflow-endpoints';
+import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
+import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import { getBackup, listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
-import { createDatabase } from './databases/create-database';
-import { deleteDatabase, preflightDeletion } from './databases/delete-database';
 import { databaseParent } from './databases/find-database';
 import { getDatabase, listDatabases } from './databases/list-databases';
 import { updateDatabase } from './databases/update-database';
+import { createDatabase } from './lifecycle/create-database';
+import { deleteDatabase, preflightDeletion } from './lifecycle/delete-database';
 import { preflightRestore, restoreDatabase } from './restores/restore-database';
-import { abandoned } from './upgrades/abandoned';
 import { preflightUpgrade, upgradeDatabase } from './upgrades/upgrade-database';
+import { abandoned } from './workflows';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabaseCatalogue, getCatalogue(context)),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases/databases';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { succeed } from '@drydock/service/testing/follow-workflow';
 import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
 import type { QueueBackend } from '@drydock/testing/scope';

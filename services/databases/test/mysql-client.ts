@@ -1,4 +1,4 @@
-import { listFetched } from '@drydock/mysql/engines/list-engines';
+import { listFetched } from '@drydock/mysql';
 import mysql, { type Connection } from 'mysql2/promise';
 
 /** The fetched versions of MariaDB and MySQL. The host offers the same, because it looks in the same places. */

@@ -1,6 +1,14 @@
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
-import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { drainField, isOrigin, processFields, secretsField } from '@drydock/service/process/config-fields';
+import {
+  ConfigError,
+  type ConfigOf,
+  drainField,
+  type Environment,
+  isOrigin,
+  processFields,
+  readConfig,
+  secretsField,
+} from '@drydock/service/process';
 import { z } from 'zod';
 
 const upstreamSecret = (name: ServiceName) =>

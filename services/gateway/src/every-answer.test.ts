@@ -2,7 +2,7 @@ import { endpoints } from '@drydock/contracts/endpoints';
 import { bodyRefusalsOf, type EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problemSchema } from '@drydock/contracts/platform/problems';
-import { answerOfProblem } from '@drydock/service/http/answer';
+import { answerOfProblem } from '@drydock/service/http';
 import { type Bench, startBench, type TestKey } from '../test/fixture';
 
 const requestId = 'my-own-request-1';

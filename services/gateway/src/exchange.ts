@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { RequestTrace } from '@drydock/service/telemetry/request-traces';
+import type { Caller } from '@drydock/service/access';
+import type { RequestTrace } from '@drydock/service/telemetry';
 import { type Quotas, quotaHeaders } from './quota';
 
 /** One request and its one answer. */
@@ -61,7 +61,8 @@ const readableFromAnyOrigin = [
   'Access-Control-Allow-Origin',
   '*',
   'Access-Control-Expose-Headers',
-  'ETag, Idempotent-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, traceparent, X-Drydock-Mode, X-Request-Id, X-Workflow-Id',
+  'ETag, Idempotent-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, traceparent, X-Drydock-Mode, ' +
+    'X-Request-Id, X-Workflow-Id',
 ];
 
 /**

@@ -1,9 +1,8 @@
 import type { EndpointDefinition, ServiceName } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
-import { type Caller, signRequestToken } from '@drydock/service/access/internal-token';
-import { limitLengthMax } from '@drydock/service/http/paging';
-import { queryParser } from '@drydock/service/http/parse-request';
-import type { Log } from '@drydock/service/telemetry/log';
+import { type Caller, signRequestToken } from '@drydock/service/access';
+import { limitLengthMax, queryParser } from '@drydock/service/http';
+import type { Log } from '@drydock/service/telemetry';
 import { type Dispatcher, errors } from 'undici';
 import type { Exchange } from './exchange';
 import { relayAnswer } from './relay-answer';
@@ -73,7 +72,8 @@ const explainLostWrite = (error: unknown): string | undefined =>
     : undefined;
 
 const unknownOutcome =
-  'The connection was lost before an answer came, so that the request may or may not have been carried out. Send it again with the same Idempotency-Key.';
+  'The connection was lost before an answer came, so that the request may or may not have been carried out. ' +
+  'Send it again with the same Idempotency-Key.';
 
 interface Forwarded {
   exchange: Exchange;

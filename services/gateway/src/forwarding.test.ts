@@ -1,7 +1,7 @@
 import http from 'node:http';
 import net from 'node:net';
 import { problemSchema } from '@drydock/contracts/platform/problems';
-import { keyChallenge } from '@drydock/service/http/answer';
+import { keyChallenge } from '@drydock/service/http';
 import { until } from '@drydock/testing/wait';
 import { type Bench, newKey, startBench, type TestKey } from '../test/fixture';
 import { upstreamLimits } from './upstream';

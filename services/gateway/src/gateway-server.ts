@@ -3,8 +3,8 @@ import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { Shares } from '@drydock/service/access/shares';
-import { createHttpServer } from '@drydock/service/http/http-server';
+import type { Shares } from '@drydock/service/access';
+import { createHttpServer } from '@drydock/service/http';
 import { addressGroup } from './address';
 import { headersMax } from './hygiene';
 

@@ -1,4 +1,4 @@
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import {
   type CountOne,

@@ -1,8 +1,8 @@
 import http from 'node:http';
 import net from 'node:net';
 import { problemSchema } from '@drydock/contracts/platform/problems';
-import { createShares } from '@drydock/service/access/shares';
-import { streamLimits, streamShares } from '@drydock/service/http/stream';
+import { createShares } from '@drydock/service/access';
+import { streamLimits, streamShares } from '@drydock/service/http';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type Bench, randomToken, startBench, type TestKey } from '../test/fixture';

@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import { createShares } from '@drydock/service/access/shares';
+import { type Caller, createShares } from '@drydock/service/access';
 import { createNewCalls, type NewCallLimits } from './new-calls';
 
 /** The longest wait. A customer's program would not wait for longer. */

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
-import { scaled } from '@drydock/process/time-out-scale';
-import type { Caller } from '@drydock/service/access/internal-token';
-import { openRedis, type RedisClient } from '@drydock/service/redis/open-redis';
-import type { Log } from '@drydock/service/telemetry/log';
+import { scaled } from '@drydock/process';
+import type { Caller } from '@drydock/service/access';
+import { openRedis, type RedisClient } from '@drydock/service/redis';
+import type { Log } from '@drydock/service/telemetry';
 
 /**
  * Redis while it answers; otherwise nothing. A Redis that is down or frozen is tried again in the background, never by

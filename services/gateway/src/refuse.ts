@@ -1,5 +1,5 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import { answerOfProblem, problemOfError } from '@drydock/service/http/answer';
+import { answerOfProblem, problemOfError } from '@drydock/service/http';
 import { type Exchange, headOf } from './exchange';
 
 /** Sends the problem for `error`, or a 500 without details. A connection whose answer has begun can only be cut. */

@@ -1,4 +1,4 @@
-import { keyChallenge } from '@drydock/service/http/answer';
+import { keyChallenge } from '@drydock/service/http';
 import type { Dispatcher, Pool } from 'undici';
 import { type Exchange, headOf } from './exchange';
 import { type Replica, UnansweredError } from './replicas';

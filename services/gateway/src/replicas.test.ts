@@ -1,5 +1,5 @@
 import type http from 'node:http';
-import { closeServer, createHttpServer, listen } from '@drydock/service/http/http-server';
+import { closeServer, createHttpServer, listen } from '@drydock/service/http';
 import { until } from '@drydock/testing/wait';
 import { type Answering, type Bench, startBench, startService, type TestKey, type TestService } from '../test/fixture';
 

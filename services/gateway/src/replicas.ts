@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 import { type Dispatcher, Pool } from 'undici';
 
 /**

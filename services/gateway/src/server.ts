@@ -1,6 +1,6 @@
-import { closeOnSignal, createLifetime, shutdownLimitMs } from '@drydock/service/process/shutdown';
-import { createLog } from '@drydock/service/telemetry/log';
-import { beginTraces } from '@drydock/service/telemetry/telemetry';
+import { beginTraces } from '@drydock/service/preload';
+import { closeOnSignal, createLifetime, shutdownLimitMs } from '@drydock/service/process';
+import { createLog } from '@drydock/service/telemetry';
 import { composeGateway } from './compose';
 import { readGatewayConfig } from './config';
 

@@ -19,7 +19,7 @@ async function startTraced(keysUrl: string, otlpUrl: string, settings: Record<st
     OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl,
     ...settings,
   };
-  const child = spawn(process.execPath, ['--require', '@drydock/service/telemetry/telemetry', 'dist/server.js'], {
+  const child = spawn(process.execPath, ['--require', '@drydock/service/preload', 'dist/server.js'], {
     cwd: home,
     env: environment,
   });

@@ -1,10 +1,10 @@
 import type { KeyObject } from 'node:crypto';
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
 import { Problem, problem } from '@drydock/contracts/platform/problem';
-import { scaled } from '@drydock/process/time-out-scale';
-import { tokenKey } from '@drydock/service/access/internal-token';
-import { answerWithinMs } from '@drydock/service/http/answer-in-time';
-import type { Log } from '@drydock/service/telemetry/log';
+import { scaled } from '@drydock/process';
+import { tokenKey } from '@drydock/service/access';
+import { answerWithinMs } from '@drydock/service/http';
+import type { Log } from '@drydock/service/telemetry';
 import { BrokenCircuitError, CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import type { UpstreamConfig } from './config';
 import { createReplicas, type Replicas } from './replicas';

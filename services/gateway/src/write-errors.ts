@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeProblems } from '@drydock/contracts/platform/describe-problems';
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 
 readCommandLine('npm run errors', { options: {} });
 /** `npm run errors`: writes the committed page anew. */

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { endpoints } from '@drydock/contracts/endpoints';
 import { surfaceOf } from '@drydock/contracts/platform/breaking-changes';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 
 const { values } = readCommandLine('npm run openapi [-- --release]', { options: { release: { type: 'boolean' } } });
 /**

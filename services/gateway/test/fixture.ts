@@ -11,8 +11,8 @@ import {
   tokenKeys,
   verifyInternalToken,
   verifyRequestToken,
-} from '@drydock/service/access/internal-token';
-import { createLog } from '@drydock/service/telemetry/log';
+} from '@drydock/service/access';
+import { createLog } from '@drydock/service/telemetry';
 import { uuidv7 } from 'uuidv7';
 import { composeGateway, type Gateway, type GatewayLimits } from '../src/compose';
 import type { GatewayConfig } from '../src/config';

@@ -1,6 +1,6 @@
 // Usage: node services/hosting/dist/command.js parked | retry ID | abandon ID
 // Lists, retries or abandons the workflows of all organisations that wait for staff.
-import { runStaffCommand } from '@drydock/workflow/http/staff-command';
+import { runStaffCommand } from '@drydock/workflow/http';
 import { readCommandConfig } from './config';
 
 runStaffCommand('hosting', readCommandConfig);

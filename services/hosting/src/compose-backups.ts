@@ -1,6 +1,5 @@
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
-import type { Lifetime } from '@drydock/service/process/shutdown';
+import { ArchiveError, type ArchiveSource } from '@drydock/archive';
+import type { Lifetime } from '@drydock/service/process';
 import type { ServerConfig, WorkerConfig } from './config';
 import type { BackupReader, BackupStorage } from './providers/backup-storage';
 import { localBackupStorage } from './providers/backup-storage.local';

@@ -1,29 +1,30 @@
 import { hkdfSync } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/site/client';
+import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/site';
 import { type Mode, modeSchema } from '@drydock/contracts/platform/values';
-import { createIdempotencyPurge } from '@drydock/service/effects/idempotency.store';
-import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
-import { createPager } from '@drydock/service/http/paging';
-import { authorityOf, isEndpointAllowed } from '@drydock/service/outbound/public-address';
-import { layFoundation } from '@drydock/service/process/foundation';
-import type { Process } from '@drydock/service/process/run-process';
-import { deriveKeys, secretBuffers, secretsIn } from '@drydock/service/process/secrets';
-import type { Lifetime } from '@drydock/service/process/shutdown';
-import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
-import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
+import { createIdempotencyPurge } from '@drydock/service/effects';
+import { type ApiProcess, composeApiProcess, createPager } from '@drydock/service/http';
+import { authorityOf, isEndpointAllowed } from '@drydock/service/outbound';
+import {
+  deriveKeys,
+  type Lifetime,
+  layFoundation,
+  type Process,
+  secretBuffers,
+  secretsIn,
+} from '@drydock/service/process';
+import { composeWorkerProcess, connectWorkflows } from '@drydock/workflow/http';
 import { openBackupReader, openBackupStorage } from './compose-backups';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './context/database.store';
 import { createResealing, openCredentials, sealCredentials } from './offsite/offsite-credentials';
 import { createProofReader } from './proofs/proof.store';
 import { createDomainProofs } from './providers/domain-proof';
-import { localDrillProbe } from './providers/drill-probe.local';
 import type { Destination } from './providers/offsite-place.types';
 import type { OffsiteDrivers, OffsiteReaders, OpenOptions } from './providers/offsite-storage';
 import { s3OffsiteStorage } from './providers/offsite-storage.s3';
-import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
+import { localDrillProbe, localSiteHost, localSiteHostReader } from './providers/site-host.local';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
 import { sshSiteHost, sshSiteHostReader } from './providers/ssh/site-host.ssh';
 import { parseSshHost } from './providers/ssh/ssh-config';

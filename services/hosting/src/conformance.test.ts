@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
-import type { RunningS3 } from '@drydock/emulators/s3/start-s3';
+import type { RunningS3 } from '@drydock/emulators';
 import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
 import { type ConformanceWorld, giveMetadata, type Things } from '@drydock/service/testing/conformance-rule';
 import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';

@@ -7,15 +7,8 @@ import * as siteWorkflows from '@drydock/contracts/hosting/site-workflows';
 import * as sites from '@drydock/contracts/hosting/sites';
 import * as vendorSnapshots from '@drydock/contracts/hosting/vendor-snapshots';
 import * as quotas from '@drydock/contracts/platform/quotas';
-import { getQuota, setQuota } from '@drydock/service/http/org-quota';
-import { type Route, route } from '@drydock/service/http/route';
-import {
-  abandonWorkflow,
-  getWorkflow,
-  listWorkflows,
-  retryWorkflow,
-  watchWorkflow,
-} from '@drydock/workflow/http/workflow-endpoints';
+import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
+import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import { getApp, preflightRestart, restartApp } from './app/restart-app';
 import { getBackup, listBackupSkipped, listBackups } from './backups/list-backups';
 import { preflightRestore, restoreBackup } from './backups/restore-backup';

@@ -1,7 +1,7 @@
 import { modeSchema } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
-import type { Log } from '@drydock/service/telemetry/log';
-import { type Schedule, saveSchedule } from '@drydock/workflow/store/schedules';
+import type { Sql } from '@drydock/service/database';
+import type { Log } from '@drydock/service/telemetry';
+import { type Schedule, saveSchedule } from '@drydock/workflow/store';
 import type { HostingDatabase } from './context/database.store';
 import { checkServingWorkflow } from './deleted-sites/check-serving.workflow';
 import { checkImmutabilityWorkflow } from './proofs/check-immutability.workflow';

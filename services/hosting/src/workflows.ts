@@ -1,4 +1,4 @@
-import type { WorkflowDefinition } from '@drydock/workflow/definition/definition';
+import type { WorkflowDefinition } from '@drydock/workflow/definition';
 import { restartAppWorkflow } from './app/restart-app.workflow';
 import { restoreBackupWorkflow } from './backups/restore-backup.workflow';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { manifestName } from '@drydock/archive/format/archive-objects';
-import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
-import type { Caller } from '@drydock/service/access/internal-token';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { manifestName } from '@drydock/archive';
+import { type RunningS3, startS3 } from '@drydock/emulators';
+import type { Caller } from '@drydock/service/access';
+import { deriveKey } from '@drydock/service/process';
 import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
 import { sealCredentials } from '../src/offsite/offsite-credentials';

@@ -1,5 +1,5 @@
 import type { VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { givenSite } from './hosting-api';
 import { type TestVendor, vendorContent } from './vendor';

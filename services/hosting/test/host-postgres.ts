@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fingerprintDatabase } from '@drydock/postgres/dump/fingerprint-database';
+import { fingerprintDatabase } from '@drydock/postgres';
 import pg from 'pg';
 import type { HostDatabase, Login } from './host-database';
 import { freePort, isRoot, startProcess } from './ssh-processes';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { nowhere, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
 import { newSecret } from '@drydock/testing/secret';
 import { uuidv7 } from 'uuidv7';

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 import type { ServiceApi } from '@drydock/service/testing/service-api';
 import { until } from '@drydock/testing/wait';
-import { startWorkflow, type WorkflowStart } from '@drydock/workflow/store/start-workflow';
+import { startWorkflow, type WorkflowStart } from '@drydock/workflow/store';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
 import { scheduleRegulars } from '../src/schedules';

@@ -1,4 +1,4 @@
-import { listFetched } from '@drydock/mysql/engines/list-engines';
+import { listFetched } from '@drydock/mysql';
 import { describeWith } from '@drydock/testing/skipped';
 
 const isThere = listFetched().some(({ flavour }) => flavour === 'mariadb');

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fingerprintDatabase } from '@drydock/postgres/dump/fingerprint-database';
+import { fingerprintDatabase } from '@drydock/postgres';
 import type { SitePlace } from '@drydock/site-agent/sites/site-on-disk';
 import { createConnection } from 'mysql2/promise';
 import pg from 'pg';

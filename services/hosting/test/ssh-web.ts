@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer, request, type Server, type ServerResponse } from 'node:http';
 import path from 'node:path';
-import { probeHeader } from '../src/providers/ssh/ssh-probe';
+import { probeHeader } from '../src/providers/ssh/site-host.ssh';
 import { freePort, waitForPort } from './ssh-processes';
 
 /** The web server of a host, as one is to be set up. */

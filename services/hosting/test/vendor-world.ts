@@ -1,5 +1,5 @@
 import type { VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
 import type { QueueBackend } from '@drydock/testing/scope';

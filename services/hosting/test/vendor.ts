@@ -1,10 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
-import type { LedgerEntry } from '@drydock/emulators/protocol/ledger';
-import { createVendorEmulator } from '@drydock/emulators/vendor/vendor-emulator';
-import { closeServer, listen } from '@drydock/service/http/http-server';
+import { createVendorEmulator, type FaultWish, type LedgerEntry } from '@drydock/emulators';
+import { closeServer, listen } from '@drydock/service/http';
 import { newSecret } from '@drydock/testing/secret';
 
 export interface VendorContent {

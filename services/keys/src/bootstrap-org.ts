@@ -1,11 +1,11 @@
 import { formatToken } from '@drydock/contracts/platform/api-token';
 import { permissions } from '@drydock/contracts/platform/permissions';
 import { uuidv7 } from 'uuidv7';
-import type { KeySecrets } from './api-keys/api-key.secret';
 import { insertApiKey } from './api-keys/api-key.store';
 import { recordAudit } from './audit/audit.store';
 import type { KeysDatabase, Tx } from './context/database.store';
 import { findRoot, insertOrg } from './orgs/org.store';
+import type { KeySecrets } from './secrets/api-key.secret';
 
 export interface Bootstrapped {
   org_id: string;

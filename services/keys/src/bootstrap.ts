@@ -1,13 +1,13 @@
 // npm run bootstrap -- [--name NAME] [--new-key] [--json] Minting a key needs a key, so this command makes the first
 // organisation and its first key, once, directly in the database.
 import { text } from '@drydock/contracts/platform/values';
-import { runCommand } from '@drydock/service/process/run-process';
+import { runCommand } from '@drydock/service/process';
 import { Command } from 'commander';
 import { z } from 'zod';
-import { createKeySecrets } from './api-keys/api-key.secret';
 import { bootstrapOrg } from './bootstrap-org';
 import { readBootstrapConfig } from './config';
 import { openDatabase } from './context/database.store';
+import { createKeySecrets } from './secrets/api-key.secret';
 
 const optionsSchema = z.object({
   name: text(200),
@@ -34,14 +34,17 @@ async function main(): Promise<number> {
       now: new Date(),
     });
     if (made === null) {
-      const error = `There is a root organisation "${name}" already; nothing was changed. Mint keys with POST /v1/api-keys, or pass --new-key if every key of it was lost.`;
+      const error =
+        `There is a root organisation "${name}" already; nothing was changed. ` +
+        'Mint keys with POST /v1/api-keys, or pass --new-key if every key of it was lost.';
       console.error(json ? JSON.stringify({ error }) : error);
       return existsCode;
     }
     console.log(
       json
         ? JSON.stringify(made)
-        : `organisation  ${made.org_id}\nkey           ${made.key_id}\ntoken         ${made.token}\nThe token is shown this once.`,
+        : `organisation  ${made.org_id}\nkey           ${made.key_id}\ntoken         ${made.token}\n` +
+            'The token is shown this once.',
     );
     return 0;
   } finally {

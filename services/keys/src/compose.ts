@@ -1,11 +1,11 @@
-import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
-import { createHealthServer } from '@drydock/service/http/health';
-import { createPager } from '@drydock/service/http/paging';
-import type { StreamLimits } from '@drydock/service/http/stream';
-import { databaseReady, layFoundation } from '@drydock/service/process/foundation';
-import type { Process } from '@drydock/service/process/run-process';
-import { deriveKeys } from '@drydock/service/process/secrets';
-import { createKeySecrets } from './api-keys/api-key.secret';
+import {
+  type ApiProcess,
+  composeApiProcess,
+  createHealthServer,
+  createPager,
+  type StreamLimits,
+} from '@drydock/service/http';
+import { databaseReady, deriveKeys, layFoundation, type Process } from '@drydock/service/process';
 import { takeDeliveries } from './audit/take-delivery';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './context/database.store';
@@ -13,10 +13,11 @@ import { waitForGateways } from './context/seen-everywhere';
 import { createSequencer } from './events/sequencer';
 import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';
+import { createKeySecrets } from './secrets/api-key.secret';
+import { createWebhookSecrets } from './secrets/webhook.secret';
 import { createLastUses } from './verify/last-uses';
 import { verifyRoute } from './verify/verify-token';
 import { createWebhookSender } from './webhooks/sender';
-import { createWebhookSecrets } from './webhooks/webhook.secret';
 
 const receiversIn = ({
   DRYDOCK_WEBHOOK_ALLOW: list = '',

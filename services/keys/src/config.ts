@@ -1,6 +1,12 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { apiFields, processFields, secretsField } from '@drydock/service/process/config-fields';
-import { secretsForm } from '@drydock/service/process/secrets';
+import {
+  apiFields,
+  type ConfigOf,
+  type Environment,
+  processFields,
+  readConfig,
+  secretsField,
+  secretsForm,
+} from '@drydock/service/process';
 import { z } from 'zod';
 
 /**
@@ -41,7 +47,8 @@ const webhookFields = {
     .optional()
     .meta({
       description:
-        'Receivers of webhooks that may be inside our network and need no https, host:port,host:port: none in production',
+        'Receivers of webhooks that may be inside our network ' +
+        'and need no https, host:port,host:port: none in production',
     }),
 };
 

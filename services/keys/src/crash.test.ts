@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
-import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';
+import { signRequestToken, tokenKey } from '@drydock/service/access';
 import { timeoutScale } from '@drydock/service/testing/service-api';
 import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { uuidv7 } from 'uuidv7';

@@ -1,4 +1,4 @@
-import { classifyDatabaseError } from '@drydock/service/database/database-error';
+import { classifyDatabaseError } from '@drydock/service/database';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
 import { type KeysApi, startKeys } from '../test/keys-api';
 import { type KeysDatabase, openDatabase } from './context/database.store';

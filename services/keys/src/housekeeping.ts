@@ -1,5 +1,5 @@
-import { purgeIdempotency } from '@drydock/service/effects/idempotency.store';
-import type { Log } from '@drydock/service/telemetry/log';
+import { purgeIdempotency } from '@drydock/service/effects';
+import type { Log } from '@drydock/service/telemetry';
 import { retireExpiredKeys } from './api-keys/api-key.store';
 import type { KeysDatabase } from './context/database.store';
 import { purgeEvents } from './webhooks/delivery.store';

@@ -4,7 +4,7 @@ import * as events from '@drydock/contracts/keys/events';
 import * as orgs from '@drydock/contracts/keys/orgs';
 import * as webhooks from '@drydock/contracts/keys/webhooks';
 import * as workflows from '@drydock/contracts/keys/workflows';
-import { type Route, route } from '@drydock/service/http/route';
+import { type Route, route } from '@drydock/service/http';
 import { createApiKey } from './api-keys/create-api-key';
 import { getMe, listPermissions } from './api-keys/get-me';
 import { getApiKey, listApiKeys } from './api-keys/list-api-keys';

@@ -1,4 +1,4 @@
-import { runProcess } from '@drydock/service/process/run-process';
+import { runProcess } from '@drydock/service/process';
 import { composeWorker } from './compose';
 import { readWorkerConfig } from './config';
 

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import type { Org } from '@drydock/contracts/keys/orgs';
 import { type Verification, verificationSchema } from '@drydock/contracts/platform/verification';
-import { type Caller, signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { type Caller, signInternalToken, tokenKey } from '@drydock/service/access';
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
 import {
   type CallOptions,
@@ -15,11 +15,11 @@ import { newSecret } from '@drydock/testing/secret';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
-import { createKeySecrets } from '../src/api-keys/api-key.secret';
 import { type BootstrapRequest, bootstrapOrg } from '../src/bootstrap-org';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 import { openDatabase } from '../src/context/database.store';
+import { createKeySecrets } from '../src/secrets/api-key.secret';
 
 /**
  * The wait of a change of rights until the gateways know of it. There are no gateways here, so it is over at once

@@ -2,17 +2,16 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { createControlServer } from '@drydock/agent/control/control-server';
-import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
-import { CpuShares } from '@drydock/agent/host/cpu-shares';
-import { Ledger } from '@drydock/agent/jobs/ledger';
-import { siteHostProtocol } from '@drydock/agent/site/protocol';
-import { settleSuperuser } from '@drydock/postgres/migrate/service-databases';
-import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';
-import { tokenKeys } from '@drydock/service/access/internal-token';
-import { closeServer, listen } from '@drydock/service/http/http-server';
-import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
-import { createLog, type Log } from '@drydock/service/telemetry/log';
+import { createControlServer } from '@drydock/agent/control';
+import { Accounts, CpuShares, firstAccounts } from '@drydock/agent/host';
+import { Ledger } from '@drydock/agent/jobs';
+import { siteHostProtocol } from '@drydock/agent/site';
+import { settleSuperuser } from '@drydock/postgres';
+import { detectBoxNetwork, detectIsolation } from '@drydock/process';
+import { tokenKeys } from '@drydock/service/access';
+import { closeServer, listen } from '@drydock/service/http';
+import { createLifetime, type Lifetime } from '@drydock/service/process';
+import { createLog, type Log } from '@drydock/service/telemetry';
 import { OutgoingPolicy } from './apps/outgoing';
 import type { SiteHostConfig } from './config';
 import { PagePlaces } from './content/page-places';
@@ -136,11 +135,13 @@ async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen)
   await shared?.open();
   if (isSharedForAll)
     log.warn(
-      "all sites share one Postgres: one that takes its locks, its transaction ids or its queue of NOTIFY takes everybody's (SITES_DATABASE_FOR)",
+      'all sites share one Postgres: one that takes its locks, its transaction ids or its queue of NOTIFY takes ' +
+        "everybody's (SITES_DATABASE_FOR)",
     );
   if (await shared?.hasPort())
     log.warn(
-      "the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)",
+      "the sites' Postgres listens on a port, where applications take its places past their own " +
+        'addresses (listen_addresses)',
     );
   return clusters;
 }

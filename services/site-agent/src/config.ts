@@ -1,5 +1,4 @@
-import { type ConfigOf, readConfig } from '@drydock/service/process/config';
-import { processFields, secretsField } from '@drydock/service/process/config-fields';
+import { type ConfigOf, processFields, readConfig, secretsField } from '@drydock/service/process';
 import { z } from 'zod';
 
 export const siteHostConfigShape = {
@@ -9,19 +8,32 @@ export const siteHostConfigShape = {
     "Verifies the questions of hosting's API, which can change nothing; unset, there are none",
   ).optional(),
   SITES_DIR: z.string().min(1).meta({ description: 'Folder of all sites: files, records, ledger' }),
-  SITES_DATABASE_URL: z.url('must be a URL').optional().meta({
-    description:
-      "Superuser of a Postgres for sites' databases, for this process only, with two passwords (current,another) while they are rotated; unset, each organisation has a server of its own here",
-    secret: true,
-  }),
-  SITES_DATABASE_SOCKET: z.string().min(1).optional().meta({
-    description:
-      "Folder of that server's Unix socket, by which everything goes to it; unset, it goes by its port, which every site reaches",
-  }),
-  SITES_DATABASE_FOR: z.enum(['all_sites', 'older_releases']).default('all_sites').meta({
-    description:
-      'What that server is for: all sites, or the releases that are in it already, while new ones go to the servers of the organisations',
-  }),
+  SITES_DATABASE_URL: z
+    .url('must be a URL')
+    .optional()
+    .meta({
+      description:
+        "Superuser of a Postgres for sites' databases, for this process only, with two passwords (current,another) " +
+        'while they are rotated; unset, each organisation has a server of its own here',
+      secret: true,
+    }),
+  SITES_DATABASE_SOCKET: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({
+      description:
+        "Folder of that server's Unix socket, by which everything goes to it; " +
+        'unset, it goes by its port, which every site reaches',
+    }),
+  SITES_DATABASE_FOR: z
+    .enum(['all_sites', 'older_releases'])
+    .default('all_sites')
+    .meta({
+      description:
+        'What that server is for: all sites, or the releases that are in it already, ' +
+        'while new ones go to the servers of the organisations',
+    }),
   SITE_DISK_GB: z.coerce.number().positive().default(20).meta({
     description:
       'What the live files of a site may take on disk, and its live database as much again, in GB of 10^9 bytes',
@@ -32,7 +44,8 @@ export const siteHostConfigShape = {
     .optional()
     .meta({
       description:
-        'Ranges that applications may connect to beside the public internet, 10.1.0.0/16,fd12::/48; unset, no private address',
+        'Ranges that applications may connect to beside the public internet, 10.1.0.0/16,fd12::/48; ' +
+        'unset, no private address',
     }),
   DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: z
     .literal('sites-may-take-over-this-machine')

@@ -1,6 +1,5 @@
-import { changeSchema } from '@drydock/agent/control/control-protocol';
-import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/agent/control/control-routes';
-import { type ChannelRoute, jobRoutesOf } from '@drydock/agent/jobs/job-routes';
+import { type ChannelRoute, type ControlRoute, changeSchema, controlRoutesOf, done, ok } from '@drydock/agent/control';
+import { jobRoutesOf } from '@drydock/agent/jobs';
 import {
   appDescriptionSchema,
   ensureSiteSchema,
@@ -12,7 +11,7 @@ import {
   siteHostProtocol,
   stageReleaseSchema,
   switchSchema,
-} from '@drydock/agent/site/protocol';
+} from '@drydock/agent/site';
 import type { HostedSites } from './sites/hosted-sites';
 
 /** The routes of the whole control protocol, one for each call. */

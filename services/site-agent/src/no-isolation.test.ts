@@ -5,8 +5,9 @@ import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host
 // A machine on which neither kind of isolation works, or only networks do not. None of the machines that run this test
 // is one, so the answers are replaced.
 let hasBoxes = false;
-const actual = jest.requireActual<typeof import('@drydock/process/isolation')>('@drydock/process/isolation');
-jest.mock('@drydock/process/isolation', () => ({
+const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
+jest.mock('@drydock/process', () => ({
+  ...jest.requireActual<typeof import('@drydock/process')>('@drydock/process'),
   detectIsolation: () =>
     hasBoxes ? actual.detectIsolation() : Promise.resolve({ kind: 'none', reason: 'unshare failed' }),
   detectBoxNetwork: () => Promise.resolve({ kind: 'machine', reason: 'unshare failed' }),

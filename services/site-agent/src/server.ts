@@ -1,4 +1,4 @@
-import { runHost } from '@drydock/agent/host/run-host';
+import { runHost } from '@drydock/agent/host';
 import { composeSiteHost } from './compose';
 import { readSiteHostConfig } from './config';
 

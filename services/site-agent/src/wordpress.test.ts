@@ -9,8 +9,8 @@ import { appendFile, chown, cp, mkdtemp, readdir, readFile, rm, writeFile } from
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { listFetched } from '@drydock/mysql/engines/list-engines';
-import { findProgram } from '@drydock/process/find-program';
+import { listFetched } from '@drydock/mysql';
+import { findProgram } from '@drydock/process';
 import { skipTests } from '@drydock/testing/skipped';
 import { until } from '@drydock/testing/wait';
 import { packSite, stageSite } from '../test/archives';

@@ -2,19 +2,22 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { type Claim, createSiteHostClient, type SiteHostClient } from '@drydock/agent/site/client';
-import type { ReleaseDescription, SiteDescription } from '@drydock/agent/site/protocol';
-import { defaultMajor } from '@drydock/postgres/server/native-postgres';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
-import { bySocket } from '@drydock/postgres/session/session';
+import {
+  type Claim,
+  createSiteHostClient,
+  type ReleaseDescription,
+  type SiteDescription,
+  type SiteHostClient,
+} from '@drydock/agent/site';
+import { bySocket, defaultMajor, settlePostgresFolder } from '@drydock/postgres';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
-import { readIfThere } from '@drydock/process/durable-file';
+import { readIfThere } from '@drydock/process';
 import { z } from 'zod';
 import { composeSiteHost } from '../src/compose';
 import type { SiteHostConfig } from '../src/config';
 import type { PagePlaces } from '../src/content/page-places';
 import { socketNumber } from '../src/database/own-cluster';
-import { SiteFolder } from '../src/sites/site-folder';
+import { SiteFolder } from '../src/on-disk/site-folder';
 import { readSiteOnDisk } from '../src/sites/site-on-disk';
 
 export const newSiteId = (): string => randomUUID();

@@ -1,4 +1,4 @@
-import { emulatorAdmin } from '@drydock/emulators/admin-client';
+import { emulatorAdmin } from '@drydock/emulators';
 import { z } from 'zod';
 import type { Api } from './api';
 import { createSite } from './create-site';

@@ -1,5 +1,5 @@
 import http from 'node:http';
-import { listen } from '@drydock/service/http/http-server';
+import { listen } from '@drydock/service/http';
 import { readMetricNames, readSpans, type Span } from '../traces/otlp';
 
 export interface Collector {

@@ -8,7 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
+import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';

@@ -2,7 +2,7 @@
 // and the loop that carries its pages.
 import net from 'node:net';
 import tls from 'node:tls';
-import { writeStartup } from '@drydock/agent/host/startup-packet';
+import { writeStartup } from '@drydock/agent/host';
 import pg from 'pg';
 import { z } from 'zod';
 

@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postgres';
-import { findFreePort } from '@drydock/process/free-port';
+import { findFreePort } from '@drydock/process';
 import { newSecret } from '@drydock/testing/secret';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';

@@ -16,7 +16,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { verifyWebhook } from '@drydock/client';
 import { runSql } from '@drydock/postgres/testing/run-sql';
-import { findFreePort } from '@drydock/process/free-port';
+import { findFreePort } from '@drydock/process';
 import { missingTools } from '@drydock/process/testing/needs';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';

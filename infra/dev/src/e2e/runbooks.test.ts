@@ -13,7 +13,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
-import { findFreePort } from '@drydock/process/free-port';
+import { findFreePort } from '@drydock/process';
 import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { queueBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';

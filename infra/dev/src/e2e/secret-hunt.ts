@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { secretsOf } from '@drydock/service/telemetry/redact';
+import { secretsOf } from '@drydock/service/telemetry';
 import type { TestStack } from '@drydock/testing/stack';
 import { Redis } from 'ioredis';
 import pg from 'pg';

@@ -8,7 +8,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
-import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
+import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process';
 import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';

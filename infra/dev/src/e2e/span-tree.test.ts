@@ -11,7 +11,7 @@ import path from 'node:path';
 import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { siteOffsiteSchema } from '@drydock/contracts/hosting/offsite';
 import { vendorSnapshotSurfaceSchema } from '@drydock/contracts/hosting/vendor-snapshots';
-import { faultTokenName } from '@drydock/process/faultpoint';
+import { faultTokenName } from '@drydock/process';
 import { isChaos, queueBackends } from '@drydock/testing/scope';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { fingerprintDatabase } from '@drydock/postgres/dump/fingerprint-database';
+import { fingerprintDatabase } from '@drydock/postgres';
 import pg from 'pg';
 
 export interface Place {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { closeServer, createHttpServer, listen } from '@drydock/service/http/http-server';
+import { closeServer, createHttpServer, listen } from '@drydock/service/http';
 import { readSpans } from './otlp';
 import { listPage, missingPage, tracePage } from './trace-page';
 import { createTraceStore, type TraceStore } from './trace-store';

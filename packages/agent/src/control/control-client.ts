@@ -1,12 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { signInternalToken, tokenKey } from '@drydock/service/access';
 import { Client, Pool } from 'undici';
 import { z } from 'zod';
 import { type CommonCode, HostError } from '../host/host-error';
-import { channelProtocol } from '../jobs/job-protocol';
-import { type Call, type Change, type ControlProtocol, refusalSchema, splitCall } from './control-protocol';
+import {
+  type Call,
+  type Change,
+  type ControlProtocol,
+  channelProtocol,
+  refusalSchema,
+  splitCall,
+} from './control-protocol';
 
 /**
  * The workflow's claim. Every change carries it, and the host refuses a change whose claim is older than one it has

@@ -6,6 +6,15 @@ export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id
 export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;
 
+/** How the ledger names a change. `detail` is the state before it, such as the release that is to be replaced. */
+export interface ChangeName {
+  op: string;
+  detail?: string | undefined;
+}
+
+/** The name of the protocol to which the connection of a job's channel is upgraded. */
+export const channelProtocol = 'drydock-channel';
+
 /** The id of the site or database that a call is about, as its path has it. */
 export const thingIdSchema = z.uuid().transform((id) => id.toLowerCase());
 

@@ -1,6 +1,6 @@
+import type { Socket } from 'node:net';
 import type { z } from 'zod';
-import type { ChangeName } from '../jobs/changes';
-import { type Call, type Change, splitCall, thingIdSchema } from './control-protocol';
+import { type Call, type Change, type ChangeName, splitCall, thingIdSchema } from './control-protocol';
 
 export interface ControlAnswer {
   status: number;
@@ -15,6 +15,15 @@ export interface ControlRoute {
   pattern: RegExp;
   /** Throws a HostError, and a ZodError when the request does not follow the protocol. */
   handle: (ids: readonly string[], body: unknown) => Promise<ControlAnswer>;
+}
+
+/**
+ * Where an upgraded connection goes: the path, and the function that takes the socket over. Throws a HostError for a
+ * connection that is not wanted.
+ */
+export interface ChannelRoute {
+  pattern: RegExp;
+  connect(ids: readonly string[], socket: Socket): void;
 }
 
 /** The hosted things. Finds the one to change, checks the fence, and does the work when it is this thing's turn. */

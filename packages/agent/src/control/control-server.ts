@@ -8,15 +8,13 @@ import {
   rememberTokens,
   TokenRefusal,
   verifyInternalToken,
-} from '@drydock/service/access/internal-token';
-import { createHttpServer } from '@drydock/service/http/http-server';
-import type { Log } from '@drydock/service/telemetry/log';
+} from '@drydock/service/access';
+import { createHttpServer } from '@drydock/service/http';
+import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import { HostError } from '../host/host-error';
-import { channelProtocol } from '../jobs/job-protocol';
-import type { ChannelRoute } from '../jobs/job-routes';
-import type { ControlProtocol } from './control-protocol';
-import type { ControlAnswer, ControlRoute } from './control-routes';
+import { type ControlProtocol, channelProtocol } from './control-protocol';
+import type { ChannelRoute, ControlAnswer, ControlRoute } from './control-routes';
 
 /** Enough for the specification of a job over a long chain of archives. */
 const bodyBytesMax = 1024 * 1024;
@@ -149,7 +147,9 @@ export function createControlServer({
     upgrade(request, socket, sent).catch((error: unknown) => {
       const { status, body } = refuse(request, error);
       const text = JSON.stringify(body);
-      const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\nConnection: close\r\nContent-Type: application/json`;
+      const head =
+        `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\nConnection: close\r\n` +
+        'Content-Type: application/json';
       socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
     });
   });

@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { request } from 'node:http';
-import { signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { signInternalToken, tokenKey } from '@drydock/service/access';
 import { z } from 'zod';
 import { BoxError, type BoxHost, protocol, startBoxHost } from '../../test/boxes';
-import { channelProtocol } from '../jobs/job-protocol';
 import { nothing } from './control-client';
+import { channelProtocol } from './control-protocol';
 
 const claim = (fence: number, signal?: AbortSignal) => ({ fence: String(fence), ...(signal ? { signal } : {}) });
 const answer = z.object({ text: z.string() });

@@ -1,6 +1,5 @@
 import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
-import { type ServedArchives, serveArchives } from '../archives/archive-channel';
 import {
   type Claim,
   type ControlAddress,
@@ -9,13 +8,14 @@ import {
   nothing,
   type Wanted,
 } from '../control/control-client';
+import { type ServedArchives, serveArchives } from '../jobs/archive-channel';
 import { runJob } from '../jobs/job-client';
-import { DatabaseHostError } from './database-host-error';
 import {
   type CutoverAnswer,
   comparisonSchema,
   cutoverAnswerSchema,
   type DatabaseDescription,
+  DatabaseHostError,
   type DumpJob,
   type DumpResult,
   databaseDescriptionSchema,

@@ -2,8 +2,26 @@ import { majorSchema } from '@drydock/contracts/databases/major';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
 import { type ControlProtocol, changeFields } from '../control/control-protocol';
-import { DatabaseHostError, type DatabaseHostErrorCode, databaseHostStatuses } from './database-host-error';
+import { commonStatuses, HostError } from '../host/host-error';
 import { loadFindingsSchema } from './load-findings';
+
+const databaseHostStatuses = {
+  ...commonStatuses,
+  unknown_database: 404,
+  unknown_upgrade: 404,
+  major_not_installed: 422,
+  upgrade_mismatch: 409,
+  already_switched: 409,
+  not_caught_up: 409,
+  instance_down: 503,
+} as const;
+
+export type DatabaseHostErrorCode = keyof typeof databaseHostStatuses;
+
+/** A refusal by a database host, or no answer from it. */
+export class DatabaseHostError extends HostError<DatabaseHostErrorCode> {
+  override readonly name = 'DatabaseHostError';
+}
 
 /**
  * The control protocol, which both ends parse with these schemas. Paths are `/control/databases/{databaseId}` and
@@ -18,17 +36,13 @@ export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
 };
 
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
+const reservedNames =
+  /^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/;
 /** A name that both engines accept without quotes, and that neither of them uses itself. */
 const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
-  .refine(
-    (name) =>
-      !/^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/.test(
-        name,
-      ),
-    'the name is reserved',
-  );
+  .refine((name) => !reservedNames.test(name), 'the name is reserved');
 
 export const sizeSchema = z.strictObject({
   vcpu: z.int().min(1),

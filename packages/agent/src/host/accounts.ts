@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { readIfThere, writeDurably } from '@drydock/process/durable-file';
+import { readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 import { SerialQueue } from './serial-queue';
 

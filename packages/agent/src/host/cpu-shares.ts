@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PriorityThread, type ProcessUse, setNice } from '@drydock/process/priority';
+import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
  * Each organisation's share of the CPU. Twice a second, the processes that work for customers are sampled: those that

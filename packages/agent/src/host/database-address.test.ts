@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { DatabaseAddress } from './database-address';
-import { listenStubbornly } from './listen-stubbornly';
-import { PortAllocator } from './ports';
+import { listenStubbornly, PortAllocator } from './ports';
 import { readFirstPacket, writeStartup } from './startup-packet';
 
 const offer = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 import { hearInTurn, type InTurn } from './in-turn';
 import { Newcomers } from './newcomers';
 

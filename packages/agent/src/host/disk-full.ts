@@ -1,4 +1,4 @@
-import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-error';
+import { ArchiveError, systemErrorCode } from '@drydock/archive';
 
 const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL']);
 

@@ -1,6 +1,5 @@
-import { closeOnSignal, type Lifetime } from '@drydock/service/process/shutdown';
-import type { Log } from '@drydock/service/telemetry/log';
-import { traceForWork } from '@drydock/service/telemetry/spans';
+import { closeOnSignal, type Lifetime } from '@drydock/service/process';
+import { type Log, traceForWork } from '@drydock/service/telemetry';
 
 /**
  * Runs a host's process until a signal, and then closes it in order. When the host cannot be opened, it logs why and

@@ -2,8 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { HostError } from '../host/host-error';
-import { Changes } from './changes';
-import { Ledger } from './ledger';
+import { Changes, Ledger } from './changes';
 
 let folder: string;
 let changes: Changes;

@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { Change } from '../control/control-protocol';
+import { appendFileSync } from 'node:fs';
+import path from 'node:path';
+import { readIfThere, writeDurably } from '@drydock/process';
+import type { Change, ChangeName } from '../control/control-protocol';
+import { HostError } from '../host/host-error';
 import { SerialQueue } from '../host/serial-queue';
-import type { Ledger } from './ledger';
-
-/** How the ledger names a change. `detail` is the state before it, such as the release that is to be replaced. */
-export interface ChangeName {
-  op: string;
-  detail?: string | undefined;
-}
 
 /** The schemas put the fields into one order, so that equal requests have equal text. */
 const digestOf = (asked: object): string =>
@@ -57,4 +54,70 @@ export class Changes {
   async settle(): Promise<void> {
     await Promise.all([...this.queues.values()].map((queue) => queue.run(() => Promise.resolve())));
   }
+}
+
+export interface LedgerEntry {
+  id: string;
+  op: string;
+  fence: string;
+  workflow_id: string | null;
+  outcome: 'accepted' | 'refused';
+  /**
+   * The starting point of the change, if the operation names one. A workflow may make the same change from one release,
+   * and from another to take it back.
+   */
+  detail?: string;
+  /** A digest of the request without its fence. A repeated request has the same digest. */
+  digest: string;
+}
+
+/**
+ * An append-only record of every change that was asked for, written before the change is made. Operators read it after
+ * an incident.
+ */
+export class Ledger {
+  private readonly file: string;
+  private readonly thing: string;
+  private readonly now: () => Date;
+
+  /** `thing` is the name of the field before the id in each line: `site`, `database`. */
+  constructor(folder: string, thing: string, now: () => Date) {
+    this.file = path.join(folder, 'ledger.ndjson');
+    this.thing = thing;
+    this.now = now;
+  }
+
+  append({ id, ...entry }: LedgerEntry): void {
+    const line = { time: this.now().toISOString(), [this.thing]: id, ...entry };
+    // Synchronous, so that the lines are in the order of the decisions. A line is far shorter than what one write can
+    // store at once.
+    appendFileSync(this.file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+  }
+}
+
+/** The newest claim that was ever admitted, or 0 before the first. */
+async function readFence(file: string): Promise<bigint> {
+  const text = await readIfThere(file);
+  return text === null ? 0n : BigInt(text.trim());
+}
+
+/**
+ * Throws `stale_fence` for a claim older than the newest that was seen. Returns true for a claim that is newer than it.
+ */
+export async function refuseStale(file: string, fence: string): Promise<boolean> {
+  const highest = await readFence(file);
+  const claimed = BigInt(fence);
+  if (claimed < highest) throw new HostError('stale_fence', `fence ${fence} is older than ${highest}`);
+  return claimed > highest;
+}
+
+export const rememberFence = (file: string, fence: string): Promise<void> => writeDurably(file, `${BigInt(fence)}\n`);
+
+/**
+ * Admits a claim unless a newer one has been seen, and writes it to disk before anything is done under it. So a worker
+ * that was thought dead and wakes up later can change nothing, not even after a restart of this process. Throws
+ * `stale_fence`.
+ */
+export async function admitFence(file: string, fence: string): Promise<void> {
+  if (await refuseStale(file, fence)) await rememberFence(file, fence);
 }

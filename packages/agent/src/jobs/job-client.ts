@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { withoutSpans } from '@drydock/service/telemetry/spans';
+import { withoutSpans } from '@drydock/service/telemetry';
 import type { z } from 'zod';
-import type { ServedChannel } from '../archives/archive-channel';
 import type { Claim, ControlClient } from '../control/control-client';
+import type { ServedChannel } from './archive-channel';
 import { JobProblem, type JobProblemView, type JobView, jobViewSchema } from './job-protocol';
 
 /** How often a running job is asked for its progress. The first time is soon, because many jobs are short. */

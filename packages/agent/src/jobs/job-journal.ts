@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { isLeftover, readIfThere, writeDurably } from '@drydock/process/durable-file';
+import { isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 import { jobViewSchema } from './job-protocol';
 

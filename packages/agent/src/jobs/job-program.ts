@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
+import { ArchiveError } from '@drydock/archive';
 import { JobProblem, type JobProblemView } from './job-protocol';
 
 /** Often enough for people who watch, and seldom enough for the pipe. */

@@ -48,9 +48,6 @@ export const jobViewSchema = z.object({
 });
 export type JobView = z.infer<typeof jobViewSchema>;
 
-/** The name of the protocol to which the connection of a job's channel is upgraded. */
-export const channelProtocol = 'drydock-channel';
-
 /** Why a job failed, with a code that is the same in every process. `interrupted` means: run the step again. */
 export class JobProblem extends Error {
   override readonly name = 'JobProblem';

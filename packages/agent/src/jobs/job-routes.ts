@@ -1,17 +1,7 @@
-import type { Socket } from 'node:net';
 import { changeSchema, splitCall, thingIdSchema } from '../control/control-protocol';
-import { type ControlRoute, controlRoutesOf, type Hosted, ok } from '../control/control-routes';
+import { type ChannelRoute, type ControlRoute, controlRoutesOf, type Hosted, ok } from '../control/control-routes';
 import { jobIdSchema, submitJobSchema } from './job-protocol';
 import type { Jobs } from './jobs';
-
-/**
- * Where an upgraded connection goes: the path, and the function that takes the socket over. Throws a HostError for a
- * connection that is not wanted.
- */
-export interface ChannelRoute {
-  pattern: RegExp;
-  connect(ids: readonly string[], socket: Socket): void;
-}
 
 /**
  * The calls about jobs, which are the same for every kind of host. The fence of a submission is admitted as for any

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Log } from '@drydock/service/telemetry';
 import type { z } from 'zod';
 import { HostError } from '../host/host-error';
 import { SerialQueue } from '../host/serial-queue';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
-import { type ServedArchives, serveArchives } from '../archives/archive-channel';
 import { type Claim, type ControlAddress, createControlClient, nothing } from '../control/control-client';
+import { type ServedArchives, serveArchives } from '../jobs/archive-channel';
 import { runJob } from '../jobs/job-client';
 import {
   type AppDescription,

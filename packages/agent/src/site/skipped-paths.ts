@@ -1,4 +1,4 @@
-import { partlyKept } from '@drydock/archive/pack/pack-roots';
+import { partlyKept } from '@drydock/archive';
 
 /**
  * A path that is not in an archive, or not completely, or not as it was at one moment (`partlyKept`), and the reason.

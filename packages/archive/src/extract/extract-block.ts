@@ -1,10 +1,11 @@
 import { createHash, hash } from 'node:crypto';
 import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
-import { decodeAttributes, giveAccessLists, giveUserAttributes, type LostPart } from '../files/attributes';
+import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
 import { setFileTime } from '../files/timestamps';
 import { refuse, systemErrorCode } from '../format/archive-error';
 import type { Entry } from '../format/entry';
+import { decodeAttributes } from '../format/entry-codec';
 import type { IndexBlock } from '../format/index-block';
 import { type ByteString, parentPath } from '../format/path-bytes';
 import { BlockContent, type SegmentOrigin } from '../read/block-content';

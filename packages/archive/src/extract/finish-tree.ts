@@ -1,9 +1,10 @@
 import { chmodSync, chownSync, lchownSync, linkSync, symlinkSync } from 'node:fs';
-import { decodeAttributes, giveAccessLists, giveUserAttributes, lostParts } from '../files/attributes';
+import { giveAccessLists, giveUserAttributes, lostParts } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
 import { cPath, libc } from '../files/libc';
 import { setPathTime } from '../files/timestamps';
 import type { Entry } from '../format/entry';
+import { decodeAttributes } from '../format/entry-codec';
 import { fileCallPath } from '../format/path-bytes';
 import { mergeTree } from '../read/merge-tree';
 import type { OpenArchive } from '../read/open-archive';

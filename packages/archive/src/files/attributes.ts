@@ -1,18 +1,18 @@
-import { refuse } from '../format/archive-error';
 import { formatBounds } from '../format/archive-limits';
+import {
+  type Attribute,
+  attributeHeadBytes,
+  attributeValueBytesMax,
+  encodeAttribute,
+  isKeptAttribute,
+} from '../format/entry-codec';
 import type { ByteString } from '../format/path-bytes';
 import { cPath, cString, lastErrorCode, libc } from './libc';
 
 /*
- * Extended attributes, and access lists (ACLs), which Linux keeps as attributes: which of them an archive holds, how
- * they are read from a file, and how they are set on one. In an entry they are written as: per attribute name length
- * u16, value length u32, name, value. Names ascend.
+ * Extended attributes, and access lists (ACLs), which Linux keeps as attributes: how they are read from a file, and how
+ * they are set on one.
  */
-
-export interface Attribute {
-  name: ByteString;
-  value: Buffer;
-}
 
 /** An open file, or a path. When the last name of the path is a link, it is not followed. */
 export type Holder = number | string | Buffer;
@@ -24,7 +24,8 @@ export const lostParts = {
   tooLarge: 'its extended attributes are larger than an archive takes and were left out',
   unreadable: 'its extended attributes could not be read and were left out',
   severalNames:
-    'it shares its content with other paths, of which there are more than an archive remembers: it was kept as a file of its own',
+    'it shares its content with other paths, of which there are more than an archive remembers: ' +
+    'it was kept as a file of its own',
   unsupported: 'extended attributes and access lists are not kept on this kind of system',
   noFifo: 'the file system did not take a FIFO',
   refused: 'the file system did not take its extended attributes or its access list',
@@ -32,18 +33,13 @@ export const lostParts = {
 export type LostPart = (typeof lostParts)[keyof typeof lostParts];
 type OnLost = (part: LostPart) => void;
 
-const accessList = 'system.posix_acl_access';
-const defaultList = 'system.posix_acl_default';
 const capabilities = 'security.capability';
-/** The kernel's own bounds. */
-const nameBytesMax = 255;
-const valueBytesMax = 65_536;
+/** The kernel's own bound. */
 const listBytesMax = 65_536;
-const headBytes = 6;
 
 export const noAttributes = Buffer.alloc(0);
 const names = Buffer.alloc(listBytesMax);
-const value = Buffer.alloc(valueBytesMax);
+const value = Buffer.alloc(attributeValueBytesMax);
 
 /** The attributes of a file or directory that an archive holds, encoded; empty for most. */
 export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
@@ -61,10 +57,10 @@ export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   const parts: Buffer[] = [];
   let bytes = 0;
   for (const name of listed) {
-    if (!isKept(name)) continue;
+    if (!isKeptAttribute(name)) continue;
     const read = readAttribute(holder, name, onLost);
     if (read === null) continue;
-    bytes += headBytes + name.length + read.length;
+    bytes += attributeHeadBytes + name.length + read.length;
     if (bytes > formatBounds.attributeBytes) {
       onLost(lostParts.tooLarge);
       break;
@@ -79,8 +75,6 @@ function listLength(holder: Holder): number {
   if (libc === null) return 0;
   return typeof holder === 'number' ? libc.flistxattr(holder, null, 0) : libc.llistxattr(cPath(holder), null, 0);
 }
-
-const isKept = (name: ByteString): boolean => name.startsWith('user.') || name === accessList || name === defaultList;
 
 function readAttribute(holder: Holder, name: ByteString, onLost: OnLost): Buffer | null {
   if (libc === null) return null;
@@ -97,38 +91,6 @@ function readAttribute(holder: Holder, name: ByteString, onLost: OnLost): Buffer
   const own = withoutAccounts(read, (id) => id !== unknownId);
   if (own.length < read.length) onLost(lostParts.accounts);
   return own;
-}
-
-function encodeAttribute(name: ByteString, content: Buffer): Buffer {
-  const bytes = Buffer.allocUnsafe(headBytes + name.length + content.length);
-  bytes.writeUInt16BE(name.length, 0);
-  bytes.writeUInt32BE(content.length, 2);
-  bytes.write(name, headBytes, 'latin1');
-  content.copy(bytes, headBytes + name.length);
-  return bytes;
-}
-
-/**
- * Reads what `readAttributes` has encoded. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that our
- * writer never records, because such an attribute would give rights
- */
-export function decodeAttributes(bytes: Buffer): Attribute[] {
-  if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');
-  const attributes: Attribute[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    if (at + headBytes > bytes.length) refuse('mismatch', 'attribute cut short');
-    const nameAt = at + headBytes;
-    const valueAt = nameAt + bytes.readUInt16BE(at);
-    const next = valueAt + bytes.readUInt32BE(at + 2);
-    if (next > bytes.length) refuse('mismatch', 'attribute cut short');
-    const name = bytes.toString('latin1', nameAt, valueAt);
-    const isName = name.length <= nameBytesMax && !name.includes('\0') && name.length > 'user.'.length && isKept(name);
-    if (!isName || next - valueAt > valueBytesMax) refuse('hostile_entry', `attribute ${name.slice(0, 100)}`);
-    if ((attributes.at(-1)?.name ?? '') >= name) refuse('hostile_entry', `attribute out of order or twice: ${name}`);
-    attributes.push({ name, value: bytes.subarray(valueAt, next) });
-    at = next;
-  }
-  return attributes;
 }
 
 /** To be set before the mode, which may take away this process's own right to write the file. */

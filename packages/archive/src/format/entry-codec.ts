@@ -1,12 +1,14 @@
-import { decodeAttributes } from '../files/attributes';
 import { refuse } from './archive-error';
+import { formatBounds } from './archive-limits';
 import { type Entry, type EntryType, entryTypes } from './entry';
 import { keptModes } from './entry-rules';
+import type { ByteString } from './path-bytes';
 
 const fixedBytes = 28;
 const sha256Bytes = 32;
 const typeOfCode = new Map<number, EntryType>(
-  Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]), // Object.entries widens the keys to string
+  // Object.entries widens the keys to string.
+  Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]),
 );
 const flagBits = { linked: 1, sparse: 2 } as const;
 const noBytes = Buffer.alloc(0);
@@ -84,4 +86,61 @@ function checkFields(entry: Entry, flags: number): void {
   const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
   if (isLink !== entry.link.length > 0)
     refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
+}
+
+/*
+ * Attributes of an entry: extended attributes, and access lists, which Linux keeps as attributes. They are written as:
+ * per attribute name length u16, value length u32, name, value. Names ascend.
+ */
+
+export interface Attribute {
+  name: ByteString;
+  value: Buffer;
+}
+
+const accessList = 'system.posix_acl_access';
+const defaultList = 'system.posix_acl_default';
+/** The kernel's own bounds. */
+const attributeNameBytesMax = 255;
+export const attributeValueBytesMax = 65_536;
+export const attributeHeadBytes = 6;
+
+/** Whether an archive holds attributes of this name. */
+export const isKeptAttribute = (name: ByteString): boolean =>
+  name.startsWith('user.') || name === accessList || name === defaultList;
+
+export function encodeAttribute(name: ByteString, content: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(attributeHeadBytes + name.length + content.length);
+  bytes.writeUInt16BE(name.length, 0);
+  bytes.writeUInt32BE(content.length, 2);
+  bytes.write(name, attributeHeadBytes, 'latin1');
+  content.copy(bytes, attributeHeadBytes + name.length);
+  return bytes;
+}
+
+/**
+ * Reads what `encodeAttribute` has written. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that our
+ * writer never records, because such an attribute would give rights
+ */
+export function decodeAttributes(bytes: Buffer): Attribute[] {
+  if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');
+  const attributes: Attribute[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    if (at + attributeHeadBytes > bytes.length) refuse('mismatch', 'attribute cut short');
+    const nameAt = at + attributeHeadBytes;
+    const valueAt = nameAt + bytes.readUInt16BE(at);
+    const next = valueAt + bytes.readUInt32BE(at + 2);
+    if (next > bytes.length) refuse('mismatch', 'attribute cut short');
+    const name = bytes.toString('latin1', nameAt, valueAt);
+    const isName =
+      name.length <= attributeNameBytesMax &&
+      !name.includes('\0') &&
+      name.length > 'user.'.length &&
+      isKeptAttribute(name);
+    if (!isName || next - valueAt > attributeValueBytesMax) refuse('hostile_entry', `attribute ${name.slice(0, 100)}`);
+    if ((attributes.at(-1)?.name ?? '') >= name) refuse('hostile_entry', `attribute out of order or twice: ${name}`);
+    attributes.push({ name, value: bytes.subarray(valueAt, next) });
+    at = next;
+  }
+  return attributes;
 }

@@ -12,7 +12,8 @@ export const changedWhileRead = 'changed while it was read';
 
 /** A restore creates a release of its own, and the release that the link names is removed. */
 export const linkIntoRelease =
-  'a link to a release by its absolute path, which leads nowhere after a restore: write it relative, or through `current`';
+  'a link to a release by its absolute path, which leads nowhere after a restore: ' +
+  'write it relative, or through `current`';
 
 /** The reasons for which the path itself is still in the archive. */
 export const partlyKept: ReadonlySet<string> = new Set([

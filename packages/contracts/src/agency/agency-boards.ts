@@ -22,7 +22,8 @@ export const boardLabelSchema = z
       .int()
       .min(0)
       .describe(
-        "Place in the board's label order: greater is later. The first label gets 0, each new one the next. A deleted label's place stays free.",
+        "Place in the board's label order: greater is later. The first label gets 0, each new one the next. " +
+          "A deleted label's place stays free.",
       ),
   })
   .meta({ id: 'AgencyBoardLabel' });
@@ -40,7 +41,8 @@ export const boardColumnSchema = z
       .int()
       .min(0)
       .describe(
-        "Place from the left: greater is further right. The first column gets 0, each new one the next. A deleted column's place stays free.",
+        'Place from the left: greater is further right. The first column gets 0, each new one the next. ' +
+          "A deleted column's place stays free.",
       ),
   })
   .meta({ id: 'AgencyBoardColumn' });
@@ -162,7 +164,8 @@ export const deleteBoardColumn = endpoint({
   method: 'DELETE',
   path: `${boards}/{boardId}/columns/{columnId}`,
   summary:
-    "Delete a column without cards. Its archived cards stay in the archive, and return at the end of the board's first column",
+    'Delete a column without cards. ' +
+    "Its archived cards stay in the archive, and return at the end of the board's first column",
   permissions: ['agency.boards.manage'],
   params: { boardId, columnId },
   response: { status: 204 },

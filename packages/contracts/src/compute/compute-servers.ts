@@ -198,7 +198,8 @@ const powerBody = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      'true cuts the power, as pulling the plug does: what the guest has not written is lost. Left out: the guest is asked to shut down.',
+      'true cuts the power, as pulling the plug does: what the guest has not written is lost. ' +
+        'Left out: the guest is asked to shut down.',
     ),
 });
 const powerPermissions = ['sites.view', 'compute.power.manage'] as const;

@@ -91,9 +91,11 @@ export const restoreDatabaseBackup = endpoint({
   method: 'POST',
   path: `${path}/{backupId}/restore`,
   summary:
-    'Replace what the database holds by the backup, behind the same address; what is replaced becomes a backup of kind pre_restore',
+    'Replace what the database holds by the backup, behind the same address; ' +
+    'what is replaced becomes a backup of kind pre_restore',
   about:
-    'Sessions end at the switch, and clients connect again at the same host and port. Roles, their passwords and memberships stay as they are ' +
+    'Sessions end at the switch, and clients connect again at the same host and port. ' +
+    'Roles, their passwords and memberships stay as they are ' +
     'now. What is replaced can be restored in turn.',
   permissions: ['databases.manage'],
   params: { databaseId, backupId },

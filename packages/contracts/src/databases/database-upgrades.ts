@@ -28,8 +28,10 @@ export const upgradeDatabase = endpoint({
   path: '/v1/databases/{databaseId}/upgrade',
   summary: 'Move the database to a newer major, with its address and every row kept',
   about:
-    'A fresh backup is taken first. On the way that the preflight calls `logical` clients write on while the rows are copied, and connect again ' +
-    'at the end; else they wait while the data is copied. A failure before the cutover leaves the old version serving. There is no way back to ' +
+    'A fresh backup is taken first. On the way that the preflight calls `logical` clients write on while the ' +
+    'rows are copied, and connect again ' +
+    'at the end; else they wait while the data is copied. ' +
+    'A failure before the cutover leaves the old version serving. There is no way back to ' +
     'the older major but a restore of the backup.',
   permissions: ['databases.manage'],
   params: { databaseId },

@@ -71,7 +71,8 @@ export const abandonDatabaseWorkflow = endpoint({
   method: 'POST',
   path: '/v1/databases/{databaseId}/workflows/{workflowId}/abandon',
   summary:
-    'Staff: give up a workflow that needs attention and unlock the database; error.detail says what state it is left in',
+    'Staff: give up a workflow that needs attention and unlock the database; ' +
+    'error.detail says what state it is left in',
   permissions: ['platform.staff'],
   params: { databaseId, workflowId },
   response: { status: 202, schema: workflowSchema },

@@ -123,7 +123,8 @@ export const getDatabaseCatalogue = endpoint({
   method: 'GET',
   path: '/v1/databases/catalogue',
   summary:
-    'Engines, their majors and sizes that are offered here: of engine mysql those whose programs the host of databases has',
+    'Engines, their majors and sizes that are offered here: ' +
+    'of engine mysql those whose programs the host of databases has',
   permissions: [],
   response: { status: 200, schema: databaseCatalogueSchema },
   problems: [],
@@ -173,7 +174,8 @@ export const createDatabase = endpoint({
       .optional()
       .meta({
         description:
-          "Begins with what this backup of a database of the organisation's holds; engine_version is the backup's or a newer one",
+          "Begins with what this backup of a database of the organisation's holds; " +
+          "engine_version is the backup's or a newer one",
       }),
   }),
   example: { label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small' },

@@ -33,7 +33,8 @@ export const skippedPathSchema = z
     reason: z
       .string()
       .describe(
-        'Why, for people. `changed while it was read`, and a part that was left out, mean that the path itself is in the backup.',
+        'Why, for people. `changed while it was read`, and a part that was left out, ' +
+          'mean that the path itself is in the backup.',
       ),
   })
   .meta({ id: 'SkippedPath' });
@@ -67,7 +68,8 @@ export const siteBackupSchema = z
       .string()
       .nullable()
       .describe(
-        "SHA-256 of the archive's manifest in hexadecimal, which in turn covers every byte of the archive; null until it is completed.",
+        "SHA-256 of the archive's manifest in hexadecimal, which in turn covers every byte of the archive; " +
+          'null until it is completed.',
       ),
     location: z
       .enum(['object_storage', 'worker_host'])
@@ -164,7 +166,8 @@ export type RestoreContents = z.infer<typeof restoreContentsSchema>;
 export const restoreQuerySchema = z.strictObject({
   contents: restoreContentsSchema.optional().meta({
     description:
-      'files: the files alone come back, and the database stays as it is; for where that of the backup or copy cannot be loaded. Else all.',
+      'files: the files alone come back, and the database stays as it is; ' +
+      'for where that of the backup or copy cannot be loaded. Else all.',
   }),
 });
 
@@ -222,7 +225,8 @@ export const listSiteBackupSkipped = endpoint({
   method: 'GET',
   path: '/v1/sites/{siteId}/backups/{backupId}/skipped',
   summary:
-    'The paths that a backup does not hold, or not as they were at one moment; 10,000 are listed, skipped.count counts all',
+    'The paths that a backup does not hold, or not as they were at one moment; ' +
+    '10,000 are listed, skipped.count counts all',
   permissions: ['sites.view'],
   params: { siteId, backupId: siteBackupId },
   query: pageQuerySchema,
@@ -238,7 +242,8 @@ export const takeSiteBackup = endpoint({
   path: '/v1/sites/{siteId}/backups',
   summary: 'Take a backup now; a site has five in any 24 hours',
   about:
-    'The site goes on serving, and its database takes writes. The backup is complete when all of it was read back and verified.',
+    'The site goes on serving, and its database takes writes. ' +
+    'The backup is complete when all of it was read back and verified.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({}),
@@ -262,9 +267,12 @@ export const restoreSiteBackup = endpoint({
   path: '/v1/sites/{siteId}/backups/restore',
   summary: "Overwrite the site's live files and database with the named backup",
   about:
-    'All files and the whole database are overwritten. What they were becomes a backup of kind `pre_restore` first, which can be restored in ' +
-    'turn. The site serves its old content until the new one is in place; requests and sessions wait at the moment of the switch. When it then ' +
-    'answers worse than when the backup was taken, the old content comes back. The preflight tells all of it beforehand. With `contents=files` ' +
+    'All files and the whole database are overwritten. ' +
+    'What they were becomes a backup of kind `pre_restore` first, which can be restored in ' +
+    'turn. The site serves its old content until the new one is in place; ' +
+    'requests and sessions wait at the moment of the switch. When it then ' +
+    'answers worse than when the backup was taken, the old content comes back. ' +
+    'The preflight tells all of it beforehand. With `contents=files` ' +
     'the files alone are overwritten, and the database stays as it is.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },

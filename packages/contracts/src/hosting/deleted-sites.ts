@@ -88,7 +88,8 @@ export const restoreDeletedSite = endpoint({
   path: `${path}/restore`,
   summary: 'Bring a deleted site back out of its last backup; suspended until it serves',
   about:
-    'Its files, its database, its id and its domain come back. A site that does not serve afterwards stays suspended, to be mended. ' +
+    'Its files, its database, its id and its domain come back. ' +
+    'A site that does not serve afterwards stays suspended, to be mended. ' +
     'With `contents=files` its database is empty.',
   permissions: ['sites.create', 'sites.view'],
   params: { deletedSiteId },

@@ -242,7 +242,8 @@ export const takeSiteOffsiteCopy = endpoint({
   path: '/v1/sites/{siteId}/offsite/copies',
   summary: "Copy the site into the customer's own storage: all of it, or what changed since the last copy",
   about:
-    'The site goes on serving, and its database takes writes. An incremental copy needs every copy before it, down to the last full one.',
+    'The site goes on serving, and its database takes writes. ' +
+    'An incremental copy needs every copy before it, down to the last full one.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({ kind: offsiteCopyKindSchema.describe('incremental needs a full copy before it.') }),
@@ -260,8 +261,10 @@ export const restoreSiteOffsite = endpoint({
   path: '/v1/sites/{siteId}/offsite/restore',
   summary: "Overwrite the site's live files and database with the named copy and every copy that it depends on",
   about:
-    'Every object of the chain is fetched and verified before anything is overwritten. From there on it goes as the restore of a backup does: ' +
-    'what is overwritten becomes a backup of kind `pre_restore`. With `contents=files` the files alone are overwritten.',
+    'Every object of the chain is fetched and verified before anything is overwritten. ' +
+    'From there on it goes as the restore of a backup does: ' +
+    'what is overwritten becomes a backup of kind `pre_restore`. ' +
+    'With `contents=files` the files alone are overwritten.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   query: restoreQuerySchema,

@@ -50,7 +50,8 @@ export const siteSchema = z
     database: siteDatabaseSchema
       .nullable()
       .describe(
-        'Which database it has; mysql is a MariaDB. null on the platforms ssh and vendor: there it has what they give it.',
+        'Which database it has; mysql is a MariaDB. null on the platforms ssh and vendor: ' +
+          'there it has what they give it.',
       ),
     status: siteStatusSchema.describe('How the site stands. restoring is being overwritten.'),
     url: z.string().describe('Where it is served now.'),
@@ -117,7 +118,8 @@ export const createSite = endpoint({
     database: siteDatabaseSchema
       .optional()
       .describe(
-        'Which database it gets, for good: postgres, which it gets without being asked, or mysql, a MariaDB where its host has the programs. ' +
+        'Which database it gets, for good: postgres, which it gets without being asked, or mysql, ' +
+          'a MariaDB where its host has the programs. ' +
           'Only on platform local.',
       ),
     plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }).describe('What its plan includes.'),
@@ -189,9 +191,11 @@ export const deleteSite = endpoint({
   method: 'DELETE',
   path: '/v1/sites/{siteId}',
   summary:
-    'Delete a site after a last backup of it was taken; with last_backup=none without one, also where none can be taken',
+    'Delete a site after a last backup of it was taken; with last_backup=none without one, ' +
+    'also where none can be taken',
   about:
-    'A last backup is taken and verified before anything is removed. The site then stands among the deleted sites, from where it comes back until ' +
+    'A last backup is taken and verified before anything is removed. ' +
+    'The site then stands among the deleted sites, from where it comes back until ' +
     'its record is purged. With `last_backup=none` it comes back from its newest earlier backup, or not at all.',
   permissions: deletionPermissions,
   params: { siteId },
@@ -207,7 +211,8 @@ export const preflightSiteDeletion = endpoint({
   method: 'POST',
   path: '/v1/sites/{siteId}/deletion/preflight',
   summary:
-    'What a deletion would remove and what would be left to come back from, and the refusal it would give; changes nothing',
+    'What a deletion would remove and what would be left to come back from, ' +
+    'and the refusal it would give; changes nothing',
   permissions: deletionPermissions,
   params: { siteId },
   query: deletionQuery,

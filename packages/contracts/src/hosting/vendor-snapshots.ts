@@ -107,7 +107,8 @@ export const restoreSiteVendorSnapshot = endpoint({
   path: `${path}/restore`,
   summary: 'Roll the website, one database or one mailbox back to a named restore point of the platform',
   about:
-    'The platform overwrites the scope in place, and Drydock keeps no copy of what is overwritten: a vendor snapshot taken before does. A mailbox ' +
+    'The platform overwrites the scope in place, and Drydock keeps no copy of what is overwritten: ' +
+    'a vendor snapshot taken before does. A mailbox ' +
     'may come back beside the live one instead, which loses nothing.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },

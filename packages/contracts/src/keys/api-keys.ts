@@ -131,7 +131,8 @@ export const updateApiKey = endpoint({
   method: 'PATCH',
   path: '/v1/api-keys/{keyId}',
   summary:
-    'Change the name of a key, take permissions from it, or bound its time and its addresses; no request begun after the answer is judged by what was before',
+    'Change the name of a key, take permissions from it, or bound its time and its addresses; ' +
+    'no request begun after the answer is judged by what was before',
   permissions: ['apikeys.manage'],
   params: { keyId },
   body: z.strictObject({

@@ -109,17 +109,23 @@ const resource = z
   .optional()
   .meta({ description: 'Only events of this resource: its path, such as /v1/sites/{siteId}' });
 
-const after = z.string().optional().meta({
-  description:
-    'Only events that came after the one with this id, oldest first: how a reader goes on where it was. Zeros: from the first one on',
-});
+const after = z
+  .string()
+  .optional()
+  .meta({
+    description:
+      'Only events that came after the one with this id, oldest first: how a reader goes on where it was. ' +
+      'Zeros: from the first one on',
+  });
 
 export const listEvents = endpoint({
   id: 'listEvents',
   service: 'keys',
   method: 'GET',
   path: '/v1/events',
-  summary: `What happened in the organisation in the last ${eventDays} days, newest first; with after, what came since, oldest first`,
+  summary:
+    `What happened in the organisation in the last ${eventDays} days, newest first; ` +
+    'with after, what came since, oldest first',
   permissions: ['audit.view'],
   query: pageQuerySchema.extend({
     type,
@@ -137,7 +143,8 @@ export const watchEvents = endpoint({
   method: 'GET',
   path: '/v1/events/stream',
   summary:
-    'The same as server-sent events, from now on or after an event; begins with one called ready, ends after 60 s, resumes by Last-Event-ID',
+    'The same as server-sent events, from now on or after an event; begins with one called ready, ' +
+    'ends after 60 s, resumes by Last-Event-ID',
   permissions: ['audit.view'],
   query: z.strictObject({ type, resource, after }),
   response: {

@@ -80,7 +80,8 @@ export const updateOrg = endpoint({
       .max(100)
       .optional()
       .describe(
-        'The new list, whole. A right that is left out is gone in the whole subtree at once. The caller holds each right that is added or left out; an organisation at the top loses none.',
+        'The new list, whole. A right that is left out is gone in the whole subtree at once. ' +
+          'The caller holds each right that is added or left out; an organisation at the top loses none.',
       ),
   }),
   example: { name: 'Reseller Ltd' },

@@ -71,7 +71,8 @@ export const webhookDeliverySchema = z
     next_attempt_at: timestampSchema
       .nullable()
       .describe(
-        'When it is sent (again); null where it is over, waits for an earlier event of the same resource, or its webhook is off.',
+        'When it is sent (again); ' +
+          'null where it is over, waits for an earlier event of the same resource, or its webhook is off.',
       ),
     last_attempt_at: timestampSchema.nullable().describe('When it was last sent; null before.'),
     last_status: z.int().nullable().describe('HTTP status of the last answer; null without one.'),

@@ -42,7 +42,9 @@ export const listWorkflows = endpoint({
   service: 'keys',
   method: 'GET',
   path: '/v1/workflows',
-  summary: `All long work of the organisation, newest first: what is unfinished, and what ended in the last ${eventDays} days; it follows the events`,
+  summary:
+    'All long work of the organisation, newest first: ' +
+    `what is unfinished, and what ended in the last ${eventDays} days; it follows the events`,
   permissions: ['audit.view'],
   query: listQuery,
   response: { status: 200, schema: pageOf(workflowSummarySchema) },

@@ -198,7 +198,8 @@ export function answerExample(schema: JsonSchema, components: SchemaComponents, 
   const value = values[`${owner}.${name}`] ?? values[name];
   if (value === undefined)
     throw new Error(
-      `give ${name} an example in packages/contracts/src/platform/answer-example.ts: ${owner} has ${JSON.stringify(schema)}`,
+      `give ${name} an example in packages/contracts/src/platform/answer-example.ts: ` +
+        `${owner} has ${JSON.stringify(schema)}`,
     );
   return value;
 }

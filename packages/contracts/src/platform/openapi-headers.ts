@@ -12,7 +12,8 @@ export const headerComponents = {
   Traceparent: header('W3C trace context of the server span, while tracing is on'),
   RateLimitPolicy: header('The quota, as draft-ietf-httpapi-ratelimit-headers writes it: "read";q=600;w=60'),
   RateLimit: header(
-    'What is left of it and for how long: "read";r=599;t=60. An answer that counts against no quota tells what is left of the writes, or an untouched window of a caller whom nobody knows',
+    'What is left of it and for how long: "read";r=599;t=60. An answer that counts against no quota tells what ' +
+      'is left of the writes, or an untouched window of a caller whom nobody knows',
   ),
   RetryAfter: header('Seconds', { type: 'integer', minimum: 1 }),
   WwwAuthenticate: header('Bearer', { type: 'string', const: 'Bearer' }),
@@ -71,7 +72,8 @@ export const ifMatchParameter: JsonSchema = {
   in: 'header',
   required: false,
   description:
-    'The ETag of what you read: the change is made only while it is still that, else 412 `precondition_failed`. Left out, it is changed whatever it is by now',
+    'The ETag of what you read: the change is made only while it is still that, else 412 `precondition_failed`. ' +
+    'Left out, it is changed whatever it is by now',
   schema: { type: 'string', maxLength: 1_000 },
 };
 

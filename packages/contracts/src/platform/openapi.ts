@@ -21,12 +21,19 @@ export interface OpenApiDocument {
   readonly [member: string]: unknown;
 }
 
-const introduction = `Send your key as \`Authorization: Bearer dd_…\`. Every error is a problem (RFC 9457) with a stable \`code\` and a sentence that says what to do.
+const introduction = `Send your key as \`Authorization: Bearer dd_…\`. \
+Every error is a problem (RFC 9457) with a stable \`code\` and a sentence that says what to do.
 
-A path that does not exist is answered 404 \`route_not_found\`, a method that it does not take 405 \`method_not_allowed\`. HEAD is answered as GET without its body, and OPTIONS with the methods in \`Allow\`; OPTIONS needs no key. Browsers may call from any origin with a key in \`Authorization\` (CORS, without credentials). A request may have 100 headers and 16 KiB of them.
+A path that does not exist is answered 404 \`route_not_found\`, a method that it does not take 405 \
+\`method_not_allowed\`. HEAD is answered as GET without its body, and OPTIONS with the methods in \`Allow\`; \
+OPTIONS needs no key. Browsers may call from any origin with a key in \`Authorization\` (CORS, without credentials). \
+A request may have 100 headers and 16 KiB of them.
 A header that is not documented is ignored.
 
-Every answer to GET has a strong \`ETag\` of its content. With it as \`If-None-Match\` the same answer comes as 304 without a body, which counts as a read like any other. With it as \`If-Match\` a PATCH changes only what is still as you read it: else 412 \`precondition_failed\`, and nothing was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
+Every answer to GET has a strong \`ETag\` of its content. With it as \`If-None-Match\` the same answer \
+comes as 304 without a body, which counts as a read like any other. With it as \
+\`If-Match\` a PATCH changes only what is still as you read it: else 412 \`precondition_failed\`, and nothing \
+was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
 
 /**
  * Codes that any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in
@@ -141,7 +148,8 @@ function descriptionOf(endpoint: EndpointDefinition): string {
     needed === '' ? 'Any key may call it.' : `Needs ${needed}.`,
     refusals.length > 0 && `Refused as ${refusals.join(', ')}.`,
     inDemo !== undefined &&
-      `In the demo of \`npm start\` it is answered ${problems[inDemo.problem].status} \`${inDemo.problem}\`: ${inDemo.because}.`,
+      `In the demo of \`npm start\` it is answered ${problems[inDemo.problem].status} \`${inDemo.problem}\`: ` +
+        `${inDemo.because}.`,
   ]
     .filter(Boolean)
     .join('\n\n');
@@ -223,7 +231,9 @@ function contentOf(
   const { $ref } = schema;
   if (typeof $ref !== 'string') throw new Error(`the events of ${id} have no name`);
   const name = $ref.slice($ref.lastIndexOf('/') + 1);
-  const description = `Server-sent events, of which each has a ${name} as JSON in \`data\`. A line that is only \`:\` keeps the connection open.`;
+  const description =
+    `Server-sent events, of which each has a ${name} as JSON in \`data\`. ` +
+    'A line that is only `:` keeps the connection open.';
   return {
     schema: nameSchema(`${name}Stream`, { type: 'string', description }, components),
     example: `${eventLines}\ndata: ${JSON.stringify(example)}\n\n`,

@@ -12,7 +12,8 @@ export const problems = define({
     status: 401,
     title: 'A valid API key is needed',
     advice:
-      'Send your API key as "Authorization: Bearer <token>". If it was revoked, has expired or was mistyped, mint or copy a new one. A key with allowed_ips works from there only.',
+      'Send your API key as "Authorization: Bearer <token>". If it was revoked, has expired or was mistyped, ' +
+      'mint or copy a new one. A key with allowed_ips works from there only.',
   },
   permission_denied: {
     status: 403,
@@ -58,14 +59,16 @@ export const problems = define({
     status: 429,
     title: 'Too many event streams',
     advice:
-      'Close streams that you do not need, or ask for the workflow itself from time to time; then try again after Retry-After.',
+      'Close streams that you do not need, or ask for the workflow itself from time to time; ' +
+      'then try again after Retry-After.',
     transient: true,
   },
   precondition_failed: {
     status: 412,
     title: 'It is not what If-Match names any more',
     advice:
-      'Nothing was changed. Read it again, make your change to what it is now, and send that with its ETag as it came, quotes included.',
+      'Nothing was changed. Read it again, make your change to what it is now, ' +
+      'and send that with its ETag as it came, quotes included.',
   },
   // Requests that cannot be understood
   invalid_request: {
@@ -241,7 +244,8 @@ export const problems = define({
     status: 500,
     title: 'Later work has changed the resource',
     advice:
-      'Drydock itself was restored from a backup that is older than the resource, which was left as it is. Look at it, and ask again.',
+      'Drydock itself was restored from a backup that is older than the resource, which was left as it is. ' +
+      'Look at it, and ask again.',
   },
   start_by_passed: {
     status: 503,

@@ -12,7 +12,8 @@ export const databaseProblems = define({
     status: 422,
     title: 'The engine is not offered here',
     advice:
-      'Choose an engine that GET /v1/databases/catalogue lists. Of engine mysql staff fetch the programs of a version to the host of databases, ' +
+      'Choose an engine that GET /v1/databases/catalogue lists. ' +
+      'Of engine mysql staff fetch the programs of a version to the host of databases, ' +
       'as by npm run engines -- mariadb@10.11.',
     transient: true,
   },
@@ -26,7 +27,8 @@ export const databaseProblems = define({
     status: 422,
     title: 'This version is of another engine, or of another flavour of MySQL',
     advice:
-      'Stay with the engine and the flavour that the data is of: a backup or a database of MariaDB goes to MariaDB, one of MySQL to MySQL.',
+      'Stay with the engine and the flavour that the data is of: ' +
+      'a backup or a database of MariaDB goes to MariaDB, one of MySQL to MySQL.',
   },
   version_not_newer: {
     status: 422,

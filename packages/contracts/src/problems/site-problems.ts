@@ -44,14 +44,16 @@ export const siteProblems = define({
     status: 422,
     title: 'Drydock does not connect to this address',
     advice:
-      'Name an https endpoint on the public internet whose name leads to public addresses only and whose certificate can be verified; redirects are not followed.',
+      'Name an https endpoint on the public internet whose name leads to public addresses only and whose ' +
+      'certificate can be verified; redirects are not followed.',
     transient: true,
   },
   offsite_credentials_rejected: {
     status: 422,
     title: 'Your storage rejected the credentials',
     advice:
-      'Send valid ones with PUT /v1/sites/{siteId}/offsite; they must be allowed to read, write and delete below the prefix.',
+      'Send valid ones with PUT /v1/sites/{siteId}/offsite; they must be allowed to read, ' +
+      'write and delete below the prefix.',
     transient: true,
   },
   offsite_bucket_unusable: {
@@ -87,13 +89,15 @@ export const siteProblems = define({
     status: 422,
     title: 'The copy holds more than can be restored',
     advice:
-      'Nothing was changed, and the copy is what was written. detail names the limit. Name another copy, or ask support.',
+      'Nothing was changed, and the copy is what was written. detail names the limit. ' +
+      'Name another copy, or ask support.',
   },
   copy_format_newer: {
     status: 422,
     title: 'The copy was written by a newer version of Drydock',
     advice:
-      'Nothing was changed. It can be restored once this installation is as new; name another copy until then, or ask support.',
+      'Nothing was changed. It can be restored once this installation is as new; ' +
+      'name another copy until then, or ask support.',
     transient: true,
   },
   platform_unsupported: {
@@ -111,7 +115,8 @@ export const siteProblems = define({
     status: 422,
     title: 'A site cannot have this database here',
     advice:
-      'Leave database out on the platforms ssh and vendor: such a site has what they give it. On platform local ask for postgres, or have the ' +
+      'Leave database out on the platforms ssh and vendor: such a site has what they give it. ' +
+      'On platform local ask for postgres, or have the ' +
       "operator put MariaDB's programs on the site host's machine: npm run engines -- mariadb@11.8.",
     transient: true,
   },
@@ -155,21 +160,24 @@ export const siteProblems = define({
     status: 422,
     title: 'Applications are not run on this machine',
     advice:
-      'Nothing would keep them apart there, so none is started; files and pages are served. Whoever runs the machine has to allow user namespaces.',
+      'Nothing would keep them apart there, so none is started; files and pages are served. ' +
+      'Whoever runs the machine has to allow user namespaces.',
     transient: true,
   },
   app_not_started: {
     status: 422,
     title: 'The application did not come back',
     advice:
-      "Its process ends before it listens: read what it prints, mend the code and restart it again. Nothing but the application's process was changed.",
+      'Its process ends before it listens: read what it prints, mend the code and restart it again. ' +
+      "Nothing but the application's process was changed.",
     transient: true,
   },
   site_suspended: {
     status: 422,
     title: 'The site is suspended',
     advice:
-      'A suspended site runs no application. Have the suspension lifted first; one that came back from its deletion is active by itself, minutes after its front page answers without a server error.',
+      'A suspended site runs no application. Have the suspension lifted first; one that came back from its ' +
+      'deletion is active by itself, minutes after its front page answers without a server error.',
     transient: true,
   },
   site_not_ready: {
@@ -189,7 +197,8 @@ export const siteProblems = define({
     status: 422,
     title: 'The domain is not proven',
     advice:
-      'Set the TXT record or put up the file that is named by GET /v1/sites/{siteId}/domain and, where a site is refused for it, by this answer; then send the request again.',
+      'Set the TXT record or put up the file that is named by GET /v1/sites/{siteId}/domain and, ' +
+      'where a site is refused for it, by this answer; then send the request again.',
     transient: true,
   },
   backup_tampered: {
@@ -206,33 +215,39 @@ export const siteProblems = define({
     status: 422,
     title: 'The backup holds more than can be restored',
     advice:
-      'Nothing was changed, and the backup is what was written. detail names the limit. Choose another backup; staff have been told.',
+      'Nothing was changed, and the backup is what was written. detail names the limit. ' +
+      'Choose another backup; staff have been told.',
   },
   backup_format_newer: {
     status: 422,
     title: 'The backup was written by a newer version of Drydock',
     advice:
-      'Nothing was changed. It can be restored once this installation is as new. Choose another backup until then; staff have been told.',
+      'Nothing was changed. It can be restored once this installation is as new. ' +
+      'Choose another backup until then; staff have been told.',
     transient: true,
   },
   site_content_refused: {
     status: 422,
     title: 'Something in the site cannot be packed',
     advice:
-      'Nothing was changed. detail names the object and the reason: change or drop it, then try again. A site that shall go needs no backup: DELETE /v1/sites/{siteId}?last_backup=none.',
+      'Nothing was changed. detail names the object and the reason: change or drop it, then try again. ' +
+      'A site that shall go needs no backup: DELETE /v1/sites/{siteId}?last_backup=none.',
     transient: true,
   },
   backup_content_refused: {
     status: 422,
     title: 'Something in the backup or copy cannot be loaded',
     advice:
-      'Nothing was changed, and the archive is what was written. detail or findings name the object and the reason: choose another backup or copy, restore the files of a site alone with contents=files, make a new database of the major that the backup was taken from, or ask support.',
+      'Nothing was changed, and the archive is what was written. detail or findings name the object and the ' +
+      'reason: choose another backup or copy, restore the files of a site alone with contents=files, ' +
+      'make a new database of the major that the backup was taken from, or ask support.',
   },
   restore_probe_failed: {
     status: 422,
     title: 'The restored site did not answer',
     advice:
-      'The site was switched back to what it was before. What answered worse than when the backup was taken may need something outside of it, ' +
+      'The site was switched back to what it was before. ' +
+      'What answered worse than when the backup was taken may need something outside of it, ' +
       'such as a service that the site calls: see to that and restore again, or choose another backup.',
   },
   storage_full: {
@@ -286,7 +301,8 @@ export const vendorProblems = define({
     status: 422,
     title: 'The platform takes no snapshot of this now',
     advice:
-      'can_back_up says whether it would take one; mailboxes are snapshotted by the platform itself and never on demand.',
+      'can_back_up says whether it would take one; ' +
+      'mailboxes are snapshotted by the platform itself and never on demand.',
     transient: true,
   },
   vendor_restore_failed: {

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
-import { closeServer, listen } from '@drydock/service/http/http-server';
-import { closeOnSignal, createLifetime } from '@drydock/service/process/shutdown';
-import { createLog } from '@drydock/service/telemetry/log';
+import { closeServer, listen } from '@drydock/service/http';
+import { closeOnSignal, createLifetime } from '@drydock/service/process';
+import { createLog } from '@drydock/service/telemetry';
 
 interface ProcessConfig {
   SERVICE_NAME: string;

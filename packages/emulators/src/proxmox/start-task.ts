@@ -35,7 +35,9 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   const { lastPid: pid } = state;
   const pstart = Math.floor(started / 10) % 0xffffffff;
   const epoch = Math.floor(started / 1_000);
-  const upid = `UPID:${filed.node}:${hex(pid)}:${hex(pstart)}:${hex(epoch)}:${order.type}:${filed.vmid}:${userOf(order.account)}:`;
+  const upid =
+    `UPID:${filed.node}:${hex(pid)}:${hex(pstart)}:${hex(epoch)}:` +
+    `${order.type}:${filed.vmid}:${userOf(order.account)}:`;
   const seconds = (world.taskSeconds[order.type] ?? 1) + Number(slowIn.exec(vm.description)?.[1] ?? 0);
   const isDoomed = failsIn.exec(vm.description)?.[1] === order.type;
   const task: Task = {

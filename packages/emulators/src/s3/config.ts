@@ -1,5 +1,4 @@
-import { type ConfigOf, readConfig } from '@drydock/service/process/config';
-import { processFields, secretField } from '@drydock/service/process/config-fields';
+import { type ConfigOf, processFields, readConfig, secretField } from '@drydock/service/process';
 import { z } from 'zod';
 import { lockAnswers } from './object-lock';
 

@@ -12,9 +12,10 @@ export interface Xml {
 }
 
 /** Text is escaped, elements are not. */
-export const element = (name: string, content: string | number | boolean | readonly Xml[]): Xml => ({
-  xml: `<${name}>${typeof content === 'object' ? content.map(({ xml }) => xml).join('') : escapeText(String(content))}</${name}>`,
-});
+export const element = (name: string, content: string | number | boolean | readonly Xml[]): Xml => {
+  const inner = typeof content === 'object' ? content.map(({ xml }) => xml).join('') : escapeText(String(content));
+  return { xml: `<${name}>${inner}</${name}>` };
+};
 
 const escapeText = (text: string): string => text.replace(/[&<>"\r]/g, (letter) => escapes[letter] ?? letter);
 

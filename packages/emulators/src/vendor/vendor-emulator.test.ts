@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { closeServer, listen } from '@drydock/service/http/http-server';
+import { closeServer, listen } from '@drydock/service/http';
 import { emulatorAdmin } from '../admin-client';
 import { createVendorEmulator } from './vendor-emulator';
 

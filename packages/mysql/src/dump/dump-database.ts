@@ -113,7 +113,8 @@ export async function holdTable(session: Session, table: { schema: string; name:
   await session.run('SAVEPOINT drydock');
   await session.run(`SELECT 1 FROM ${name} LIMIT 0`);
   const [[type] = []] = await session.texts(
-    `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE ${isName('TABLE_SCHEMA', table.schema)} AND ${isName('TABLE_NAME', table.name)}`,
+    `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE ${isName('TABLE_SCHEMA', table.schema)} ` +
+      `AND ${isName('TABLE_NAME', table.name)}`,
   );
   if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED')
     throw new TransferError('dump_failed', `table ${name} is no table any more`);

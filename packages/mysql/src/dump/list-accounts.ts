@@ -45,7 +45,8 @@ const text = (row: Row, column: string): string => row.get(column)?.toString('ut
 
 async function readTable(admin: Session, table: string): Promise<Row[]> {
   const columns = await admin.texts(
-    `SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'mysql' AND TABLE_NAME = '${table}' ORDER BY ORDINAL_POSITION`,
+    `SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'mysql' AND TABLE_NAME = '${table}' ` +
+      'ORDER BY ORDINAL_POSITION',
   );
   const rows = await admin.rows(`SELECT * FROM mysql.${table}`);
   return rows.map((row) => new Map(row.map((value, at) => [columns[at]?.[0] ?? '', value])));

@@ -39,7 +39,8 @@ export async function listContent(reader: Session, rows: Session, schema: string
   await reader.run(`USE ${quoteName(schema)}`);
   const found: Definitions = { sequences: [], tables: [], programs: [], findings: [] };
   const listed = await reader.texts(
-    `SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE ${isName('TABLE_SCHEMA', schema)} ORDER BY CAST(TABLE_NAME AS BINARY)`,
+    'SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES ' +
+      `WHERE ${isName('TABLE_SCHEMA', schema)} ORDER BY CAST(TABLE_NAME AS BINARY)`,
   );
   for (const [name = '', type, engine] of listed.map((row) => row.map((value) => value ?? ''))) {
     const object = `${type === 'VIEW' ? 'view' : 'table'} ${quoteName(schema)}.${quoteName(name)}`;
@@ -99,7 +100,8 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
   const keys = new Map<string, { columns: string[]; of: string[] }>();
   const rows = await reader.texts(
     `SELECT CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE
-      WHERE ${isName('TABLE_SCHEMA', schema)} AND ${isName('TABLE_NAME', table)} AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY ORDINAL_POSITION`,
+      WHERE ${isName('TABLE_SCHEMA', schema)} AND ${isName('TABLE_NAME', table)}
+      AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY ORDINAL_POSITION`,
   );
   for (const [key, column, of] of rows.map((row) => row.map((value) => value ?? ''))) {
     const { columns, of: ofAll } = keys.get(key ?? '') ?? { columns: [], of: [] };

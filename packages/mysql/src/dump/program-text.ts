@@ -10,7 +10,8 @@ const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${name}(?:@
  * sent.
  */
 const headOfEvent = headOf(
-  `EVENT ${name} ON SCHEDULE [\\s\\S]*? ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${text})? DO `,
+  `EVENT ${name} ON SCHEDULE [\\s\\S]*? ` +
+    `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${text})? DO `,
 );
 const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegExp>>> = {
   'mariadb EVENT': headOfEvent,

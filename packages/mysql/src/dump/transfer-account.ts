@@ -24,7 +24,8 @@ export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>
 /** The schemas of the customer, ordered by name. */
 export async function listSchemas(session: Session): Promise<{ name: string; charset: string; collation: string }[]> {
   const rows = await session.texts(
-    'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME',
+    'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME ' +
+      'FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME',
   );
   const all = rows.map(([name, charset, collation]) => ({
     name: name ?? '',
@@ -100,7 +101,8 @@ export async function dropAccount(admin: Session, user: string): Promise<void> {
 export async function emptyServer(admin: Session): Promise<void> {
   for (const { name } of await listSchemas(admin)) await admin.run(`DROP DATABASE ${quoteName(name)}`);
   const accounts = await admin.texts(
-    "SELECT User, Host FROM mysql.user WHERE User NOT IN ('root', 'mariadb.sys', 'PUBLIC', '') AND User NOT LIKE 'mysql.%'",
+    "SELECT User, Host FROM mysql.user WHERE User NOT IN ('root', 'mariadb.sys', 'PUBLIC', '') " +
+      "AND User NOT LIKE 'mysql.%'",
   );
   for (const [user, host] of accounts)
     await admin.run(`DROP USER ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);

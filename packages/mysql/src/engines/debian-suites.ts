@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { findProgram } from '@drydock/process/find-program';
+import { findProgram } from '@drydock/process';
 
 const run = promisify(execFile);
 
@@ -38,7 +38,8 @@ export async function fetchPackages(suite: string, packages: readonly string[], 
   const apt = findProgram(['apt-get']);
   if (apt === null || findProgram(['dpkg-deb']) === null) {
     throw new FetchError(
-      'The programs come from Debian’s packages, and there is no apt-get and dpkg-deb here. Install a MariaDB or MySQL server instead: an installed one is found.',
+      'The programs come from Debian’s packages, and there is no apt-get and dpkg-deb here. ' +
+        'Install a MariaDB or MySQL server instead: an installed one is found.',
     );
   }
   const options = prepareState(suite, await findArchive(apt), work);
@@ -59,7 +60,8 @@ export async function fetchPackages(suite: string, packages: readonly string[], 
   );
   await say(
     ['-qq', '-y', '--no-install-recommends', '--download-only', 'install', ...packages],
-    `${packages.join(' and ')} cannot be fetched from Debian ${suite}. Try again; if Debian has a newer version by now, name that one.`,
+    `${packages.join(' and ')} cannot be fetched from Debian ${suite}. ` +
+      'Try again; if Debian has a newer version by now, name that one.',
   );
   const folder = path.join(work, 'archives');
   const names = fs.readdirSync(folder).filter((name) => name.endsWith('.deb'));
@@ -81,7 +83,8 @@ async function findArchive(apt: string): Promise<string> {
   const uri = entries.find(([release = '']) => distributions.has(release))?.[1];
   if (uri === undefined) {
     throw new FetchError(
-      'The apt of this machine has no archive of Debian among its sources. Add one, or install a MariaDB or MySQL server: an installed one is found.',
+      'The apt of this machine has no archive of Debian among its sources. ' +
+        'Add one, or install a MariaDB or MySQL server: an installed one is found.',
     );
   }
   return uri;

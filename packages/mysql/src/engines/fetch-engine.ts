@@ -2,8 +2,7 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { proveProcess } from '@drydock/process/process-proof';
-import { makePassableFolder } from '@drydock/process/unprivileged';
+import { makePassableFolder, proveProcess } from '@drydock/process';
 import { FetchError, fetchPackages } from './debian-suites';
 import { describeTree, type Engine, type EngineNote, noteName, readEngine } from './list-engines';
 import { type Flavour, readVersion } from './version';
@@ -80,7 +79,8 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   if (found?.flavour !== source.flavour || found.version !== source.version) {
     const has = found === null ? 'another program' : nameOf(found);
     throw new FetchError(
-      `Debian ${source.suite} has ${has} by now, and no ${nameOf(source)}. Use another version: ${fetchableEngines.join(', ')}.`,
+      `Debian ${source.suite} has ${has} by now, and no ${nameOf(source)}. ` +
+        `Use another version: ${fetchableEngines.join(', ')}.`,
     );
   }
   fs.writeFileSync(path.join(place, noteName), `${JSON.stringify({ ...note, release: found.release })}\n`, {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { findProgram } from '@drydock/process/find-program';
+import { findProgram } from '@drydock/process';
 import { z } from 'zod';
 import { engineFolders } from '../config';
 import { compareVersions, type Flavour, labelOf, readVersion } from './version';

@@ -170,5 +170,8 @@ function statementOf(grant: DumpedGrant, release: string): string | null {
     on === 'schema'
       ? `${quoteName(schema)}.*`
       : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;
-  return `GRANT ${list.length === 0 ? 'USAGE' : list.join(', ')} ON ${thing} ${to}${isGrantable ? ' WITH GRANT OPTION' : ''}`;
+  return (
+    `GRANT ${list.length === 0 ? 'USAGE' : list.join(', ')} ` +
+    `ON ${thing} ${to}${isGrantable ? ' WITH GRANT OPTION' : ''}`
+  );
 }

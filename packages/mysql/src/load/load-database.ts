@@ -44,7 +44,10 @@ export interface LoadResult {
  */
 const loadMode = (flavour: Flavour): string => {
   const unchecked = flavour === 'mariadb' ? ', check_constraint_checks = 0, innodb_strict_mode = 0' : '';
-  return `SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0, unique_checks = 0${unchecked}`;
+  return (
+    "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0, " +
+    `unique_checks = 0${unchecked}`
+  );
 };
 
 /**
@@ -215,7 +218,10 @@ function withSequences(
   const kept = replaceOutsideQuotes(definition, counts, ({ written }) => {
     const meant = sequences.filter(({ schema, name }) => `${asWritten(schema)}.${asWritten(name)}` === written);
     if (meant.length === 1)
-      return ` DEFAULT nextval(${meant.map(({ schema, name }) => bytesOf(`${quoteName(schema)}.${quoteName(name)}`)).join('')})`;
+      return (
+        ' DEFAULT ' +
+        `nextval(${meant.map(({ schema, name }) => bytesOf(`${quoteName(schema)}.${quoteName(name)}`)).join('')})`
+      );
     lost.push(`a column has no default any more: there is no one sequence ${written}`);
     return '';
   });
@@ -238,7 +244,8 @@ async function compareRows(session: Session, table: DumpedTable, wanted: string)
 
 async function columnTypes(session: Session, { schema, name }: DumpedTable): Promise<Map<string, string>> {
   const rows = await session.texts(
-    `SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS WHERE ${isName('TABLE_SCHEMA', schema)} AND ${isName('TABLE_NAME', name)}`,
+    `SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS WHERE ${isName('TABLE_SCHEMA', schema)} ` +
+      `AND ${isName('TABLE_NAME', name)}`,
   );
   return new Map(rows.map(([column, type]) => [column ?? '', type ?? '']));
 }

@@ -3,8 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { spawnGuarded } from '@drydock/process/guarded-child';
-import { makePrivateFolder, serverAccount } from '@drydock/process/unprivileged';
+import { makePrivateFolder, serverAccount, spawnGuarded } from '@drydock/process';
 import type { Engine } from '../engines/list-engines';
 import { ownFolders, settingsArguments } from './server-settings';
 
@@ -55,7 +54,8 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
     fs.existsSync(file),
   );
   async function* statements(): AsyncGenerator<string> {
-    yield "set @current_hostname='localhost', @auth_root_socket=NULL, @skip_auth_anonymous=1;\ncreate database mysql;\nuse mysql;\n";
+    yield "set @current_hostname='localhost', @auth_root_socket=NULL, @skip_auth_anonymous=1;\n" +
+      'create database mysql;\nuse mysql;\n';
     for (const file of files) for await (const chunk of fs.createReadStream(file, 'utf8')) yield String(chunk);
     yield `\n${accountStatements(password).join('\n')}\n`;
   }
@@ -80,7 +80,8 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
 function accountStatements(password: string): string[] {
   return [
     "DELETE FROM global_priv WHERE User = '' OR (User = 'root' AND Host <> 'localhost');",
-    `UPDATE global_priv SET Priv = JSON_SET(Priv, '$.plugin', 'mysql_native_password', '$.authentication_string', '${nativeVerifier(password)}') WHERE User = 'root';`,
+    "UPDATE global_priv SET Priv = JSON_SET(Priv, '$.plugin', 'mysql_native_password', " +
+      `'$.authentication_string', '${nativeVerifier(password)}') WHERE User = 'root';`,
     'DELETE FROM db;',
     "DELETE FROM proxies_priv WHERE Host <> 'localhost' OR User <> 'root';",
   ];

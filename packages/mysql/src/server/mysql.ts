@@ -1,18 +1,31 @@
 import type { StdioOptions } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { type Answer, waitUntilAnswering } from '@drydock/process/answering-server';
-import { type BoxMount, spawnInBox } from '@drydock/process/box';
-import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import { detectIsolation } from '@drydock/process/isolation';
-import type { ProcessProof } from '@drydock/process/process-proof';
-import { settleHome, settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
-import { handOver, serverAccount } from '@drydock/process/unprivileged';
+import {
+  type Answer,
+  type BoxMount,
+  type ChildExit,
+  commandLineOf,
+  detectIsolation,
+  endProcess,
+  type GuardedChild,
+  handOver,
+  listProcessesIn,
+  type ProcessProof,
+  proveProcess,
+  serverAccount,
+  settleHome,
+  settlePassword,
+  settleSocketFolder,
+  spawnGuarded,
+  spawnInBox,
+  waitUntilAnswering,
+  waitUntilLeft,
+} from '@drydock/process';
 import mysql from 'mysql2/promise';
 import { isEveryServerEphemeral } from '../config';
 import type { Engine } from '../engines/list-engines';
 import { initDataFolder, placeOf, type ServerPlace, serverEnvironment } from './data-folder';
-import { clearLeftoverMysql } from './mysql-leftover';
 import { type ServerPaths, type SettingsChoice, serverSettings, settingsArguments } from './server-settings';
 
 /** Paths. `authority` must have signed the certificate of a server that this one replicates from. */
@@ -223,4 +236,31 @@ async function ask(admin: MysqlLogin): Promise<Answer> {
       ? 'wrong password'
       : 'not yet';
   }
+}
+
+/** How long a leftover server has for each of: shutdown, kill. */
+const graceMs = 20_000;
+
+/**
+ * Makes a data folder free to start on. A server of an earlier run that still works in it is ended, because two at once
+ * would destroy the data. Its working directory and its command line prove that it is such a server.
+ */
+async function clearLeftoverMysql(data: string): Promise<void> {
+  for (const proof of findServers(data)) {
+    if (!(await endProcess(proof, ['SIGTERM', 'SIGKILL'], graceMs))) {
+      throw new Error(`The server (pid ${proof.pid}) of an earlier run on ${data} cannot be ended`);
+    }
+  }
+  await waitUntilLeft(data, graceMs);
+}
+
+function findServers(data: string): ProcessProof[] {
+  const isServer = (pid: number): boolean =>
+    commandLineOf(pid)
+      .split(' ')
+      .some((word) => ['mariadbd', 'mysqld'].includes(path.basename(word)));
+  return listProcessesIn(data)
+    .filter(isServer)
+    .map(proveProcess)
+    .filter((proof) => proof !== null);
 }

@@ -197,6 +197,7 @@ function pinnedSettings({ flavour, statementMs = 24 * hourMs, lockMs = 60_000 }:
     `SET SESSION lock_wait_timeout = ${lockSeconds}, innodb_lock_wait_timeout = ${lockSeconds}`,
     `SET SESSION ${limit}`,
     'SET SESSION net_write_timeout = 86400, net_read_timeout = 86400, wait_timeout = 86400',
-    'SET SESSION default_storage_engine = InnoDB, lc_messages = en_US, auto_increment_increment = 1, auto_increment_offset = 1',
+    'SET SESSION default_storage_engine = InnoDB, lc_messages = en_US, auto_increment_increment = 1, ' +
+      'auto_increment_offset = 1',
   ];
 }

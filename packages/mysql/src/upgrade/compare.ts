@@ -96,7 +96,8 @@ export class Moment {
     try {
       await holdTable(this.reader, { schema, name: table });
       const [row] = await this.reader.texts(
-        `SELECT COUNT(*), ${half(1)}, ${half(16)} FROM (SELECT MD5(CONCAT(${values.join(', ')})) AS h FROM ${quoteName(schema)}.${quoteName(table)}) hashes`,
+        `SELECT COUNT(*), ${half(1)}, ${half(16)} FROM (SELECT MD5(CONCAT(${values.join(', ')})) AS h ` +
+          `FROM ${quoteName(schema)}.${quoteName(table)}) hashes`,
       );
       await this.reader.run('ROLLBACK TO SAVEPOINT drydock');
       return (row ?? []).join(' ');
@@ -141,20 +142,23 @@ const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema},
 
 // 11.8 writes the defaults of binary strings in hexadecimal digits. Earlier versions lose their bytes above 127. So the
 // server is asked for the value of the default, which needs no row.
-const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
+const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set')
+  AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
 /** In the name of a sequence, 10.5 writes a question mark for a letter that is not ASCII. */
 const defaultSql = `IF(COLUMN_DEFAULT LIKE 'nextval(%', REGEXP_REPLACE(COLUMN_DEFAULT, '[^ -~]', '?'), COLUMN_DEFAULT)`;
 const defaultsSql = `
   SELECT CONCAT(${tableName}), CONCAT(
-    'SELECT JSON_ARRAY(', GROUP_CONCAT('HEX(DEFAULT(', ${quotedSql('COLUMN_NAME')}, '))' ORDER BY ORDINAL_POSITION), ') FROM (SELECT 1) one LEFT JOIN ',
-    ${tableName}, ' ON FALSE')
+    'SELECT JSON_ARRAY(', GROUP_CONCAT('HEX(DEFAULT(', ${quotedSql('COLUMN_NAME')}, '))' ORDER BY ORDINAL_POSITION),
+    ') FROM (SELECT 1) one LEFT JOIN ', ${tableName}, ' ON FALSE')
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} AND ${isAskedDefault} ${byTable()}`;
 
-const kindsSql = `SELECT CONCAT(${tableName}), CASE TABLE_TYPE WHEN 'SEQUENCE' THEN 'sequence' WHEN 'VIEW' THEN 'view' ELSE 'table' END
+const kindsSql = `SELECT CONCAT(${tableName}),
+    CASE TABLE_TYPE WHEN 'SEQUENCE' THEN 'sequence' WHEN 'VIEW' THEN 'view' ELSE 'table' END
   FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`;
 /** Versions differ in the lengths that they find for a view's columns, so only the types of those are compared. */
 const columnDigestsSql = `SELECT CONCAT(${tableName}),
-    MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', ${defaultSql}), EXTRA) ORDER BY ORDINAL_POSITION)),
+    MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE,
+      IF(${isAskedDefault}, 'asked', ${defaultSql}), EXTRA) ORDER BY ORDINAL_POSITION)),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
 /**
@@ -162,15 +166,22 @@ const columnDigestsSql = `SELECT CONCAT(${tableName}),
  * quadratic time.
  */
 const partsSql = [
-  `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`,
-  `SELECT CONCAT(${tableName}), MD5(GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX))
+  `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES ` +
+    `WHERE ${isTheirs('TABLE_SCHEMA')}`,
+  `SELECT CONCAT(${tableName}),
+      MD5(GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE)
+        ORDER BY INDEX_NAME, SEQ_IN_INDEX))
      FROM information_schema.STATISTICS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`,
   `SELECT CONCAT(${quotedSql('CONSTRAINT_SCHEMA', 'TABLE_NAME')}),
-      MD5(GROUP_CONCAT(JSON_ARRAY(CONSTRAINT_NAME, REFERENCED_TABLE_NAME, UPDATE_RULE, DELETE_RULE) ORDER BY CONSTRAINT_NAME))
-     FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE ${isTheirs('CONSTRAINT_SCHEMA')} ${byTable('CONSTRAINT_SCHEMA')}`,
-  `SELECT CONCAT(${quotedSql('CONSTRAINT_SCHEMA', 'TABLE_NAME')}), MD5(GROUP_CONCAT(CONSTRAINT_NAME ORDER BY CONSTRAINT_NAME))
+      MD5(GROUP_CONCAT(JSON_ARRAY(CONSTRAINT_NAME, REFERENCED_TABLE_NAME, UPDATE_RULE, DELETE_RULE)
+        ORDER BY CONSTRAINT_NAME))
+     FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE ${isTheirs('CONSTRAINT_SCHEMA')}
+     ${byTable('CONSTRAINT_SCHEMA')}`,
+  `SELECT CONCAT(${quotedSql('CONSTRAINT_SCHEMA', 'TABLE_NAME')}),
+      MD5(GROUP_CONCAT(CONSTRAINT_NAME ORDER BY CONSTRAINT_NAME))
      FROM information_schema.CHECK_CONSTRAINTS WHERE ${isTheirs('CONSTRAINT_SCHEMA')} ${byTable('CONSTRAINT_SCHEMA')}`,
-  `SELECT CONCAT(${tableName}), MD5(JSON_ARRAY(DEFINER, SECURITY_TYPE, CHECK_OPTION)) FROM information_schema.VIEWS WHERE ${isTheirs('TABLE_SCHEMA')}`,
+  `SELECT CONCAT(${tableName}), MD5(JSON_ARRAY(DEFINER, SECURITY_TYPE, CHECK_OPTION)) ` +
+    `FROM information_schema.VIEWS WHERE ${isTheirs('TABLE_SCHEMA')}`,
 ];
 /** The texts of views are left out, because each version writes them in its own way. */
 const programsSql = [
@@ -178,7 +189,8 @@ const programsSql = [
      FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
   `SELECT CONCAT('parameters of ', LOWER(ROUTINE_TYPE), ' ', ${quotedSql('SPECIFIC_SCHEMA', 'SPECIFIC_NAME')}),
       MD5(GROUP_CONCAT(JSON_ARRAY(PARAMETER_MODE, PARAMETER_NAME, DTD_IDENTIFIER) ORDER BY ORDINAL_POSITION))
-     FROM information_schema.PARAMETERS WHERE ${isTheirs('SPECIFIC_SCHEMA')} GROUP BY ROUTINE_TYPE, BINARY SPECIFIC_SCHEMA, BINARY SPECIFIC_NAME`,
+     FROM information_schema.PARAMETERS WHERE ${isTheirs('SPECIFIC_SCHEMA')}
+     GROUP BY ROUTINE_TYPE, BINARY SPECIFIC_SCHEMA, BINARY SPECIFIC_NAME`,
   `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}),
       MD5(JSON_ARRAY(ROUTINE_DEFINITION, DEFINER, SECURITY_TYPE, IS_DETERMINISTIC, SQL_DATA_ACCESS, SQL_MODE))
      FROM information_schema.ROUTINES WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
@@ -186,11 +198,13 @@ const programsSql = [
       MD5(JSON_ARRAY(ACTION_STATEMENT, DEFINER, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER, SQL_MODE))
      FROM information_schema.TRIGGERS WHERE ${isTheirs('TRIGGER_SCHEMA')}`,
   `SELECT CONCAT('event ', ${quotedSql('EVENT_SCHEMA', 'EVENT_NAME')}),
-      MD5(JSON_ARRAY(EVENT_DEFINITION, DEFINER, STATUS, EVENT_TYPE, INTERVAL_VALUE, INTERVAL_FIELD, EXECUTE_AT, ON_COMPLETION, TIME_ZONE, SQL_MODE))
+      MD5(JSON_ARRAY(EVENT_DEFINITION, DEFINER, STATUS, EVENT_TYPE, INTERVAL_VALUE, INTERVAL_FIELD, EXECUTE_AT,
+        ON_COMPLETION, TIME_ZONE, SQL_MODE))
      FROM information_schema.EVENTS WHERE ${isTheirs('EVENT_SCHEMA')}`,
 ].join(' UNION ALL ');
 const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS
-  WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = '' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
+  WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = ''
+  ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
 
 /** How many tables one statement asks for their defaults. It opens all of them. */
 const askedAtOnce = 50;

@@ -51,7 +51,9 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
   {
     level: 'ERROR',
     code: 'history_not_kept',
-    sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs} AND TABLE_TYPE = 'SYSTEM VERSIONED'`,
+    sql:
+      `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs} ` +
+      "AND TABLE_TYPE = 'SYSTEM VERSIONED'",
     tell: (names) =>
       `The history of these tables cannot be carried over: ${names}. ALTER TABLE … DROP SYSTEM VERSIONING first.`,
   },
@@ -71,13 +73,15 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
         UNION ALL SELECT 'trigger', TRIGGER_SCHEMA, TRIGGER_NAME, DEFINER FROM information_schema.TRIGGERS
         UNION ALL SELECT 'event', EVENT_SCHEMA, EVENT_NAME, DEFINER FROM information_schema.EVENTS) o
       WHERE o.s ${theirs} AND ${bytesOf('o.d')} NOT IN (
-        SELECT ${bytesOf("CONCAT(User, '@', Host)")} FROM mysql.user UNION ALL SELECT ${bytesOf('User')} FROM mysql.user WHERE Host = '')`,
+        SELECT ${bytesOf("CONCAT(User, '@', Host)")} FROM mysql.user
+        UNION ALL SELECT ${bytesOf('User')} FROM mysql.user WHERE Host = '')`,
     tell: (names) => `Their definer does not exist, so that they fail in either version: ${names}.`,
   },
   {
     level: 'INFO',
     code: 'keyless_tables',
-    sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs} AND TABLE_TYPE = 'BASE TABLE'
+    sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs}
+      AND TABLE_TYPE = 'BASE TABLE'
       AND (${bytesOf('TABLE_SCHEMA', 'TABLE_NAME')}) NOT IN (
         SELECT ${bytesOf('TABLE_SCHEMA', 'TABLE_NAME')} FROM information_schema.STATISTICS WHERE NON_UNIQUE = 0)`,
     tell: (names) => `Tables without a key follow more slowly, since a changed row has to be looked for: ${names}.`,
@@ -117,7 +121,8 @@ const notes: readonly UpgradeFinding[] = [
     level: 'INFO',
     code: 'ddl_goes_over',
     detail:
-      'Changes of the schema that are made meanwhile go over too; one that the new version does not take ends the upgrade before its cutover.',
+      'Changes of the schema that are made meanwhile go over too; ' +
+      'one that the new version does not take ends the upgrade before its cutover.',
   },
   {
     level: 'INFO',

@@ -122,11 +122,14 @@ async function follow({ secret }: ReplicationMove, old: Session, target: Session
     const account = quoteAccount({ user, host: '127.0.0.1' });
     // The statement contains only the verifier of the password.
     await old.run(
-      `CREATE OR REPLACE USER ${account} IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`,
+      `CREATE OR REPLACE USER ${account} ` +
+        `IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`,
     );
     await old.run(`GRANT REPLICATION SLAVE ON *.* TO ${account}`);
     const [port, authority] = [await one(old, '@@GLOBAL.port'), await one(target, '@@GLOBAL.ssl_ca')];
-    const login = `MASTER_HOST = '127.0.0.1', MASTER_PORT = ${Number(port)}, MASTER_USER = ${quoteLiteral(user)}, MASTER_PASSWORD = ${quoteLiteral(password)}`;
+    const login =
+      `MASTER_HOST = '127.0.0.1', MASTER_PORT = ${Number(port)}, MASTER_USER = ${quoteLiteral(user)}, ` +
+      `MASTER_PASSWORD = ${quoteLiteral(password)}`;
     const tls = `MASTER_SSL = 1, MASTER_SSL_CA = ${quoteLiteral(authority)}, MASTER_SSL_VERIFY_SERVER_CERT = 1`;
     await target.run(`CHANGE MASTER TO ${login}, ${tls}, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`);
   }
@@ -223,7 +226,9 @@ export class ReplicatedSwitch {
    * disabled.
    */
   private async enableEvents(): Promise<void> {
-    const sql = `SELECT EVENT_SCHEMA, EVENT_NAME, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS WHERE STATUS = 'SLAVESIDE_DISABLED'`;
+    const sql =
+      'SELECT EVENT_SCHEMA, EVENT_NAME, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS ' +
+      "WHERE STATUS = 'SLAVESIDE_DISABLED'";
     const nameOf = ([schema, name]: (string | null)[]): string => JSON.stringify([schema, name]);
     const asleepBefore = new Set((await this.old.texts(sql)).map(nameOf));
     const asleep = (await this.target.texts(sql)).filter((row) => !asleepBefore.has(nameOf(row)));
@@ -234,7 +239,8 @@ export class ReplicatedSwitch {
         `SET SESSION sql_mode = ${quoteLiteral(sqlMode ?? '')}, time_zone = ${quoteLiteral(timeZone ?? '')}`,
       );
       await this.target.run(
-        `ALTER DEFINER = ${quoteName(user)}@${quoteName(host)} EVENT ${quoteName(schema ?? '')}.${quoteName(name ?? '')} ENABLE`,
+        `ALTER DEFINER = ${quoteName(user)}@${quoteName(host)} EVENT ` +
+          `${quoteName(schema ?? '')}.${quoteName(name ?? '')} ENABLE`,
       );
     }
     await this.target.run("SET SESSION sql_mode = '', time_zone = '+00:00'");

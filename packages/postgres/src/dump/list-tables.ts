@@ -131,7 +131,8 @@ export async function lockTables(client: pg.ClientBase): Promise<void> {
 }
 
 function tooManyTables(tables: number, room: number, cause: unknown): TransferError {
-  const message = `the database has ${tables} tables, and its server can lock ${room} at once (max_locks_per_transaction)`;
+  const message =
+    `the database has ${tables} tables, ` + `and its server can lock ${room} at once (max_locks_per_transaction)`;
   const told = new Error(message, { cause });
   return new TransferError('dump_failed', message, { cause: told, object: `${tables} tables`, isPermanent: true });
 }

@@ -53,7 +53,9 @@ export function textSection(path: string, read: () => Promise<string>): Section 
     const text = Buffer.from(await read());
     if (text.length > textBytesMax) {
       const mb = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MB`;
-      const message = `the definitions of the database's objects are ${mb(text.length)} of text, and ${mb(textBytesMax)} can be restored`;
+      const message =
+        `the definitions of the database's objects are ${mb(text.length)} of text, ` +
+        `and ${mb(textBytesMax)} can be restored`;
       throw new TransferError('dump_failed', message, { object: path, isPermanent: true });
     }
     yield text;

@@ -139,7 +139,9 @@ export class OwnerRoles {
 
   findings(): LoadFinding[] {
     return [...this.gone].map(([role, { objects, definers }]) => {
-      const ran = `Nobody else may use what ran with the rights of ${role}: ${list(definers)}. Look at it, then grant what is needed`;
+      const ran =
+        `Nobody else may use what ran with the rights of ${role}: ${list(definers)}. ` +
+        'Look at it, then grant what is needed';
       const reason = `role ${role} of the backup is not here${definers.length > 0 ? `. ${ran}` : ''}`;
       return { kind: 'owner_changed', object: list(objects), reason };
     });

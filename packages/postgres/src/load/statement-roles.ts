@@ -3,10 +3,14 @@ const granted = new RegExp(
   String.raw`^((?:GRANT|REVOKE) [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
 );
 const defaults = new RegExp(
-  String.raw`^(ALTER DEFAULT PRIVILEGES FOR ROLE )(${identifier})( [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
+  `^(ALTER DEFAULT PRIVILEGES FOR ROLE )(${identifier})` +
+    String.raw`( [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
 );
 const policy = new RegExp(
-  String.raw`^(CREATE POLICY ${identifier} ON (?:ONLY )?${identifier}(?:\.${identifier})?(?: AS [A-Z]+)?(?: FOR [A-Z]+)? TO )((?:${identifier}|PUBLIC)(?:, (?:${identifier}|PUBLIC))*)((?: USING | WITH CHECK )[\s\S]*)?$`,
+  String.raw`^(CREATE POLICY ${identifier} ON (?:ONLY )?${identifier}(?:\.${identifier})?` +
+    '(?: AS [A-Z]+)?(?: FOR [A-Z]+)? TO )' +
+    `((?:${identifier}|PUBLIC)(?:, (?:${identifier}|PUBLIC))*)` +
+    String.raw`((?: USING | WITH CHECK )[\s\S]*)?$`,
 );
 
 const read = (quoted: string): string => (quoted.startsWith('"') ? quoted.slice(1, -1).replaceAll('""', '"') : quoted);

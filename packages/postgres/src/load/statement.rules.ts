@@ -6,9 +6,12 @@ import { TransferError } from '../session/transfer-error';
  * refused.
  */
 const createKinds =
-  'SCHEMA|TYPE|DOMAIN|COLLATION|CONVERSION|AGGREGATE|OPERATOR|CAST|STATISTICS|(?:UNLOGGED )?SEQUENCE|(?:UNLOGGED )?TABLE|(?:UNIQUE )?INDEX|(?:CONSTRAINT )?TRIGGER|RULE|POLICY|(?:RECURSIVE )?VIEW|MATERIALIZED VIEW|TEXT SEARCH (?:CONFIGURATION|DICTIONARY)|FUNCTION|PROCEDURE|PUBLICATION';
+  'SCHEMA|TYPE|DOMAIN|COLLATION|CONVERSION|AGGREGATE|OPERATOR|CAST|STATISTICS|(?:UNLOGGED )?SEQUENCE|' +
+  '(?:UNLOGGED )?TABLE|(?:UNIQUE )?INDEX|(?:CONSTRAINT )?TRIGGER|RULE|POLICY|(?:RECURSIVE )?VIEW|' +
+  'MATERIALIZED VIEW|TEXT SEARCH (?:CONFIGURATION|DICTIONARY)|FUNCTION|PROCEDURE|PUBLICATION';
 const alterKinds =
-  'TABLE|INDEX|SEQUENCE|VIEW|MATERIALIZED VIEW|TYPE|DOMAIN|FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|OPERATOR|COLLATION|STATISTICS|TEXT SEARCH (?:CONFIGURATION|DICTIONARY)|PUBLICATION';
+  'TABLE|INDEX|SEQUENCE|VIEW|MATERIALIZED VIEW|TYPE|DOMAIN|FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|OPERATOR|' +
+  'COLLATION|STATISTICS|TEXT SEARCH (?:CONFIGURATION|DICTIONARY)|PUBLICATION';
 const commentKinds = `${alterKinds}|SCHEMA|COLUMN|CONSTRAINT|TRIGGER|RULE|POLICY|EXTENSION|CAST|CONVERSION`;
 
 const allowed = [
@@ -38,8 +41,12 @@ const refusedParts = [
  * Session settings that pg_dump writes. The loader's own session already has them, so they are checked and never
  * executed.
  */
-const settings =
-  /^SET (?:statement_timeout|lock_timeout|idle_in_transaction_session_timeout|transaction_timeout|check_function_bodies|xmloption|client_min_messages|row_security|default_tablespace|default_with_oids|default_table_access_method) = ['\w]+$/i;
+const settings = new RegExp(
+  '^SET (?:statement_timeout|lock_timeout|idle_in_transaction_session_timeout|transaction_timeout|' +
+    'check_function_bodies|xmloption|client_min_messages|row_security|default_tablespace|default_with_oids|' +
+    String.raw`default_table_access_method) = ['\w]+$`,
+  'i',
+);
 const fixedStatements = new Set([
   "SET client_encoding = 'UTF8'",
   'SET standard_conforming_strings = on',
@@ -93,11 +100,13 @@ const quotable = '(?:"(?:[^"]|"")+"|[^\\s("]+)';
 const qualified = `${quotable}(?:\\.${quotable})*`;
 const addition = new RegExp(`^ALTER TABLE (?:ONLY )?(${qualified}) ADD CONSTRAINT (${quotable})`, 'i');
 const onTable = new RegExp(
-  `^CREATE (?:OR REPLACE )?(?:UNIQUE )?((?:CONSTRAINT )?TRIGGER|RULE|POLICY|INDEX) (${quotable}) .*?\\bON (?:ONLY )?(${qualified})`,
+  `^CREATE (?:OR REPLACE )?(?:UNIQUE )?((?:CONSTRAINT )?TRIGGER|RULE|POLICY|INDEX) (${quotable}) ` +
+    `.*?\\bON (?:ONLY )?(${qualified})`,
   'i',
 );
 const named = new RegExp(
-  `^(?:CREATE|ALTER|COMMENT ON|REFRESH) (?:OR REPLACE )?(?:UNLOGGED )?(MATERIALIZED VIEW|RECURSIVE VIEW|TEXT SEARCH [A-Z]+|[A-Z]+) (?:IF NOT EXISTS |ONLY )?(${qualified})(?=[\\s(]|$)`,
+  '^(?:CREATE|ALTER|COMMENT ON|REFRESH) (?:OR REPLACE )?(?:UNLOGGED )?(MATERIALIZED VIEW|RECURSIVE VIEW|TEXT ' +
+    `SEARCH [A-Z]+|[A-Z]+) (?:IF NOT EXISTS |ONLY )?(${qualified})(?=[\\s(]|$)`,
   'i',
 );
 

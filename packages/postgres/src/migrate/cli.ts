@@ -1,12 +1,12 @@
-import { readCommandLine } from '@drydock/process/command-line';
-import { readVariable } from '@drydock/process/secret-file';
+import { readCommandLine, readVariable } from '@drydock/process';
 import { z } from 'zod';
 import { createMigration, deployMigrations, findPendingSql } from './migrate';
 import { ensureServiceDatabases, loginOf, settleSuperuser } from './service-databases';
 
 const usage = `cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
        cli.js databases                                  (ADMIN_DATABASE_URL, and DATABASES as [{"name", "password"}])
-Settings are environment variables, or files that NAME_FILE names. For databases a password may be two, "current,another", while it is rotated.`;
+Settings are environment variables, or files that NAME_FILE names. \
+For databases a password may be two, "current,another", while it is rotated.`;
 
 const passwordsSchema = z
   .string()

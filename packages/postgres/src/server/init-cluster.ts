@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { makePrivateFolder, serverAccount } from '@drydock/process/unprivileged';
+import { makePrivateFolder, serverAccount } from '@drydock/process';
 
 const run = promisify(execFile);
 

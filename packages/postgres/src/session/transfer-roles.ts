@@ -27,9 +27,11 @@ export function scramVerifier(password: string, salt: Buffer = randomBytes(16)):
 
 /** No statement's text contains the verifier. It is a parameter, and only the server puts it into the command. */
 const withSecret = (command: string): string => `do $body$ begin
-  execute pg_catalog.format(${pg.escapeLiteral(command)}, pg_catalog.current_setting('drydock.role_name'), pg_catalog.current_setting('drydock.role_secret'));
+  execute pg_catalog.format(${pg.escapeLiteral(command)},
+    pg_catalog.current_setting('drydock.role_name'), pg_catalog.current_setting('drydock.role_secret'));
 exception when others then
-  raise exception using errcode = sqlstate, message = pg_catalog.format('the role %I was refused (%s)', pg_catalog.current_setting('drydock.role_name'), sqlstate);
+  raise exception using errcode = sqlstate, message = pg_catalog.format(
+    'the role %I was refused (%s)', pg_catalog.current_setting('drydock.role_name'), sqlstate);
 end $body$`;
 
 /**
@@ -150,8 +152,8 @@ export function grantConnect(admin: pg.ClientBase, role: string, database: strin
   return changeRights(admin, database, `grant connect on database ${name(database)} to ${name(role)}`);
 }
 
-const endSessionsSql = `select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.pg_stat_activity where usename = $1
-    and pid <> pg_catalog.pg_backend_pid()`;
+const endSessionsSql = `select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.pg_stat_activity
+  where usename = $1 and pid <> pg_catalog.pg_backend_pid()`;
 const grantedSql = `select datname as name from pg_catalog.pg_database d
   where exists (select from pg_catalog.aclexplode(d.datacl) a
   join pg_catalog.pg_roles r on r.oid = a.grantee where r.rolname = $1)`;

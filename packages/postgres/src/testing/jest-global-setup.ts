@@ -20,7 +20,7 @@ export default async function startSharedCluster(): Promise<void> {
   process.env['DRYDOCK_TIMEOUT_SCALE'] ??= '10';
   buildWhatRunsOutsideJest();
   // after the build: outside its sandbox, jest resolves workspace packages to their build output
-  const { startPostgres } = await import('@drydock/postgres/server/postgres');
+  const { startPostgres } = await import('@drydock/postgres');
   const { default: pg } = await import('pg');
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));
   chmodSync(folder, 0o711); // as root, the server runs as nobody, which must be able to enter the folder

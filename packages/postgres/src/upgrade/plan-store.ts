@@ -206,7 +206,8 @@ const lentSchema = z.object({ right: z.string(), giver: z.string() });
 type Lent = z.infer<typeof lentSchema>;
 
 const referencesForm = new RegExp(
-  `^ALTER TABLE .* FOREIGN KEY \\(.*\\) REFERENCES (${identifier}\\.${identifier})\\((${identifier}(?:, ${identifier})*)\\)`,
+  '^ALTER TABLE .* FOREIGN KEY \\(.*\\) ' +
+    `REFERENCES (${identifier}\\.${identifier})\\((${identifier}(?:, ${identifier})*)\\)`,
   'is',
 );
 const referencesSql = `select pg_catalog.format('REFERENCES (%I) ON TABLE %I.%I', a.attname, n.nspname,

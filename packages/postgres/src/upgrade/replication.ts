@@ -108,7 +108,8 @@ export async function subscribe(stage: Stage): Promise<void> {
     await keeper.query("select pg_catalog.set_config('drydock.connection', $1, true)", [await conninfo(stage)]);
     await keeper.query(`do $$ begin
       execute pg_catalog.format('create subscription ${subscription} connection %L publication ${publication}
-        with (connect = false, slot_name = ''${slot}'', binary = ${isBinary}, streaming = parallel)', pg_catalog.current_setting('drydock.connection'));
+        with (connect = false, slot_name = ''${slot}'', binary = ${isBinary}, streaming = parallel)',
+        pg_catalog.current_setting('drydock.connection'));
     exception when others then
       raise exception using errcode = sqlstate, message = 'the subscription was refused';
     end $$`);

@@ -67,13 +67,13 @@ export interface StageNames {
 /**
  * The sessions of one stage, each opened when it is first asked for.
  *
- * | Session | Logs in as | In | Runs |
- * |---|---|---|---|
- * | server | the superuser | `postgres` | statements about roles, databases, sessions |
- * | reader | a reader of this stage | the customer's database | queries of the catalogue, plain COPY |
- * | publisher, replicator, keeper | the move's own roles | the customer's database | publication and marker, slots, subscription and notes |
- * | loader | a role of this stage that may become one owner, and is it | the target | whatever runs the customer's code |
- * | guardian | the superuser | the customer's database | on the old server, making and dropping the guard, by names that nobody can have prepared; on the target, the catalogue alone |
+ * - `server`: the superuser in `postgres`; statements about roles, databases and sessions.
+ * - `reader`: a reader of this stage in the customer's database; queries of the catalogue, plain COPY.
+ * - `publisher`, `replicator`, `keeper`: the move's own roles in the customer's database; publication and marker,
+ *   slots, subscription and notes.
+ * - `loader`: a role of this stage that may become one owner, and is it, in the target; all code of the customer.
+ * - `guardian`: the superuser in the customer's database. On the old server it makes and drops the guard, by names that
+ *   nobody can have prepared. On the target it uses the catalogue alone.
  */
 export class Stage {
   readonly own: OwnObjects;

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 
 /** The longest wait for a turn. A call that keeps others waiting for longer has another problem. */
 const waitMsMaxDefault = 8_000;

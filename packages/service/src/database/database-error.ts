@@ -16,11 +16,17 @@ const unavailablePrisma = new Set('P1000 P1001 P1002 P1003 P1008 P1010 P1011 P10
  * The same errors as Prisma's driver adapters name them. They are inside an error whose own code only says that raw SQL
  * failed.
  */
-const unavailableKinds = new Set(
-  'DatabaseNotReachable DatabaseDoesNotExist DatabaseAccessDenied AuthenticationFailed ConnectionClosed SocketTimeout TlsConnectionError TooManyConnections TransactionAlreadyClosed'.split(
-    ' ',
-  ),
-);
+const unavailableKinds = new Set([
+  'DatabaseNotReachable',
+  'DatabaseDoesNotExist',
+  'DatabaseAccessDenied',
+  'AuthenticationFailed',
+  'ConnectionClosed',
+  'SocketTimeout',
+  'TlsConnectionError',
+  'TooManyConnections',
+  'TransactionAlreadyClosed',
+]);
 /** Prisma's code for errors that have no other: a lost connection, or an error whose SQLSTATE decides. */
 const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
@@ -45,8 +51,12 @@ const networkCodes = new Set([
   'EAI_AGAIN',
 ]);
 /** pg and adapter-pg report these without any code. */
-const codelessMessages =
-  /Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client has encountered a connection error|timeout expired|Unable to start a transaction|Transaction already closed|server closed the connection|not queryable/i;
+const codelessMessages = new RegExp(
+  "Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|" +
+    'Client has encountered a connection error|timeout expired|Unable to start a transaction|' +
+    'Transaction already closed|server closed the connection|not queryable',
+  'i',
+);
 
 /** The error itself, its causes, and errors inside the `meta` of driver adapters, outermost first. */
 function* layers(error: unknown): Generator<Record<string, unknown>> {

@@ -1,4 +1,4 @@
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 import type { Pool, PoolClient, PoolConfig } from 'pg';
 import type { Database, Sql } from './sql';
 

@@ -1,4 +1,4 @@
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 import type { Database, InTransaction, Sql } from './sql';
 
 /** The part of a generated Prisma client (or its transaction client) that plain SQL needs. */

@@ -28,4 +28,5 @@ export interface Database<Tx> {
 
 /** A UUIDv7 of Postgres' clock. */
 export const uuidv7Sql = `encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
-  substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid`;
+  substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
+  FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid`;

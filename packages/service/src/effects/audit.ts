@@ -46,7 +46,8 @@ export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
  * `actor_key_id`; `action` and `target`: SQL.
  */
 export const auditing = (accepted: string, { action, target }: Record<'action' | 'target', string>): string =>
-  `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ${target}, id FROM ${accepted})`;
+  `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ` +
+  `${target}, id FROM ${accepted})`;
 
 const insertSql = 'INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target, workflow_id)';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { signInternalToken, tokenKey } from '../access/internal-token';

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { Problem, type ProblemDetails } from '@drydock/contracts/platform/problem';
 import { type ProblemCode, problems } from '@drydock/contracts/platform/problems';
-import { faultpoint } from '@drydock/process/faultpoint';
+import { faultpoint } from '@drydock/process';
 import type { Turns } from '../access/turns';
 import { classifyDatabaseError } from '../database/database-error';
 import type { Database } from '../database/sql';

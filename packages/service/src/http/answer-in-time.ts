@@ -20,12 +20,14 @@ export interface AnswerTime {
 }
 
 export const acceptedDetail =
-  'It was accepted and has not ended yet. Read the resource, or send the request again with the same Idempotency-Key to learn how it ends.';
+  'It was accepted and has not ended yet. ' +
+  'Read the resource, or send the request again with the same Idempotency-Key to learn how it ends.';
 
 const told = {
   nothing: 'The resource could not be read in time. Nothing was started. Try again after Retry-After.',
   begun:
-    'It was begun, but did not end in time: it may or may not take effect. Send it again with the same Idempotency-Key.',
+    'It was begun, but did not end in time: it may or may not take effect. ' +
+    'Send it again with the same Idempotency-Key.',
   accepted: acceptedDetail,
 };
 

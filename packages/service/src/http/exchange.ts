@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { Problem } from '@drydock/contracts/platform/problem';
-import type { Log } from '../telemetry/log';
-import { type LogContext, withLogContext } from '../telemetry/log-context';
-import { isKnownOutage } from '../telemetry/log-error';
+import { isKnownOutage, type Log, type LogContext, withLogContext } from '../telemetry/log';
 import { currentTraceparent } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 

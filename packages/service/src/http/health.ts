@@ -1,7 +1,7 @@
 import type { RequestListener, Server } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 import type { ReadyChecks } from '../process/foundation';
 import type { Log } from '../telemetry/log';
 import { type Answer, answerOf, answerOfProblem } from './answer';

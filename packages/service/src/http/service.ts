@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
-import { scaled } from '@drydock/process/time-out-scale';
+import { scaled } from '@drydock/process';
 import express, { type ErrorRequestHandler, type Express } from 'express';
 import { rememberTokens, tokenKeys } from '../access/internal-token';
 import { createTurns } from '../access/turns';

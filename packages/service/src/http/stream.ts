@@ -125,4 +125,5 @@ async function pump(
  * https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough.
  */
 const eventText = ({ id, event, data }: StreamEvent): string =>
-  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;
+  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ` +
+  `${JSON.stringify(data)}\n\n`;

@@ -1,4 +1,4 @@
-import { readVariable, SecretFileError } from '@drydock/process/secret-file';
+import { readVariable, SecretFileError } from '@drydock/process';
 import { z } from 'zod';
 
 /**

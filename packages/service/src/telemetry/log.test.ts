@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { startTestDatabase } from '../../test/postgres';
-import { createLog } from './log';
-import { withLogContext } from './log-context';
+import { createLog, withLogContext } from './log';
 
 test('secrets are struck out wherever they stand, and each line carries the ids of its work', () => {
   const lines: string[] = [];

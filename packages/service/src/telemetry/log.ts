@@ -1,7 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Writable } from 'node:stream';
+import type { Problem } from '@drydock/contracts/platform/problem';
 import pino, { type DestinationStream, type Logger } from 'pino';
-import { currentLogContext } from './log-context';
-import { serializeError } from './log-error';
-import { standardLogOutput } from './log-output';
 import { redact } from './redact';
 
 export type Log = Logger;
@@ -27,7 +27,7 @@ const redactedPaths = [
 ];
 
 /**
- * JSON lines on stdout, which never wait for their reader (`log-output.ts`). Every line has `service`, and
+ * JSON lines on stdout, which never wait for their reader (`createLogOutput`). Every line has `service`, and
  * `request_id`, `workflow_id`, `org_id` of its work; `trace_id` and `span_id` come from the telemetry preload. Secrets
  * are redacted by the name of their member, and in every line by their form and by their value if they are this
  * process's own (`redact`); that is no reason to log one. Rows that Postgres' errors quote are left out.
@@ -47,3 +47,139 @@ export function createLog(options: { service: string; level?: string; destinatio
     options.destination ?? standardLogOutput(options.service),
   );
 }
+
+/**
+ * How long lines are collected before they are written, because a system call for each line would cost a tenth of a
+ * request. A crash loses at most the log of this time.
+ */
+const flushMs = 50;
+const flushCharacters = 32_768;
+/**
+ * Limit for characters that wait for a reader, which is about 20,000 lines. A reader that has stopped must neither stop
+ * the process nor fill its memory.
+ */
+const waitingMax = 8_000_000;
+
+export interface LogOutput {
+  /** Takes a line that ends in a newline. Never waits and never throws. */
+  write(line: string): void;
+  /** Writes the held lines; so does the end of the process. */
+  flush(): void;
+}
+
+let standard: LogOutput | undefined;
+
+/** The process's log output, to standard output. `service` is in the line that reports dropped lines. */
+const standardLogOutput = (service: string): LogOutput => {
+  standard ??= createLogOutput(service, process.stdout);
+  return standard;
+};
+
+/**
+ * Collects lines and writes them together, without waiting for their reader. If too much waits, lines are dropped; the
+ * first line after that reports their number.
+ */
+function createLogOutput(service: string, stream: Writable): LogOutput {
+  let held = '';
+  let dropped = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (held === '') return;
+    const text = held;
+    held = '';
+    stream.write(text);
+  };
+  const hold = (line: string): void => {
+    held += line;
+    if (held.length >= flushCharacters) flush();
+    else timer ??= setTimeout(flush, flushMs);
+  };
+  // The reader has gone, which is no reason to end.
+  stream.on('error', () => undefined);
+  process.once('exit', flush);
+  return {
+    write: (line) => {
+      if (stream.writableLength + held.length > waitingMax) {
+        dropped += 1;
+        return;
+      }
+      if (dropped > 0) {
+        const lost = {
+          level: 'warn',
+          time: new Date().toISOString(),
+          service,
+          dropped,
+          msg: 'log lines were dropped: nobody took them in time',
+        };
+        dropped = 0;
+        hold(`${JSON.stringify(lost)}\n`);
+      }
+      hold(line);
+    },
+    flush,
+  };
+}
+
+/** Fields in which Postgres quotes the refused row or value: customers' data, which must not be logged. */
+const rowFields: readonly string[] = ['detail', 'where', 'internalQuery'];
+/** An error of Prisma contains Postgres' own three levels down. */
+const depthMax = 6;
+
+/** An error in pino's form, without Postgres' quotes from its tables. */
+const serializeError = (error: unknown): unknown =>
+  error instanceof Error ? withoutRows(pino.stdSerializers.err(error), 0) : error;
+
+function withoutRows(value: unknown, depth: number): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutRows(item, depth + 1));
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    depth > depthMax ||
+    !(depth === 0 || isPlain(value) || value instanceof Error)
+  )
+    return value;
+  // Only Postgres' errors have a severity. The `detail` of other errors is the text for the caller.
+  const shown = Object.entries(value).filter(([name]) => !('severity' in value && rowFields.includes(name)));
+  return Object.fromEntries(shown.map(([name, item]) => [name, withoutRows(item, depth + 1)]));
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** A continuing outage is logged again this often. */
+const outageMs = 30_000;
+const toldMs = new Map<unknown, number>();
+
+/**
+ * Whether a refusal belongs to an outage of a dependency that was logged in the last 30 s. Its requests are logged
+ * without the cause and not as errors: while a database is away every request fails for the same reason.
+ */
+export function isKnownOutage({ code, details }: Problem): boolean {
+  if (code !== 'dependency_unavailable') return false;
+  const dependency = details.extra?.['dependency'];
+  const nowMs = performance.now();
+  if (nowMs - (toldMs.get(dependency) ?? Number.NEGATIVE_INFINITY) < outageMs) return true;
+  toldMs.set(dependency, nowMs);
+  return false;
+}
+
+/**
+ * The fields of every log line of one request or one workflow run. Mutable, because the organisation is known only
+ * after the token was verified.
+ */
+export interface LogContext {
+  request_id?: string;
+  workflow_id?: string;
+  org_id?: string;
+}
+
+const storage = new AsyncLocalStorage<LogContext>();
+
+/** Runs `work` so that each line logged in it, however deep, has the fields of `context`. */
+export const withLogContext = <T>(context: LogContext, work: () => T): T => storage.run(context, work);
+
+const currentLogContext = (): LogContext | undefined => storage.getStore();

@@ -1,4 +1,4 @@
-import { maskSql } from './mask-sql';
+import { maskSql } from './safe-spans';
 
 test.each([
   [`create role "a" login password 'secret'`, 'create role'],

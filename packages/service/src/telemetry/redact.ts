@@ -1,4 +1,4 @@
-import { withSecretFiles } from '@drydock/process/secret-file';
+import { withSecretFiles } from '@drydock/process';
 
 /** Replaces a secret wherever text leaves the process. */
 export const struckOut = '[redacted]';

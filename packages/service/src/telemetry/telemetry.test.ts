@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { findFreePort } from '@drydock/process/free-port';
+import { findFreePort } from '@drydock/process';
 import { type ChildService, startChildService } from '../../test/child-service';
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
 

@@ -1,7 +1,7 @@
 import type { RequestTraces } from './request-traces';
 
 /**
- * Preload: `node --require @drydock/service/telemetry/telemetry …`, before anything that is instrumented is loaded.
+ * Preload: `node --require @drydock/service/preload …`, before anything that is instrumented is loaded.
  * OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, is a
  * collector that gets spans and metrics. OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at
  * OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even read from disk (about 300 ms and

@@ -8,7 +8,7 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
   const imported = sourceFiles
     .filter((source) => !source.path.startsWith(home))
     .flatMap((source) => source.imports)
-    .filter((specifier) => specifier.startsWith(`${name}/`))
+    .filter((specifier) => specifier === name || specifier.startsWith(`${name}/`))
     .map((specifier) => `.${specifier.slice(name.length)}`);
   return { name, exported: Object.keys(exports).sort(), imported: [...new Set(imported)].sort() };
 });
@@ -17,11 +17,7 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
  * Modules that are named to Node: by a preload, by the package itself where jest resolves nothing, by the examples of a
  * README.
  */
-const namedToNode = [
-  '@drydock/client .',
-  '@drydock/service ./telemetry/telemetry',
-  '@drydock/postgres ./server/postgres',
-];
+const namedToNode = ['@drydock/client .', '@drydock/service ./preload', '@drydock/postgres ./server/postgres'];
 
 it.each(surfaces)(
   '$name exports the modules that others import, by name, and no other',
@@ -35,3 +31,31 @@ it.each(surfaces)(
     });
   },
 );
+
+/** Each name of a front door, of a package or of one of its rooms, and the names that others import from it. */
+const frontDoors = listFiles('packages/*/src/index.ts', 'packages/*/src/*/index.ts').map((file) => {
+  const [, home = '', room = ''] = /^(packages\/[^/]+\/)src(\/[^/]+)?\/index\.ts$/.exec(file) ?? [];
+  const door = `${(JSON.parse(readText(`${home}package.json`)) as { name: string }).name}${room}`;
+  const imports = new RegExp(`\\{([^}]*)\\} from '${door}'`, 'g');
+  const wanted = sourceFiles
+    .filter((source) => !source.path.startsWith(home))
+    .flatMap((source) => [...source.text.matchAll(imports)].flatMap((match) => namesIn(match[1] ?? '')));
+  const text = readText(file);
+  const given = [...text.matchAll(/^export (?:type )?\{([^}]*)\} from '\.\//gm)];
+  return { door, given: given.flatMap((match) => namesIn(match[1] ?? '')), wanted, text };
+});
+
+/** `type A, b as c` names `A` and `b`. */
+function namesIn(list: string): string[] {
+  const items = list.split(',').map((item) => item.trim());
+  return items.filter((item) => item !== '').map((item) => item.replace(/^type /, '').split(' ')[0] ?? '');
+}
+
+it('a front door lists the names that others import, and holds nothing else', () => {
+  expect(frontDoors.length).toBeGreaterThan(10);
+  for (const { door, given, wanted, text } of frontDoors) {
+    const unused = given.filter((name) => !wanted.includes(name));
+    const other = text.replaceAll(/^export (type )?\{[^}]*\} from '\.\/[^']+';$/gm, '').trim();
+    expect({ door, unused, other }).toEqual({ door, unused: [], other: '' });
+  }
+});

@@ -1,5 +1,5 @@
 // `npm run house`: prints how large and how tidy the tree is, beside the numbers that `npm run check` holds it to.
-import { readCommandLine } from '@drydock/process/command-line';
+import { readCommandLine } from '@drydock/process';
 import { readNumbers, readTree, writeNumbers } from './house-check';
 import { measureHouse } from './measure-house';
 

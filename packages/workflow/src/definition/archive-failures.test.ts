@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
-import { pack } from '@drydock/archive/pack/pack';
-import { streamRoot } from '@drydock/archive/pack/pack-roots';
-import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import { ArchiveError, type ArchiveReason, archiveReasons, pack, streamRoot, verifyArchive } from '@drydock/archive';
 import { problems } from '@drydock/contracts/platform/problems';
 import {
   type ArchiveKind,

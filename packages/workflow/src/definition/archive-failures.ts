@@ -1,4 +1,4 @@
-import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
+import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fail, type StepFailure } from './step-error';
 

@@ -79,14 +79,6 @@ export class LeaseLost extends Error {
   }
 }
 
-/** The process is stopping; another one will run the step. */
-export class WorkerStopping extends Error {
-  constructor() {
-    super('the worker is stopping');
-    this.name = 'WorkerStopping';
-  }
-}
-
 /** One attempt of a step took longer than its `timeoutSeconds`. */
 export class StepTimeout extends Error {
   constructor(step: string, seconds: number) {

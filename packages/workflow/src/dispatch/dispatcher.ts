@@ -1,6 +1,6 @@
-import { faultpoint } from '@drydock/process/faultpoint';
-import type { Database } from '@drydock/service/database/sql';
-import { withoutSpans } from '@drydock/service/telemetry/spans';
+import { faultpoint } from '@drydock/process';
+import type { Database } from '@drydock/service/database';
+import { withoutSpans } from '@drydock/service/telemetry';
 import { enginePoints } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 import { announceDue } from '../store/listener';

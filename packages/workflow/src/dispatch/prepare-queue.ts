@@ -1,4 +1,4 @@
-import { openRedis } from '@drydock/service/redis/open-redis';
+import { openRedis } from '@drydock/service/redis';
 import { runMigrations } from 'bullmq';
 import { Client } from 'pg';
 import { messageOf } from '../definition/step-error';

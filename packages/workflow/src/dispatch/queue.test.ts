@@ -4,7 +4,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { startRedis } from '@drydock/process/redis';
+import { startRedis } from '@drydock/process';
 import { missingTools } from '@drydock/process/testing/needs';
 import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { scaled } from '@drydock/process/time-out-scale';
-import { openRedis } from '@drydock/service/redis/open-redis';
-import { isFullDetail, suppressTracing } from '@drydock/service/telemetry/spans';
+import { scaled } from '@drydock/process';
+import { openRedis } from '@drydock/service/redis';
+import { isFullDetail, suppressTracing } from '@drydock/service/telemetry';
 import {
   type Context,
   context,

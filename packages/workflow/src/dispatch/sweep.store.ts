@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 import { ranInFuture } from '../store/schedules';
 import type { UnfinishedCount } from '../store/telemetry';
 import type { QueueKind } from './queue';
@@ -73,18 +73,22 @@ const isAwaited = `status = 'queued' AND fence = 0 AND start_by IS NOT NULL`;
 
 // The condition uses statement_timestamp(), because Postgres does not search an index by clock_timestamp(), which
 // changes during the statement.
-const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp() AND (lease_until IS NULL OR lease_until < statement_timestamp())
-  AND (dispatch_after <= statement_timestamp() OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
+const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp()
+  AND (lease_until IS NULL OR lease_until < statement_timestamp())
+  AND (dispatch_after <= statement_timestamp()
+    OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
 
 // Finds the organisations with unfinished work by hopping through the index, one probe each, however many rows one of
 // them has. The next look begins after the last one.
 const takeDueSql = `
   WITH RECURSIVE orgs (org_id, place) AS (
-    (SELECT org_id, 1 FROM workflow WHERE status IN ('queued', 'running') AND org_id >= $6::uuid ORDER BY org_id LIMIT 1)
+    (SELECT org_id, 1 FROM workflow WHERE status IN ('queued', 'running') AND org_id >= $6::uuid
+      ORDER BY org_id LIMIT 1)
     UNION ALL
     SELECT next.org_id, orgs.place + 1 FROM orgs CROSS JOIN LATERAL (
-      SELECT w.org_id FROM workflow w WHERE w.status IN ('queued', 'running') AND w.org_id > orgs.org_id ORDER BY w.org_id LIMIT 1
+      SELECT w.org_id FROM workflow w WHERE w.status IN ('queued', 'running') AND w.org_id > orgs.org_id
+      ORDER BY w.org_id LIMIT 1
     ) next WHERE orgs.place <= ${orgsMax}
   ), ready AS MATERIALIZED (
     SELECT orgs.org_id, orgs.place FROM orgs CROSS JOIN LATERAL (
@@ -101,7 +105,8 @@ const takeDueSql = `
     ) own ORDER BY own.turn, own.due_at, own.id LIMIT $1::int
   ), quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
   held AS (
-    SELECT workflow.id, turns.turn, turns.due_at FROM turns JOIN workflow ON workflow.id = turns.id, quick WHERE ${isDue.replace(/\bdue_at\b/g, 'workflow.due_at')}
+    SELECT workflow.id, turns.turn, turns.due_at FROM turns JOIN workflow ON workflow.id = turns.id, quick
+    WHERE ${isDue.replace(/\bdue_at\b/g, 'workflow.due_at')}
     FOR UPDATE OF workflow SKIP LOCKED
   ), marked AS (
     UPDATE workflow SET dispatch_number = dispatch_number + 1, dispatched_at = clock_timestamp(),
@@ -109,8 +114,10 @@ const takeDueSql = `
     FROM held WHERE workflow.id = held.id
     RETURNING workflow.id, workflow.org_id, workflow.dispatch_number, workflow.traceparent, held.turn, held.due_at
   )
-  SELECT (SELECT org_id::text FROM orgs, counted WHERE place = last_place + 1) AS next_org, coalesce(json_agg(json_build_object(
-    'id', id, 'org_id', org_id, 'dispatch_number', dispatch_number, 'traceparent', traceparent) ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
+  SELECT (SELECT org_id::text FROM orgs, counted WHERE place = last_place + 1) AS next_org,
+    coalesce(json_agg(json_build_object(
+      'id', id, 'org_id', org_id, 'dispatch_number', dispatch_number, 'traceparent', traceparent)
+      ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
 /** Whether a schedule is due, and whether any workflow is unfinished: without either nothing else needs to be read. */
 export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {

@@ -1,5 +1,5 @@
-import { faultpoint } from '@drydock/process/faultpoint';
-import type { Database } from '@drydock/service/database/sql';
+import { faultpoint } from '@drydock/process';
+import type { Database } from '@drydock/service/database';
 import { context, ROOT_CONTEXT } from '@opentelemetry/api';
 import { enginePoints, type Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';

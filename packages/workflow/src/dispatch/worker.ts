@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { openRedis } from '@drydock/service/redis/open-redis';
+import { openRedis } from '@drydock/service/redis';
 import { trace } from '@opentelemetry/api';
 import { createPostgresBackend, type Job, type PgPool, Worker, type WorkerOptions } from 'bullmq';
 import { Pool, type PoolClient, type PoolConfig } from 'pg';

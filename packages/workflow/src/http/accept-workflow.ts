@@ -1,6 +1,6 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { Sql } from '@drydock/service/database/sql';
+import type { Caller } from '@drydock/service/access';
+import type { Sql } from '@drydock/service/database';
 import type { StartableWorkflow } from '../definition/definition';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '../definition/refusal.rules';
 import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/start-workflow';

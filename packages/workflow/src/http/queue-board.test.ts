@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { createHealthServer } from '@drydock/service/http/health';
-import { createLifetime } from '@drydock/service/process/shutdown';
-import { createLog } from '@drydock/service/telemetry/log';
+import { createHealthServer } from '@drydock/service/http';
+import { createLifetime } from '@drydock/service/process';
+import { createLog } from '@drydock/service/telemetry';
 import { type QueueBackend, queueBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { openQueue } from '../dispatch/queue';

@@ -1,15 +1,15 @@
 import { parseArgs } from 'node:util';
 import { idSchema, type Mode } from '@drydock/contracts/platform/values';
 import { subjectPaths } from '@drydock/contracts/platform/workflows';
-import { pgDatabase, poolConfig } from '@drydock/service/database/pool';
-import type { Database, Sql } from '@drydock/service/database/sql';
-import { audit } from '@drydock/service/effects/audit';
-import { runCommand } from '@drydock/service/process/run-process';
+import { type Database, pgDatabase, poolConfig, type Sql } from '@drydock/service/database';
+import { audit } from '@drydock/service/effects';
+import { runCommand } from '@drydock/service/process';
 import { Pool } from 'pg';
 import { viewColumns, viewWorkflow, type WorkflowRow } from '../store/read-workflow';
 import { abandonWorkflow, isUnfinished, retryWorkflow } from '../store/workflow-states';
 
-const usage = `usage: command.js parked       lists the workflows that wait for staff, of all organisations, oldest first
+const usage = `\
+usage: command.js parked       lists the workflows that wait for staff, of all organisations, oldest first
        command.js retry ID     has one go on at the step where it stopped
        command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
 
@@ -112,7 +112,8 @@ function describe(row: Parked): string {
   const stopped = steps.find(({ status }) => status === 'failed') ?? steps.find(({ status }) => status === 'running');
   const lines = [
     `${row.id}  ${row.kind}  ${row.mode}  organisation ${row.org_id}`,
-    `  ${subjectOf(row)}, at ${stopped?.name ?? 'its end'} since ${stopped?.finished_at ?? row.created_at.toISOString()}`,
+    `  ${subjectOf(row)}, at ${stopped?.name ?? 'its end'} since ` +
+      `${stopped?.finished_at ?? row.created_at.toISOString()}`,
     `  ${error?.code ?? 'step_failed'}: ${error?.detail ?? ''}`,
     ...(row.error_internal === null ? [] : [`  cause: ${row.error_internal}`]),
     ...findings.map(({ code, detail }) => `  ${code}: ${detail}`),

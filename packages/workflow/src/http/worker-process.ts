@@ -1,15 +1,26 @@
 import type { Event, EventType } from '@drydock/contracts/keys/events';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { WorkflowStatus } from '@drydock/contracts/platform/workflows';
-import type { Database } from '@drydock/service/database/sql';
-import { auditOutbox, secondsSince, timestampSql } from '@drydock/service/effects/audit';
-import { createOutboxDelivery, type Outbox, type OutboxRow } from '@drydock/service/effects/outbox-delivery';
-import { createHealthServer } from '@drydock/service/http/health';
-import type { ConfigOf } from '@drydock/service/process/config';
-import type { QueueConfig, ServiceConfig, workerFields } from '@drydock/service/process/config-fields';
-import { databaseReady, type Foundation } from '@drydock/service/process/foundation';
-import type { Process } from '@drydock/service/process/run-process';
-import { traceForWork } from '@drydock/service/telemetry/spans';
+import type { Database } from '@drydock/service/database';
+import {
+  auditOutbox,
+  createOutboxDelivery,
+  type Outbox,
+  type OutboxRow,
+  secondsSince,
+  timestampSql,
+} from '@drydock/service/effects';
+import { createHealthServer } from '@drydock/service/http';
+import {
+  type ConfigOf,
+  databaseReady,
+  type Foundation,
+  type Process,
+  type QueueConfig,
+  type ServiceConfig,
+  type workerFields,
+} from '@drydock/service/process';
+import { traceForWork } from '@drydock/service/telemetry';
 import { metrics } from '@opentelemetry/api';
 import { createEngine, type Engine, type EngineOptions } from '../runner/engine';
 import { createListener } from '../store/listener';

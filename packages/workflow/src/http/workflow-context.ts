@@ -1,7 +1,6 @@
-import type { Database } from '@drydock/service/database/sql';
-import type { Pager } from '@drydock/service/http/paging';
-import type { QueueConfig, ServiceConfig } from '@drydock/service/process/config-fields';
-import type { Foundation } from '@drydock/service/process/foundation';
+import type { Database } from '@drydock/service/database';
+import type { Pager } from '@drydock/service/http';
+import type { Foundation, QueueConfig, ServiceConfig } from '@drydock/service/process';
 import { createDispatcher, type Dispatcher } from '../dispatch/dispatcher';
 import { createListener, type WorkflowListener } from '../store/listener';
 

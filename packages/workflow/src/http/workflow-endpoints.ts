@@ -1,11 +1,10 @@
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import { subjectPaths, type WorkflowFilter, type WorkflowView } from '@drydock/contracts/platform/workflows';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { Sql } from '@drydock/service/database/sql';
-import { audit } from '@drydock/service/effects/audit';
-import { listFilter } from '@drydock/service/http/paging';
-import type { StreamEvent } from '@drydock/service/http/route';
+import type { Caller } from '@drydock/service/access';
+import type { Sql } from '@drydock/service/database';
+import { audit } from '@drydock/service/effects';
+import { listFilter, type StreamEvent } from '@drydock/service/http';
 import {
   listWorkflows as listRows,
   readWorkflow,

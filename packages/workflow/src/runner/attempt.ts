@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
-import { InjectedFault } from '@drydock/process/faultpoint';
+import { InjectedFault } from '@drydock/process';
 import { logWith, type StepDefinition } from '../definition/definition';
 import {
   LeaseLost,

@@ -1,4 +1,4 @@
-import type { Database } from '@drydock/service/database/sql';
+import type { Database } from '@drydock/service/database';
 import type { Log, WorkflowDefinition } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 import { queueKinds, type WorkflowJob } from '../dispatch/queue';

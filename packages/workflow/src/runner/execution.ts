@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
-import type { Database, Sql } from '@drydock/service/database/sql';
-import { withoutSpans } from '@drydock/service/telemetry/spans';
+import type { Database, Sql } from '@drydock/service/database';
+import { withoutSpans } from '@drydock/service/telemetry';
 import {
   type Log,
   logWith,

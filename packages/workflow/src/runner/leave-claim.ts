@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
-import { faultpoint } from '@drydock/process/faultpoint';
-import { classifyDatabaseError } from '@drydock/service/database/database-error';
+import { faultpoint } from '@drydock/process';
+import { classifyDatabaseError } from '@drydock/service/database';
 import { enginePoints, type Log, logWith } from '../definition/definition';
 import { isFenceRefused, LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
 import type { Claim, Release, RunEnd } from '../store/claim.types';

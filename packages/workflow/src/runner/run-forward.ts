@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { faultpoint } from '@drydock/process/faultpoint';
+import { faultpoint } from '@drydock/process';
 import { context } from '@opentelemetry/api';
 import { type Log, type StepContext, type StepDefinition, stepPoint } from '../definition/definition';
 import { LeaseLost, messageOf, StepFailure } from '../definition/step-error';

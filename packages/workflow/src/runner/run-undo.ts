@@ -1,4 +1,4 @@
-import { faultpoint } from '@drydock/process/faultpoint';
+import { faultpoint } from '@drydock/process';
 import { context } from '@opentelemetry/api';
 import { type StepDefinition, stepPoint } from '../definition/definition';
 import { messageOf, type WorkflowProblem } from '../definition/step-error';

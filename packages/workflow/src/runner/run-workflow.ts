@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { routineAttribute } from '@drydock/service/telemetry/spans';
+import { routineAttribute } from '@drydock/service/telemetry';
 import { trace } from '@opentelemetry/api';
 import { z } from 'zod';
 import { logWith, type WorkflowDefinition } from '../definition/definition';

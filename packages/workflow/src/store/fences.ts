@@ -1,4 +1,4 @@
-import type { Database } from '@drydock/service/database/sql';
+import type { Database } from '@drydock/service/database';
 
 /**
  * Raises the fences of later claims above all earlier ones. A database that was put back from a backup counts from its

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { scaled } from '@drydock/process/time-out-scale';
-import type { Sql } from '@drydock/service/database/sql';
-import { withoutSpans } from '@drydock/service/telemetry/spans';
+import { scaled } from '@drydock/process';
+import type { Sql } from '@drydock/service/database';
+import { withoutSpans } from '@drydock/service/telemetry';
 import { Client } from 'pg';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';

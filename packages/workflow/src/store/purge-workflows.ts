@@ -1,4 +1,4 @@
-import type { Database, Sql } from '@drydock/service/database/sql';
+import type { Database, Sql } from '@drydock/service/database';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 

@@ -2,7 +2,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { WorkflowFilter, WorkflowStatus, WorkflowView } from '@drydock/contracts/platform/workflows';
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 import type { WorkflowProblem } from '../definition/step-error';
 import { traceIdOf } from './telemetry';
 
@@ -77,12 +77,14 @@ export function viewFailure(failure: WorkflowFailure | null, requestId: string):
 }
 
 /** Columns of {@link WorkflowRow}, from a table or row set called `workflow`. */
-export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id, workflow.status, created_at, workflow.started_at, workflow.finished_at,
-  progress, version, error, request_id, traceparent,
+export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id, workflow.status, created_at,
+  workflow.started_at, workflow.finished_at, progress, version, error, request_id, traceparent,
   coalesce((SELECT json_agg(json_build_object('name', step.name, 'status', step.status, 'attempts', step.attempts,
-      'started_ms', floor(extract(epoch FROM step.started_at) * 1000), 'finished_ms', floor(extract(epoch FROM step.finished_at) * 1000)) ORDER BY step.position)
+      'started_ms', floor(extract(epoch FROM step.started_at) * 1000),
+      'finished_ms', floor(extract(epoch FROM step.finished_at) * 1000)) ORDER BY step.position)
     FROM workflow_step step WHERE step.workflow_id = workflow.id), '[]'::json) AS steps,
-  coalesce((SELECT jsonb_agg(finding ORDER BY step.position) FROM workflow_step step, jsonb_path_query(step.output, '$.findings[*]') finding
+  coalesce((SELECT jsonb_agg(finding ORDER BY step.position) FROM workflow_step step,
+    jsonb_path_query(step.output, '$.findings[*]') finding
     WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
 
 /** The workflows that the caller may see: those of another organisation, mode or subject do not exist for it. */

@@ -1,4 +1,4 @@
-import type { Database, Sql } from '@drydock/service/database/sql';
+import type { Database, Sql } from '@drydock/service/database';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import type { StartableWorkflow, WorkflowRun } from '../definition/definition';

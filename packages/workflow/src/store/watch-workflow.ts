@@ -1,5 +1,5 @@
-import type { Database, Sql } from '@drydock/service/database/sql';
-import { withoutSpans } from '@drydock/service/telemetry/spans';
+import type { Database, Sql } from '@drydock/service/database';
+import { withoutSpans } from '@drydock/service/telemetry';
 import type { WorkflowProblem } from '../definition/step-error';
 import type { WorkflowListener } from './listener';
 import { readWorkflowById, type VersionedWorkflow } from './read-workflow';

@@ -1,6 +1,6 @@
 import type { EventType } from '@drydock/contracts/keys/events';
 import { subjectPaths } from '@drydock/contracts/platform/workflows';
-import { uuidv7Sql } from '@drydock/service/database/sql';
+import { uuidv7Sql } from '@drydock/service/database';
 
 const subjectPathSql = Object.entries(subjectPaths)
   .map(([type, path]) => `WHEN '${type}' THEN '${path}'`)
@@ -15,7 +15,8 @@ export const toldColumns =
  * rows of the {@link toldColumns}. The platform's own work has no events.
  */
 export const telling = (type: EventType, reached: string): string => `told AS (
-    INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id, workflow_id, kind, request_id, error, at)
+    INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id,
+      workflow_id, kind, request_id, error, at)
     SELECT ${uuidv7Sql}, '${type}', org_id, mode, CASE subject_type ${subjectPathSql} END || subject_id, actor_key_id,
       id, kind, request_id, error, clock_timestamp()
     FROM ${reached} WHERE subject_type IN (${Object.keys(subjectPaths)

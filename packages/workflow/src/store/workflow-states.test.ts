@@ -1,6 +1,5 @@
 import { testPostgres } from '@drydock/postgres/testing/postgres';
-import { pgDatabase, poolConfig } from '@drydock/service/database/pool';
-import type { Sql } from '@drydock/service/database/sql';
+import { pgDatabase, poolConfig, type Sql } from '@drydock/service/database';
 import { Pool } from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { workflowTables } from '../testing/world';

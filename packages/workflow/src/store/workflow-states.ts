@@ -1,6 +1,6 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Sql } from '@drydock/service/database/sql';
-import { auditing } from '@drydock/service/effects/audit';
+import type { Sql } from '@drydock/service/database';
+import { auditing } from '@drydock/service/effects';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release } from './claim.types';
 import { fenceRefused } from './telemetry';
@@ -344,7 +344,8 @@ async function decide(sql: Sql, text: string, values: readonly unknown[]): Promi
   if (rows.length === 0) throw problem('workflow_not_waiting');
 }
 
-const dueNow = `status = 'queued', due_at = clock_timestamp(), dispatch_after = clock_timestamp() + make_interval(secs => ${enqueueGraceSeconds}),
+const dueNow = `status = 'queued', due_at = clock_timestamp(),
+  dispatch_after = clock_timestamp() + make_interval(secs => ${enqueueGraceSeconds}),
   consecutive_crashes = 0, end_failures = 0, version = version + 1`;
 
 const retrySql = `

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs';
-import { pgDatabase, poolConfig } from '@drydock/service/database/pool';
+import { pgDatabase, poolConfig } from '@drydock/service/database';
 import { Pool } from 'pg';
 import type { Log } from '../definition/definition';
 import { createEngine } from '../runner/engine';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '@drydock/service/database/sql';
+import type { Database } from '@drydock/service/database';
 import type { PoolClient } from 'pg';
 import { z } from 'zod';
 import { workflowsFor } from '../definition/definition';

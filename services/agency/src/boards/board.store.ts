@@ -125,7 +125,8 @@ export async function removeLabel(tx: Tx, boardId: string, labelId: string): Pro
 export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   if (labelIds.length === 0) return [];
   const rows = await tx.$queryRaw<Array<{ id: string }>>`
-    SELECT id FROM board_labels WHERE board_id = ${boardId}::uuid AND id = ANY (${[...labelIds]}::uuid[]) FOR KEY SHARE`;
+    SELECT id FROM board_labels
+    WHERE board_id = ${boardId}::uuid AND id = ANY (${[...labelIds]}::uuid[]) FOR KEY SHARE`;
   return rows.map(({ id }) => id);
 }
 

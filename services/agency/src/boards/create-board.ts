@@ -4,7 +4,7 @@ import type {
   createBoardLabel,
 } from '@drydock/contracts/agency/agency-boards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

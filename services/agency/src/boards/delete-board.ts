@@ -4,7 +4,7 @@ import type {
   deleteBoard as endpoint,
 } from '@drydock/contracts/agency/agency-boards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { boardPath, noteChange } from '../context/note-change';

@@ -5,7 +5,7 @@ import {
   listBoards as listBoardsEndpoint,
 } from '@drydock/contracts/agency/agency-boards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { listBoards as listRows } from './board.store';
 import { viewBoard, viewColumn, viewLabel } from './board.view';

@@ -1,5 +1,5 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import type { Reader, Tx } from '../context/database.store';
 import { type BoardHold, findBoard, hasBoard, lockBoard } from './board.store';
 import type { Board, Owner } from './board.types';

@@ -3,7 +3,7 @@ import type {
   restoreCard as restoreCardEndpoint,
 } from '@drydock/contracts/agency/agency-cards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { cardPath, noteChange } from '../context/note-change';

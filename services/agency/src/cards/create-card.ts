@@ -1,6 +1,6 @@
 import type { createCard as endpoint } from '@drydock/contracts/agency/agency-cards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import { holdBoard } from '../boards/require-board';
 import type { HandlerContext } from '../context/context';

@@ -3,7 +3,7 @@ import {
   listCards as listCardsEndpoint,
 } from '@drydock/contracts/agency/agency-cards';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import { findClientColumnIds } from '../boards/board.store';
 import { requireBoard } from '../boards/require-board';
 import type { HandlerContext } from '../context/context';

@@ -1,5 +1,5 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { holdLabels } from '../boards/board.store';
 import { holdBoard } from '../boards/require-board';
 import type { Reader, Tx } from '../context/database.store';

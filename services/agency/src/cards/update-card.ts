@@ -1,7 +1,7 @@
 import type { updateCard as endpoint } from '@drydock/contracts/agency/agency-cards';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { cardPath, noteChange } from '../context/note-change';

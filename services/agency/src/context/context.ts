@@ -1,4 +1,4 @@
-import type { Pager } from '@drydock/service/http/paging';
+import type { Pager } from '@drydock/service/http';
 import type { AgencyDatabase } from './database.store';
 
 /** The parts that a handler is given. */

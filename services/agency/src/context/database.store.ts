@@ -1,6 +1,10 @@
-import { type PoolLimits, poolConfig } from '@drydock/service/database/pool';
-import { type PrismaDatabase, prismaDatabase } from '@drydock/service/database/prisma-database';
-import type { InTransaction } from '@drydock/service/database/sql';
+import {
+  type InTransaction,
+  type PoolLimits,
+  type PrismaDatabase,
+  poolConfig,
+  prismaDatabase,
+} from '@drydock/service/database';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';
 

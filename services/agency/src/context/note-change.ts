@@ -1,6 +1,6 @@
 import type { EventType } from '@drydock/contracts/keys/events';
-import type { Caller } from '@drydock/service/access/internal-token';
-import { audit } from '@drydock/service/effects/audit';
+import type { Caller } from '@drydock/service/access';
+import { audit } from '@drydock/service/effects';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { retryLater } from '@drydock/workflow/definition/step-error';
+import { retryLater } from '@drydock/workflow/definition';
 import type { Accepted, Change } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { refusedSend } from './provider-failure';

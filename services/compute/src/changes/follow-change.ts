@@ -1,5 +1,5 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
+import { conclude, fail, retryLater } from '@drydock/workflow/definition';
 import type { Accepted, Change, Machine, PowerState } from '../providers/compute.types';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { codeOf, lookedAt, pollSeconds } from './provider-failure';

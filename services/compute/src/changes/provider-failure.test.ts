@@ -1,4 +1,4 @@
-import { StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
+import { StepFailure, StepWait } from '@drydock/workflow/definition';
 import type { ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
 import { lookedAt } from './provider-failure';

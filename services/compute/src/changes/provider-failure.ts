@@ -1,7 +1,6 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import type { Log } from '@drydock/workflow/definition/definition';
-import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
+import { conclude, fail, type Log, retryLater } from '@drydock/workflow/definition';
 import type { Change, ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
 

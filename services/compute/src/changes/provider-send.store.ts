@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 
 interface Sender {
   workflowId: string;

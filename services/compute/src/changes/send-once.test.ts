@@ -1,6 +1,6 @@
-import { createLog } from '@drydock/service/telemetry/log';
+import { createLog } from '@drydock/service/telemetry';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
-import { LeaseLost, StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
+import { LeaseLost, StepFailure, StepWait } from '@drydock/workflow/definition';
 import { uuidv7 } from 'uuidv7';
 import { startApi } from '../../test/compute-api';
 import { type ComputeDatabase, openDatabase } from '../context/database.store';

@@ -1,6 +1,12 @@
-import type { Sql } from '@drydock/service/database/sql';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { conclude, LeaseLost, messageOf, retryLater, StepTimeout } from '@drydock/workflow/definition/step-error';
+import type { Sql } from '@drydock/service/database';
+import {
+  conclude,
+  LeaseLost,
+  messageOf,
+  retryLater,
+  type StepContext,
+  StepTimeout,
+} from '@drydock/workflow/definition';
 import type { WorkContext } from '../context/work';
 import type { Accepted, Change, Checkpoint } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';

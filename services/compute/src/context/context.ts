@@ -1,4 +1,4 @@
-import type { WorkflowContext } from '@drydock/workflow/http/workflow-context';
+import type { WorkflowContext } from '@drydock/workflow/http';
 import type { ComputeReader } from '../providers/compute-provider';
 import type { Targets } from '../providers/targets';
 import type { ComputeDatabase, Tx } from './database.store';

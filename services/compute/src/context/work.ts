@@ -1,5 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import { workflowsFor } from '@drydock/workflow/definition/definition';
+import { workflowsFor } from '@drydock/workflow/definition';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { type Targets, targetOf } from '../providers/targets';
 import type { ComputeDatabase, Tx } from './database.store';

@@ -4,7 +4,7 @@
  * @tier long
  */
 import { createServer, type Server } from 'node:http';
-import { closeServer, listen } from '@drydock/service/http/http-server';
+import { closeServer, listen } from '@drydock/service/http';
 import { hetznerRig } from '../../test/hetzner-rig';
 import { tooManyAnswers, unreadableAnswers } from '../../test/lost-answers';
 import {

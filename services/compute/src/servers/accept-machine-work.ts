@@ -1,5 +1,5 @@
 import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
-import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { holdMachine } from './server.store';

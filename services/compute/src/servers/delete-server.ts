@@ -1,15 +1,9 @@
 import type { deleteComputeServer, preflightComputeServerDeletion } from '@drydock/contracts/compute/compute-servers';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import {
-  acceptWorkflow,
-  assertAllowed,
-  assertFree,
-  followHeaders,
-  problemOf,
-} from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { refusalByWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, assertFree, followHeaders, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import { lookedUp } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

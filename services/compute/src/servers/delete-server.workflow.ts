@@ -1,6 +1,5 @@
 import { powerStateSchema, serverStatusSchema } from '@drydock/contracts/compute/compute-servers';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { conclude, fail, retryLater, StepFailure } from '@drydock/workflow/definition/step-error';
+import { conclude, fail, retryLater, type StepContext, StepFailure } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { carryOutDeletion } from '../changes/carry-out-deletion';
 import { followChange } from '../changes/follow-change';

@@ -1,6 +1,6 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import type { Caller } from '@drydock/service/access';
+import type { WorkflowParent } from '@drydock/workflow/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { findServer, lockServer } from './server.store';

@@ -1,6 +1,5 @@
 import { type getComputeServer, listComputeServers } from '@drydock/contracts/compute/compute-servers';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { readServer } from './find-server';
 import { listServers as listRows } from './server.store';

@@ -1,8 +1,7 @@
 import type { orderComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
 import { problem } from '@drydock/contracts/platform/problem';
-import { changeMetadata } from '@drydock/service/http/change-metadata';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

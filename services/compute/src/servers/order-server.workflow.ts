@@ -1,6 +1,5 @@
 import { problems } from '@drydock/contracts/platform/problems';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { fail, retryLater } from '@drydock/workflow/definition/step-error';
+import { fail, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { carryOutDeletion, lookAgain } from '../changes/carry-out-deletion';
 import { followChange } from '../changes/follow-change';

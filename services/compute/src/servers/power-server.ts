@@ -7,11 +7,11 @@ import type {
   rebootComputeServer,
 } from '@drydock/contracts/compute/compute-servers';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { type Asking, assertAllowed, assertFree, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { Caller } from '@drydock/service/access';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { refusalByWorkflow } from '@drydock/workflow/definition';
+import { type Asking, assertAllowed, assertFree, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { isPowered, type PowerKind } from '../providers/change.rules';

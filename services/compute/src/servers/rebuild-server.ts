@@ -1,9 +1,9 @@
 import type { preflightComputeServerRebuild, rebuildComputeServer } from '@drydock/contracts/compute/compute-servers';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { assertAllowed, assertFree, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { refusalByWorkflow } from '@drydock/workflow/definition';
+import { assertAllowed, assertFree, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint, Machine } from '../providers/compute.types';
@@ -37,7 +37,9 @@ export const preflightRebuild = (context: HandlerContext) =>
         },
       ];
       const body = {
-        would: `Overwrite the disk of ${server.name} with the image ${request.body.image}. Everything on it is lost; its addresses and snapshots stay`,
+        would:
+          `Overwrite the disk of ${server.name} with the image ${request.body.image}. ` +
+          'Everything on it is lost; its addresses and snapshots stay',
         resource: serverPath(server.id),
         point: null,
         space: null,

@@ -1,6 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { forgetRuns } from '@drydock/workflow/store/purge-workflows';
-import { saveSchedule } from '@drydock/workflow/store/schedules';
+import type { StepContext } from '@drydock/workflow/definition';
+import { forgetRuns, saveSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { lookedAt } from '../changes/provider-failure';
 import { forgetSends } from '../changes/provider-send.store';

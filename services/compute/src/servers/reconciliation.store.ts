@@ -1,6 +1,6 @@
 import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 
 /** Removes the reconciliations of ranges that are not configured any more: they would fail for ever. */

@@ -1,5 +1,5 @@
 import type { ServerStatus } from '@drydock/contracts/compute/compute-servers';
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition';
 import { judgeDeletion, judgePower, type PowerKind } from '../providers/change.rules';
 import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import type { Server } from './server.types';

@@ -1,7 +1,6 @@
 import type { ServerFilter, ServerStatus } from '@drydock/contracts/compute/compute-servers';
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
-import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
-import { lockRow } from '@drydock/service/database/prisma-database';
+import { carrying, createdBetween, holding, lockRow, oneOf } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma, type Server as ServerRow } from '../generated/prisma/client';
 import type { Machine } from '../providers/compute.types';

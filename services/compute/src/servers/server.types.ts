@@ -1,7 +1,7 @@
 import type { ServerPowerState, ServerStatus } from '@drydock/contracts/compute/compute-servers';
 import type { Metadata, Mode } from '@drydock/contracts/platform/values';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
+import type { Caller } from '@drydock/service/access';
+import type { WorkTarget } from '@drydock/workflow/http';
 
 /** Workflows with the same key exclude each other: only one at a time works on a server. */
 export const serverResourceKey = (serverId: string): string => `server:${serverId}`;

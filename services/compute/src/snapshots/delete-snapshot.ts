@@ -1,7 +1,7 @@
 import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { AwaitHandlers } from '@drydock/service/http/route';
+import type { AwaitHandlers } from '@drydock/service/http';
 import {
   acceptWorkflow,
   assertAllowed,
@@ -9,8 +9,8 @@ import {
   problemOf,
   readStartBy,
   startDecidedMs,
-} from '@drydock/workflow/http/accept-workflow';
-import { waitForStep } from '@drydock/workflow/store/watch-workflow';
+} from '@drydock/workflow/http';
+import { waitForStep } from '@drydock/workflow/store';
 import { lookedUp, providerUnavailable } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

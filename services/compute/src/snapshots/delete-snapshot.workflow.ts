@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { followChange } from '../changes/follow-change';
 import { lookedAt } from '../changes/provider-failure';

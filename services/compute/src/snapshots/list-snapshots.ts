@@ -4,7 +4,7 @@ import {
   type ServerSnapshot,
 } from '@drydock/contracts/compute/compute-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import { lookedUp } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { MachineSnapshot } from '../providers/compute.types';

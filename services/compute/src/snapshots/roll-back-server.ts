@@ -3,10 +3,10 @@ import type {
   rollBackComputeServer,
 } from '@drydock/contracts/compute/compute-snapshots';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { assertAllowed, assertFree, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { refusalByWorkflow } from '@drydock/workflow/definition';
+import { assertAllowed, assertFree, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint } from '../providers/compute.types';
@@ -28,7 +28,9 @@ function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight[
   const ageSeconds =
     snapshot === null ? 0 : Math.max(0, Math.floor((now.getTime() - snapshot.createdAt.getTime()) / 1_000));
   return {
-    would: `Overwrite the disk of ${server.name} with the snapshot. Everything written since is lost, and the current state is not kept`,
+    would:
+      `Overwrite the disk of ${server.name} with the snapshot. ` +
+      'Everything written since is lost, and the current state is not kept',
     resource: serverPath(server.id),
     point:
       snapshot === null

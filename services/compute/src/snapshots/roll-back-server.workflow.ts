@@ -1,6 +1,5 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
+import { conclude, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { followChange, observeMachine } from '../changes/follow-change';
 import { lookedAt } from '../changes/provider-failure';

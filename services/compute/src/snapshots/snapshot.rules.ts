@@ -1,4 +1,4 @@
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition';
 import { judgeRollback } from '../providers/change.rules';
 import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import { refuseInoperable } from '../servers/server.rules';

@@ -1,14 +1,8 @@
 import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { AwaitHandlers } from '@drydock/service/http/route';
-import {
-  acceptWorkflow,
-  assertAllowed,
-  assertFree,
-  followHeaders,
-  problemOf,
-} from '@drydock/workflow/http/accept-workflow';
-import { waitForStep } from '@drydock/workflow/store/watch-workflow';
+import type { AwaitHandlers } from '@drydock/service/http';
+import { acceptWorkflow, assertAllowed, assertFree, followHeaders, problemOf } from '@drydock/workflow/http';
+import { waitForStep } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { providerUnavailable } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';

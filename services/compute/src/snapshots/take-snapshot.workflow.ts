@@ -1,7 +1,6 @@
-import type { Database } from '@drydock/service/database/sql';
-import { audit } from '@drydock/service/effects/audit';
-import type { StepContext, WorkflowRun } from '@drydock/workflow/definition/definition';
-import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
+import type { Database } from '@drydock/service/database';
+import { audit } from '@drydock/service/effects';
+import { conclude, retryLater, type StepContext, type WorkflowRun } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { carryOutDeletion, lookAgain } from '../changes/carry-out-deletion';
 import { followChange } from '../changes/follow-change';

@@ -1,5 +1,5 @@
 import type { DatabaseBackupFilter, DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
-import { createdBetween, oneOf } from '@drydock/service/database/list-filter';
+import { createdBetween, oneOf } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { nextBackupSequence } from '../databases/database.store';
 import type { Owner } from '../databases/database.types';

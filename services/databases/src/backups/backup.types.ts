@@ -1,4 +1,4 @@
-import { loadFindingsSchema } from '@drydock/agent/database/load-findings';
+import { loadFindingsSchema } from '@drydock/agent/database';
 import type { DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
 import { majorSchema } from '@drydock/contracts/databases/major';
 import { z } from 'zod';

@@ -1,11 +1,14 @@
-import { listDatabaseBackups as endpoint, type getDatabaseBackup } from '@drydock/contracts/databases/database-backups';
+import {
+  listDatabaseBackups as endpoint,
+  type getDatabaseBackup,
+  type DatabaseBackup as View,
+} from '@drydock/contracts/databases/database-backups';
 import { problem } from '@drydock/contracts/platform/problem';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { readDatabase } from '../databases/find-database';
 import { findBackup, listBackups as listRows } from './backup.store';
-import { viewBackup } from './backup.view';
+import type { DatabaseBackup } from './backup.types';
 
 export const listBackups = (context: HandlerContext) =>
   ({
@@ -30,3 +33,21 @@ export const getBackup = (context: HandlerContext) =>
       return { status: 200, body: viewBackup(backup) };
     },
   }) satisfies ReadHandlers<typeof getDatabaseBackup>;
+
+export const viewBackup = ({
+  id,
+  kind,
+  status,
+  engineVersion: engine_version,
+  archive,
+  createdAt,
+  completedAt,
+}: DatabaseBackup): View => ({
+  id,
+  kind,
+  status,
+  engine_version,
+  size_bytes: archive?.sizeBytes ?? null,
+  created_at: createdAt.toISOString(),
+  completed_at: completedAt?.toISOString() ?? null,
+});

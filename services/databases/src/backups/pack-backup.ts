@@ -1,9 +1,7 @@
-import type { LoadFindings } from '@drydock/agent/database/load-findings';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { readFacts } from '@drydock/archive/read/open-archive';
-import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import type { LoadFindings } from '@drydock/agent/database';
+import { ArchiveError, readFacts, verifyArchive } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition';
 import type { Tx } from '../context/database.store';
 import { refOf, type WorkContext } from '../context/work';
 import { recordBackup, recordVerified } from '../databases/database.store';

@@ -1,6 +1,6 @@
 import type { takeDatabaseBackup as endpoint } from '@drydock/contracts/databases/database-backups';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import type { ExecuteHandlers } from '@drydock/service/http';
+import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
@@ -8,7 +8,7 @@ import { refuseUnavailable } from '../databases/database.rules';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
 import { holdDatabase } from '../databases/find-database';
 import { insertBackup } from './backup.store';
-import { viewBackup } from './backup.view';
+import { viewBackup } from './list-backups';
 import { takeBackupWorkflow } from './take-backup.workflow';
 
 export const takeBackup = (context: HandlerContext) =>

@@ -1,7 +1,7 @@
 import type { DatabaseEngine, getDatabaseCatalogue as endpoint } from '@drydock/contracts/databases/databases';
 import type { Major } from '@drydock/contracts/databases/major';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { catalogueOf, findVersion } from './catalogue';
 

@@ -1,5 +1,5 @@
-import type { QuotaRule } from '@drydock/service/http/org-quota';
-import type { WorkflowContext } from '@drydock/workflow/http/workflow-context';
+import type { QuotaRule } from '@drydock/service/http';
+import type { WorkflowContext } from '@drydock/workflow/http';
 import type { DatabaseReader } from '../providers/database-provider';
 import type { DatabasesDatabase, Tx } from './database.store';
 import type { DatabasePasswords } from './database-password';

@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto';
-import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process/secrets';
+import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process';
 
 /**
  * Derives passwords from the service's secret and the database's id. They are stored nowhere: the worker that sets one

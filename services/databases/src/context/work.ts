@@ -1,5 +1,5 @@
-import type { RootKey } from '@drydock/archive/format/archive-keys';
-import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition/definition';
+import type { RootKey } from '@drydock/archive';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition';
 import type { BackupStorage } from '../providers/backup-storage';
 import type { DatabaseProvider, DatabaseRef } from '../providers/database-provider';
 import type { DatabasesDatabase, Tx } from './database.store';

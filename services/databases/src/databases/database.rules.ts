@@ -1,5 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import type { Refusal } from '@drydock/workflow/definition';
 import type { ManagedDatabase } from './database.types';
 
 /**

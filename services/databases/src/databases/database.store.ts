@@ -1,8 +1,6 @@
 import type { DatabaseFilter, DatabaseStatus } from '@drydock/contracts/databases/databases';
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
-import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
-import { lockRow } from '@drydock/service/database/prisma-database';
-import type { Sql } from '@drydock/service/database/sql';
+import { carrying, createdBetween, holding, lockRow, oneOf, type Sql } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { type ManagedDatabase as DatabaseRow, Prisma } from '../generated/prisma/client';
 import type { ManagedDatabase, Owner } from './database.types';
@@ -88,7 +86,8 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
   await sql.query(
     `UPDATE managed_databases SET status = 'available', status_detail = $3 WHERE id = $1::uuid
       AND status = 'provisioning'
-      AND EXISTS (SELECT FROM workflow_step WHERE workflow_id = $2::uuid AND name = 'cutover' AND status = 'succeeded')`,
+      AND EXISTS (SELECT FROM workflow_step
+        WHERE workflow_id = $2::uuid AND name = 'cutover' AND status = 'succeeded')`,
     [databaseId, workflowId, detail],
   );
 }

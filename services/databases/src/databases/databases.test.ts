@@ -9,7 +9,7 @@ import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenDatabase, startApi } from '../../test/databases-api';
 import { catalogueOf } from '../catalogue/catalogue';
-import { refuseOrder } from './create-database';
+import { refuseOrder } from '../lifecycle/create-database';
 
 const owner = callerOf();
 let api: ServiceApi;

@@ -3,9 +3,11 @@ import {
   archiveErrorIn,
   archiveFailure,
   type ContentReason,
+  conclude,
   type FailureReason,
-} from '@drydock/workflow/definition/archive-failures';
-import { conclude, fail, type StepFailure } from '@drydock/workflow/definition/step-error';
+  fail,
+  type StepFailure,
+} from '@drydock/workflow/definition';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
 /** Refusals that do not depend on the archive. A refusal that is not listed may be transient and is tried again. */

@@ -2,8 +2,7 @@ import {
   type getDatabase as getDatabaseEndpoint,
   listDatabases as listDatabasesEndpoint,
 } from '@drydock/contracts/databases/databases';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { listDatabases as listRows } from './database.store';
 import { ownerOf } from './database.types';

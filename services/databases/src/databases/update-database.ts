@@ -1,7 +1,6 @@
 import type { updateDatabase as endpoint } from '@drydock/contracts/databases/databases';
-import { audit } from '@drydock/service/effects/audit';
-import { changeMetadata } from '@drydock/service/http/change-metadata';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import { audit } from '@drydock/service/effects';
+import { changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { describeDatabase } from './database.store';

@@ -1,8 +1,6 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemErrorCode } from '@drydock/archive/format/archive-error';
-import { manifestName } from '@drydock/archive/format/archive-objects';
-import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import { folderSink, folderSource, manifestName, systemErrorCode } from '@drydock/archive';
 import { assertStorageKey, type BackupStorage } from './backup-storage';
 
 /** Archives as folders below `root`, on the disk of the worker's host. */

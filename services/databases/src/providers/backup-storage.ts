@@ -1,4 +1,4 @@
-import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { DatabaseRef } from './database-provider';
 
 /**

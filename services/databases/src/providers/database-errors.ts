@@ -1,7 +1,7 @@
-import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/agent/database/database-host-error';
-import { JobProblem } from '@drydock/agent/jobs/job-protocol';
-import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-error';
-import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';
+import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/agent/database';
+import { JobProblem } from '@drydock/agent/jobs';
+import { ArchiveError, systemErrorCode } from '@drydock/archive';
+import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {

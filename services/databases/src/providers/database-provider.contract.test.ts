@@ -8,7 +8,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import { folderSink, folderSource } from '@drydock/archive';
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from '../../test/database-host-process';

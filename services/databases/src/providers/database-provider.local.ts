@@ -1,8 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Claim, DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/agent/database/client';
-import type { DatabaseDescription, UpgradeStage } from '@drydock/agent/database/protocol';
-import { deriveKeys, encodeKeys, type RootKey } from '@drydock/archive/format/archive-keys';
-import { deriveKeysOf } from '@drydock/archive/read/open-archive';
+import type {
+  Claim,
+  DatabaseDescription,
+  DatabaseHostClient,
+  DatabaseHostReaderClient,
+  UpgradeStage,
+} from '@drydock/agent/database';
+import { deriveKeys, deriveKeysOf, encodeKeys, type RootKey } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import { translated, unavailableIfDown, unknownAsNull } from './database-errors';
 import {

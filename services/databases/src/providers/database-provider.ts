@@ -1,8 +1,8 @@
-import type { LoadFindings } from '@drydock/agent/database/load-findings';
-import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
+import type { LoadFindings } from '@drydock/agent/database';
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
+import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 export type { FencedCall, FencedCallWithProgress };
 

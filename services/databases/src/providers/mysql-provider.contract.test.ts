@@ -9,7 +9,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import { folderSink, folderSource } from '@drydock/archive';
 import { type DatabaseHostProcess, startDatabaseHost } from '../../test/database-host-process';
 import { askMysql, codeOfMysql, fetchedEngines, type MysqlAddress, type SqlRow } from '../../test/mysql-client';
 import type {

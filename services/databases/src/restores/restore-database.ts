@@ -1,14 +1,14 @@
-import { describeLoadFindings } from '@drydock/agent/database/load-findings';
+import { describeLoadFindings } from '@drydock/agent/database';
 import type {
   preflightDatabaseBackupRestore,
   restoreDatabaseBackup,
 } from '@drydock/contracts/databases/database-backups';
 import { majorOf } from '@drydock/contracts/databases/major';
 import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
-import type { ExecuteHandlers, HandlerRequest, ReadHandlers } from '@drydock/service/http/route';
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowedOn, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, HandlerRequest, ReadHandlers } from '@drydock/service/http';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowedOn, followHeaders, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import { findBackup } from '../backups/backup.store';
 import type { DatabaseBackup } from '../backups/backup.types';
@@ -44,7 +44,8 @@ function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']): Pref
   const needed = rawBytes === null ? null : neededBytes(rawBytes);
   return {
     would:
-      `What ${managed.label} holds would be replaced by the backup, behind its address; what is replaced is kept as a backup. ` +
+      `What ${managed.label} holds would be replaced by the backup, behind its address; ` +
+      'what is replaced is kept as a backup. ' +
       'Sessions end at the switch; roles, their passwords and memberships stay as they are now.',
     resource: databasePath(managed.id),
     point:

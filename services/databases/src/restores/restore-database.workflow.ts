@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { describeLoadFindings } from '@drydock/agent/database/load-findings';
+import { describeLoadFindings } from '@drydock/agent/database';
 import type { Major } from '@drydock/contracts/databases/major';
 import { timeOfId } from '@drydock/contracts/platform/values';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, recordProof } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';

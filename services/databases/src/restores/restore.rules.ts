@@ -1,5 +1,5 @@
 import { flavourOf, majorOf } from '@drydock/contracts/databases/major';
-import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { DatabaseBackup } from '../backups/backup.types';
 import { compareVersions, refuseUnavailable } from '../databases/database.rules';
 import type { ManagedDatabase } from '../databases/database.types';

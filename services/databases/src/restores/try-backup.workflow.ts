@@ -1,10 +1,9 @@
 import { type Major, majorOf, majorSchema } from '@drydock/contracts/databases/major';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import type { Caller } from '@drydock/service/access/internal-token';
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { readStartBy } from '@drydock/workflow/http/accept-workflow';
-import { cancelUnclaimed, findUnfinished, startWorkflow } from '@drydock/workflow/store/start-workflow';
-import { watchWorkflow } from '@drydock/workflow/store/watch-workflow';
+import type { Caller } from '@drydock/service/access';
+import { fencedCall } from '@drydock/workflow/definition';
+import { readStartBy } from '@drydock/workflow/http';
+import { cancelUnclaimed, findUnfinished, startWorkflow, watchWorkflow } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { findBackup, recordProof } from '../backups/backup.store';
 import type { BackupProof, DatabaseBackup } from '../backups/backup.types';

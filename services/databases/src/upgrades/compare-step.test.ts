@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { StepContext } from '@drydock/workflow/definition';
 import type { WorkContext } from '../context/work';
 import type { Comparison } from '../providers/database-provider';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';

@@ -1,6 +1,5 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { conclude } from '@drydock/workflow/definition/step-error';
+import { conclude, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/work';
 import { type Cutover, DatabaseProviderError, type UpgradeName } from '../providers/database-provider';
 

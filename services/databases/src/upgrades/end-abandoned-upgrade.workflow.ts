@@ -1,7 +1,6 @@
-import type { Sql } from '@drydock/service/database/sql';
-import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
-import { startWorkflow } from '@drydock/workflow/store/start-workflow';
+import type { Sql } from '@drydock/service/database';
+import { fail, fencedCall, type WorkflowRun } from '@drydock/workflow/definition';
+import { startWorkflow } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { defineWorkflow, refOf } from '../context/work';
 import { changeStatus, recordVersion } from '../databases/database.store';

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Log } from '@drydock/service/telemetry/log';
-import type { WorkflowRun } from '@drydock/workflow/definition/definition';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { Log } from '@drydock/service/telemetry';
+import type { WorkflowRun } from '@drydock/workflow/definition';
+import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import type { DatabasesDatabase } from '../context/database.store';
 import { changeStatus } from '../databases/database.store';

@@ -1,5 +1,5 @@
-import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition/definition';
-import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
+import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition';
+import { removeSchedule, saveSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
 import type { Tx } from '../context/database.store';
 import { defineWorkflow, refOf, type WorkContext } from '../context/work';

@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Major, majorOf, majorSchema } from '@drydock/contracts/databases/major';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
@@ -54,7 +53,10 @@ function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Com
 function undecided(names: readonly string[], differed: readonly string[]): string {
   const what = names.length > 0 ? `Written since the switch: ${told(names)}.` : 'Nothing of it was compared.';
   const earlier = differed.length > 0 ? ` An earlier comparison found a difference in: ${told(differed)}.` : '';
-  return `Whether the new instance held the same as the old one at the switch is not known: the moment to compare with was lost with a restart, or a table was altered since. ${what}${earlier}`;
+  return (
+    'Whether the new instance held the same as the old one at the switch is not known: ' +
+    `the moment to compare with was lost with a restart, or a table was altered since. ${what}${earlier}`
+  );
 }
 
 function changed(object: string, statements: readonly string[]): string {
@@ -66,7 +68,8 @@ function changed(object: string, statements: readonly string[]): string {
 }
 
 const unfilled = (object: string, statements: readonly string[]): string =>
-  `${object} is there without its contents: its query failed over the rows at the upgrade. Mend what it needs, then run: ${statements.join(' ')}`;
+  `${object} is there without its contents: its query failed over the rows at the upgrade. ` +
+  `Mend what it needs, then run: ${statements.join(' ')}`;
 
 const told = (names: readonly string[]): string =>
   names.length > toldMax

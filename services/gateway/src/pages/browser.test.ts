@@ -4,7 +4,7 @@
  * @tier long
  * @processes
  */
-import { findProgram } from '@drydock/process/find-program';
+import { findProgram } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';

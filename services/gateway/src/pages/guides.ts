@@ -166,7 +166,8 @@ export const guideIndexPage = keptOnce(() => {
   const entries = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}"><b>${title}</b><span>${about}</span></a></li>`,
   );
-  const body = `<article><h1>Guides</h1><p>How the parts that every call has in common work. What each call takes and answers is in the
+  const body = `<article><h1>Guides</h1><p>\
+How the parts that every call has in common work. What each call takes and answers is in the
 <a href="/docs">reference</a>.</p><ul class="dd-cards">${entries.join('')}</ul></article>`;
   return prosePage({ title: 'Guides', part: 'guides', body });
 });

@@ -14,7 +14,8 @@ export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (ch
  * elsewhere.
  */
 const ownPolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+  "form-action 'none'; frame-ancestors 'none'";
 
 export interface Layout {
   /** Text. */
@@ -36,9 +37,12 @@ export function htmlPage({ title, body, head = '', part, contentPolicy = ownPoli
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} · Drydock</title><link rel="icon" type="image/svg+xml" href="/docs/drydock.svg">
 <link rel="stylesheet" href="/docs/page.css"><script src="/docs/page.js"></script>${head}</head>
-<body><header class="dd-bar"><a class="dd-home" href="/docs" aria-label="Drydock"><img src="/docs/drydock.svg" alt="" width="24" height="24"><span>Drydock</span></a>
-<nav aria-label="Documentation">${link('reference', '/docs', 'Reference')}${link('guides', '/docs/guides', 'Guides')}${link('problems', '/problems', 'Problems')}</nav>
-<search class="dd-search" hidden><input type="search" placeholder="Search the guides" aria-label="Search the guides" aria-controls="dd-found" autocomplete="off" spellcheck="false">
+<body><header class="dd-bar"><a class="dd-home" href="/docs" aria-label="Drydock">\
+<img src="/docs/drydock.svg" alt="" width="24" height="24"><span>Drydock</span></a>
+<nav aria-label="Documentation">${link('reference', '/docs', 'Reference')}\
+${link('guides', '/docs/guides', 'Guides')}${link('problems', '/problems', 'Problems')}</nav>
+<search class="dd-search" hidden><input type="search" placeholder="Search the guides" \
+aria-label="Search the guides" aria-controls="dd-found" autocomplete="off" spellcheck="false">
 <div id="dd-found" class="dd-found" hidden><p role="status"></p><ul></ul></div></search>
 <button class="dd-mode" type="button" aria-label="Light or dark" title="Light or dark"></button></header>
 ${body}</body></html>

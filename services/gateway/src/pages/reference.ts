@@ -24,8 +24,10 @@ export const referencePage = keptOnce(() => {
   const told = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}" title="${escapeHtml(about)}">${title}</a></li>`,
   );
-  const body = `<div id="reference"><noscript class="dd-page"><article><h1>Drydock API</h1><p>The Reference needs JavaScript. What it shows is in
-<a href="/openapi.json">openapi.json</a>, and these need none:</p><ul><li><a href="/problems">Problems</a></li>${told.join('')}</ul></article></noscript></div>`;
+  const body = `<div id="reference"><noscript class="dd-page"><article><h1>Drydock API</h1>\
+<p>The Reference needs JavaScript. What it shows is in
+<a href="/openapi.json">openapi.json</a>, and these need none:</p>\
+<ul><li><a href="/problems">Problems</a></li>${told.join('')}</ul></article></noscript></div>`;
   return htmlPage({
     title: 'API reference',
     part: 'reference',

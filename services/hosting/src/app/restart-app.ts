@@ -1,22 +1,10 @@
 import type { getSiteApp, preflightSiteAppRestart, restartSiteApp } from '@drydock/contracts/hosting/site-app';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http/route';
-import {
-  isInProgress,
-  type Refusal,
-  refusalByWorkflow,
-  type UnfinishedWorkflow,
-} from '@drydock/workflow/definition/refusal.rules';
-import {
-  acceptWorkflow,
-  assertAllowed,
-  problemOf,
-  readStartBy,
-  startDecidedMs,
-} from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
-import { waitForStep } from '@drydock/workflow/store/watch-workflow';
+import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http';
+import { isInProgress, type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, problemOf, readStartBy, startDecidedMs } from '@drydock/workflow/http';
+import { findUnfinished, waitForStep } from '@drydock/workflow/store';
 import { z } from 'zod';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
@@ -75,7 +63,9 @@ export const preflightRestart = (context: HandlerContext) =>
       const unanswered = hasApp === null ? hostUnavailable() : null;
       const refusal = refused === null ? unanswered : problemOf(refused);
       const body = {
-        would: `End the application of ${site.primaryDomain} and answer its next request by a fresh process; requests under way may be cut off`,
+        would:
+          `End the application of ${site.primaryDomain} and answer its next request by a fresh process; ` +
+          'requests under way may be cut off',
         resource: sitePath(site.id),
         point: null,
         space: null,
@@ -142,7 +132,8 @@ const notConfirmed = (isCancelled: boolean, workflowId: string) =>
   problem('dependency_unavailable', {
     detail: isCancelled
       ? 'No worker was free to restart the application; nothing was started. Send the request again after Retry-After.'
-      : 'The restart was not confirmed and may still happen. Repeating it is harmless; send the request again after Retry-After.',
+      : 'The restart was not confirmed and may still happen. ' +
+        'Repeating it is harmless; send the request again after Retry-After.',
     extra: { dependency: 'hosting-worker', ...(isCancelled ? {} : { workflow_id: workflowId }) },
     retryAfterSeconds: 5,
   });

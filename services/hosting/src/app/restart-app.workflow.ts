@@ -1,7 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { audit } from '@drydock/service/effects/audit';
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { audit } from '@drydock/service/effects';
+import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { defineWorkflow, refOf } from '../context/work';
 import { hostOf, SiteHostError, type SiteHostRefusal } from '../providers/site-host';

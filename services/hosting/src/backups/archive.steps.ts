@@ -1,11 +1,7 @@
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
-import { readFacts } from '@drydock/archive/read/open-archive';
-import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import { ArchiveError, type ArchiveSource, readFacts, verifyArchive } from '@drydock/archive';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/work';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';

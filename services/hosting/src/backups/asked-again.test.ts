@@ -1,5 +1,5 @@
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
-import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { StepContext } from '@drydock/workflow/definition';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenSite, startApi } from '../../test/hosting-api';
 import { type HostingDatabase, openDatabase } from '../context/database.store';

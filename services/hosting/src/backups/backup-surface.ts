@@ -1,14 +1,22 @@
-import { type BackupFilter, listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import {
+  type BackupFilter,
+  immutableDays,
+  listSiteBackups,
+  type SiteBackup,
+  type SiteBackupSurface,
+} from '@drydock/contracts/hosting/backups';
+import type { PageMeta } from '@drydock/contracts/platform/values';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Reader } from '../context/database.store';
+import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import type { ListPage } from '../sites/site-list';
-import { allowanceWindowStart } from './backup.rules';
+import { allowanceOf, allowanceWindowStart, noAllowance, refuseBackup, statusAt } from './backup.rules';
 import { listBackups, listOnDemand } from './backup.store';
 import type { Backup } from './backup.types';
-import { viewBackup, viewSurface } from './backup.view';
+import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
 /** The list that the cursors of a surface belong to, whichever endpoint returned them. */
 export const backupList = listSiteBackups.id;
@@ -49,4 +57,70 @@ export async function readSurface(
   const onDemand = isWhole ? rows : await listOnDemand(tx, site.id, allowanceWindowStart(now));
   const { data: backups, page } = pageOf(rows, (backup) => viewBackup(backup, now));
   return viewSurface({ site, backups, page, onDemand, unfinished, proofs }, now);
+}
+
+interface SurfaceFacts {
+  site: Site;
+  /** A page of the site's, newest first. */
+  backups: SiteBackup[];
+  page: PageMeta;
+  /** The backups that count against the allowance. */
+  onDemand: readonly Backup[];
+  unfinished: UnfinishedWorkflow | null;
+  proofs: BackupProofs;
+}
+
+/** The backup surface of interface.md 2.2. It claims only what was proved recently. */
+function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
+  const { site, backups, page, onDemand, unfinished, proofs } = facts;
+  const unsupportedReason = unsupportedReasonOf(site.platform);
+  const allowance = unsupportedReason === '' ? allowanceOf(onDemand, now) : noAllowance;
+  const [immutability, drill] = [immutabilityOf(proofs, now), restoreDrillOf(proofs, site.platform, now)];
+  return {
+    site_id: site.id,
+    backups,
+    page,
+    can_backup: refuseBackup({ site, unfinished }, allowance, now) === null,
+    in_progress: isInProgress(unfinished),
+    on_demand_backups: true,
+    unsupported_reason: unsupportedReason,
+    on_demand_limit: allowance.limit,
+    on_demand_used: allowance.used,
+    on_demand_remaining: allowance.remaining,
+    on_demand_next_at: allowance.nextAt?.toISOString() ?? null,
+    daily_backups: site.dailyBackups,
+    retention_days: retentionDaysOf(site),
+    offsite_enabled: proofs.isOffsiteEnabled,
+    immutable: immutability.isImmutable,
+    immutable_days: immutableDays,
+    immutability_verified_at: immutability.verifiedAt?.toISOString() ?? null,
+    immutability_reason: immutability.reason,
+    restore_drill_passed: drill.hasPassed,
+    restore_drill_at: drill.finishedAt?.toISOString() ?? null,
+    restore_drill_reason: drill.reason,
+  };
+}
+
+const timestamp = (at: Date | null): string | null => at?.toISOString() ?? null;
+
+/** SiteBackup of decisions.md 3. */
+export function viewBackup(backup: Backup, now: Date): SiteBackup {
+  const status = statusAt(backup, now);
+  return {
+    id: backup.id,
+    site_id: backup.siteId,
+    kind: backup.kind,
+    status,
+    restorable: status === 'completed',
+    includes: { files: backup.includesFiles, database: backup.includesDatabase },
+    skipped: backup.skipped,
+    size_bytes: backup.archive?.sizeBytes ?? null,
+    checksum_sha256: backup.archive?.checksumSha256 ?? null,
+    location: backup.location,
+    created_at: backup.createdAt.toISOString(),
+    completed_at: timestamp(backup.completedAt),
+    expires_at: timestamp(backup.expiresAt),
+    locked_until: timestamp(backup.lockedUntil),
+    error_code: backup.errorCode,
+  };
 }

@@ -1,5 +1,5 @@
 import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contracts/hosting/backups';
-import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import type { Backup, StoredArchive } from './backup.types';
@@ -103,3 +103,8 @@ export const lockEnd = (completedAt: Date): Date =>
 
 export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
   new Date(completedAt.getTime() + retentionDays * dayMs);
+
+/** The pause before another look at a site that could not be backed up, because it was busy or its backup failed. */
+const pauseMs = 5 * 60_000;
+
+export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);

@@ -1,6 +1,6 @@
-import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site/skipped-paths';
+import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site';
 import type { BackupFilter, BackupKind } from '@drydock/contracts/hosting/backups';
-import { createdBetween, oneOf } from '@drydock/service/database/list-filter';
+import { createdBetween, oneOf } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
 import type { BackupLocation } from '../providers/backup-storage';
@@ -232,4 +232,13 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
     where: { id: backupId, status: { in: ['queued', 'running'] } },
     data: { status: 'failed', errorCode },
   });
+}
+
+/**
+ * Has the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another kind.
+ */
+export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE sites SET next_backup_at = ${at} FROM backups WHERE backups.id = ${backupId}::uuid
+    AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;
 }

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
-import { fingerprintDatabase } from '@drydock/postgres/dump/fingerprint-database';
+import { fingerprintDatabase } from '@drydock/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { isChaos } from '@drydock/testing/scope';

@@ -1,12 +1,11 @@
 import { type getSiteBackup, listSiteBackupSkipped, type listSiteBackups } from '@drydock/contracts/hosting/backups';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { readSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';
 import { findBackup, listSkipped, type SkippedRow } from './backup.store';
-import { viewBackup } from './backup.view';
-import { backupList, readSurface } from './backup-surface';
+import { backupList, readSurface, viewBackup } from './backup-surface';
 
 /** Lists page by page the paths that a backup of the caller's site left out. */
 export const listBackupSkipped = (context: HandlerContext) =>

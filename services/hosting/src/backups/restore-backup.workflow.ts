@@ -1,7 +1,5 @@
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { ArchiveError } from '@drydock/archive';
+import { archiveFailure, fail, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { defineWorkflow, refOf, type WorkContext } from '../context/work';
 import { hostOf } from '../providers/site-host';

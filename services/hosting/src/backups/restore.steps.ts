@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { describeLoadFindings } from '@drydock/agent/database/load-findings';
+import { describeLoadFindings } from '@drydock/agent/database';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/work';
 import { type ArchiveToStage, type HostedSite, hostOf, type Probe } from '../providers/site-host';
 import { askSite, outcomeOf, whileFrozen } from '../sites/ask-site';

@@ -17,11 +17,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { pack } from '@drydock/archive/pack/pack';
-import { directoryRoot, streamRoot } from '@drydock/archive/pack/pack-roots';
+import { directoryRoot, pack, streamRoot } from '@drydock/archive';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
+import { dumpDatabase } from '@drydock/postgres';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';

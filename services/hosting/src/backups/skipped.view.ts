@@ -1,4 +1,4 @@
-import { isFrontPageLost, type Skipped } from '@drydock/agent/site/skipped-paths';
+import { isFrontPageLost, type Skipped } from '@drydock/agent/site';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { z } from 'zod';
 
@@ -22,10 +22,11 @@ export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] 
   const [first] = sample;
   if (first === undefined) return [];
   const paths = count === 1 ? 'One path does' : `${count} paths do`;
+  const change = count === 1 ? 'it was' : 'they were, such as';
   const some: Finding = {
     level: 'WARNING',
     code: 'paths_skipped',
-    detail: `${paths} not come back as ${count === 1 ? 'it was' : 'they were, such as'}: ${first.path} (${first.reason}).`,
+    detail: `${paths} not come back as ${change}: ${first.path} (${first.reason}).`,
   };
   const front = sample.find(isFrontPageLost);
   if (front === undefined) return [some];

@@ -1,5 +1,5 @@
-import { planRun } from '@drydock/workflow/runner/plan-run.rules';
-import type { StepRow } from '@drydock/workflow/store/claim.types';
+import { planRun } from '@drydock/workflow/runner';
+import type { StepRow } from '@drydock/workflow/store';
 import { restoreOffsiteWorkflow } from '../offsite/restore-offsite.workflow';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 

@@ -1,5 +1,4 @@
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
+import { ArchiveError, type ArchiveSink } from '@drydock/archive';
 import { type RestoreContents, restoreContentsSchema } from '@drydock/contracts/hosting/backups';
 import {
   type SitePlatform,
@@ -14,9 +13,9 @@ import {
   type EndHooks,
   fencedCall,
   type StepContext,
+  StepFailure,
   type WorkflowBuilder,
-} from '@drydock/workflow/definition/definition';
-import { StepFailure } from '@drydock/workflow/definition/step-error';
+} from '@drydock/workflow/definition';
 import { z } from 'zod';
 import type { Tx } from '../context/database.store';
 import { refOf, type WorkContext } from '../context/work';

@@ -1,7 +1,7 @@
 import type { takeSiteBackup as endpoint } from '@drydock/contracts/hosting/backups';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import type { ExecuteHandlers } from '@drydock/service/http';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -1,19 +1,16 @@
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { defineWorkflow, refOf } from '../context/work';
 import { hostOf } from '../providers/site-host';
-import { lookAgainAt } from '../retention/nightly.rules';
-import { lookAgain } from '../retention/retention.store';
 import { askForRecord } from '../sites/ask-site';
 import { assertStillAllowed } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { discardPacked, movingLimits, packOrFind, verifyWritten } from './archive.steps';
-import { allowanceOf, allowanceWindowStart, expiryOf, refuseBackup } from './backup.rules';
-import { listOnDemand, markCompleted, markFailed, markRunning } from './backup.store';
+import { allowanceOf, allowanceWindowStart, expiryOf, lookAgainAt, refuseBackup } from './backup.rules';
+import { listOnDemand, lookAgain, markCompleted, markFailed, markRunning } from './backup.store';
 
 /** `answer` is absent in checkpoints of earlier versions. */
 interface Plan {

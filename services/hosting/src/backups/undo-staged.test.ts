@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { StepContext } from '@drydock/workflow/definition';
 import { uuidv7 } from 'uuidv7';
 import type { WorkContext } from '../context/work';
 import { restoreOffsiteWorkflow } from '../offsite/restore-offsite.workflow';

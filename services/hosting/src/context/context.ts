@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { QuotaRule } from '@drydock/service/http/org-quota';
-import type { WorkflowContext } from '@drydock/workflow/http/workflow-context';
+import type { QuotaRule } from '@drydock/service/http';
+import type { WorkflowContext } from '@drydock/workflow/http';
 import type { ProofReader } from '../proofs/proof.store';
 import type { BackupReader } from '../providers/backup-storage';
 import type { DomainProofs } from '../providers/domain-proof';

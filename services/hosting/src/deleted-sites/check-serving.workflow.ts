@@ -1,5 +1,5 @@
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { forgetRuns } from '@drydock/workflow/store/purge-workflows';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition';
+import { forgetRuns } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { defineWorkflow, type WorkContext } from '../context/work';
 import { forEachAtOnce } from '../providers/for-each-at-once';

@@ -2,7 +2,7 @@
 // a deleted site for abuse, releases it, or has its data removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
-import { runCommand } from '@drydock/service/process/run-process';
+import { runCommand } from '@drydock/service/process';
 import { readCommandConfig } from '../config';
 import { openDatabase } from '../context/database.store';
 import { staffActions } from './staff-actions';

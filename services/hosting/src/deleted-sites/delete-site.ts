@@ -1,19 +1,18 @@
 import type { deleteSite as deleteSiteEndpoint, preflightSiteDeletion } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertFree, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { refusalByWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertFree, followHeaders, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import { findNewestBackup } from '../backups/backup.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { describeSite } from '../providers/site-host';
-import { holdSite, readSite } from '../sites/find-site';
+import { holdSite, readSite, viewSite } from '../sites/find-site';
 import { unsupportedReasonOf } from '../sites/site.rules';
 import { changeStatus } from '../sites/site.store';
 import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.types';
-import { viewSite } from '../sites/site.view';
 import { deleteSiteWorkflow } from './delete-site.workflow';
 
 /**

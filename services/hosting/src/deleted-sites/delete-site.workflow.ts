@@ -1,5 +1,5 @@
 import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
-import { fencedCall } from '@drydock/workflow/definition/definition';
+import { fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { discardPacked, findWritten, movingLimits, packOrFind, verifyWritten } from '../backups/archive.steps';
 import {

@@ -1,7 +1,6 @@
 import type { DeletedSiteFilter } from '@drydock/contracts/hosting/deleted-sites';
 import { metadataSchema, timeOfId } from '@drydock/contracts/platform/values';
-import { holding } from '@drydock/service/database/list-filter';
-import { lockRow } from '@drydock/service/database/prisma-database';
+import { holding, lockRow } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import { backupFolder } from '../providers/backup-storage';

@@ -1,7 +1,7 @@
 import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import type { Caller } from '@drydock/service/access';
+import type { WorkflowParent } from '@drydock/workflow/http';
 import { findBackup } from '../backups/backup.store';
 import type { Backup } from '../backups/backup.types';
 import type { HandlerContext } from '../context/context';

@@ -1,16 +1,16 @@
 import {
+  type DeletedSiteReason,
+  type DeletedSiteView,
   type getDeletedSite as getDeletedSiteEndpoint,
   listDeletedSites as listDeletedSitesEndpoint,
 } from '@drydock/contracts/hosting/deleted-sites';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { isHeld, listHeldDomains } from '../domains/domain.store';
 import { ownerOf } from '../sites/site.types';
-import { reasonNotRestorable } from './deleted-site.rules';
+import { purgeDueAt, reasonNotRestorable } from './deleted-site.rules';
 import { listDeletedSites as listRows } from './deleted-site.store';
 import type { DeletedSite } from './deleted-site.types';
-import { viewDeletedSite } from './deleted-site.view';
 import { type Asking, isStaff, judgeDeletedSite, lookForObject, readDeletedSite } from './find-deleted-site';
 
 export const getDeletedSite = (context: HandlerContext) =>
@@ -71,3 +71,20 @@ async function lookForObjects(
   }
   return found;
 }
+
+/** interface.md 2.5 */
+export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReason): DeletedSiteView => ({
+  id: record.id,
+  site_id: record.siteId,
+  org_id: record.orgId,
+  primary_domain: record.primaryDomain,
+  reason: record.reason,
+  deleted_at: record.deletedAt.toISOString(),
+  deleted_by: record.deletedBy,
+  purge_due_at: purgeDueAt(record).toISOString(),
+  // From `purgedAt` on it cannot be restored. Its data is gone only when the storage has released the last of it.
+  purged_at: record.dataRemovedAt?.toISOString() ?? null,
+  restored_at: record.restoredAt?.toISOString() ?? null,
+  restorable: reasonCode === '',
+  reason_code: reasonCode,
+});

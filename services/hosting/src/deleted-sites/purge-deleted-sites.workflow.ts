@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { defineWorkflow, type WorkContext } from '../context/work';
 import { forgetDestinations } from '../offsite/destination.store';

@@ -5,18 +5,12 @@ import type {
 } from '@drydock/contracts/hosting/deleted-sites';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import {
-  acceptWorkflow,
-  assertAllowed,
-  followHeaders,
-  problemOf,
-  type WorkTarget,
-} from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, followHeaders, problemOf, type WorkTarget } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import { neededBytes } from '../backups/backup.rules';
-import { findingOfContents } from '../backups/preflight-restore.view';
+import { findingOfContents } from '../backups/restore-backup';
 import { findingsOfSkipped } from '../backups/skipped.view';
 import type { HandlerContext } from '../context/context';
 import type { Reader, Tx } from '../context/database.store';
@@ -26,8 +20,8 @@ import { siteResourceKey } from '../sites/site.types';
 import { purgeDueAt } from './deleted-site.rules';
 import { isLetGo, reviveSite, setRestoredAt } from './deleted-site.store';
 import { type DeletedSite, deletedSitePath, deletedSiteSubject } from './deleted-site.types';
-import { viewDeletedSite } from './deleted-site.view';
 import { holdDeletedSite, judgeDeletedSite, lookForObject, readDeletedSite } from './find-deleted-site';
+import { viewDeletedSite } from './list-deleted-sites';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**

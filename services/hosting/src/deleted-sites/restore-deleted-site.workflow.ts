@@ -1,7 +1,6 @@
 import { restoreContentsSchema } from '@drydock/contracts/hosting/backups';
 import { type SiteDatabase, type SitePlatform, sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { freezeTtlMs, frozenLimits, movingLimits, verifyStored } from '../backups/archive.steps';
 import { expiryOf } from '../backups/backup.rules';

@@ -1,6 +1,6 @@
 import type { EventType } from '@drydock/contracts/keys/events';
-import { audit } from '@drydock/service/effects/audit';
-import { startWorkflow } from '@drydock/workflow/store/start-workflow';
+import { audit } from '@drydock/service/effects';
+import { startWorkflow } from '@drydock/workflow/store';
 import type { HostingDatabase } from '../context/database.store';
 import { findRecord, setReason } from './deleted-site.store';
 import { type DeletedSite, deletedSitePath } from './deleted-site.types';

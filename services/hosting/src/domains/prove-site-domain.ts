@@ -4,8 +4,8 @@ import type {
   SiteDomain,
 } from '@drydock/contracts/hosting/site-domain';
 import { problem } from '@drydock/contracts/platform/problem';
-import { audit } from '@drydock/service/effects/audit';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import { audit } from '@drydock/service/effects';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { holdSite, readSite } from '../sites/find-site';

@@ -1,9 +1,9 @@
 import type { deleteSiteOffsite, putSiteOffsite } from '@drydock/contracts/hosting/offsite';
 import { problem } from '@drydock/contracts/platform/problem';
-import { audit } from '@drydock/service/effects/audit';
-import type { AwaitHandlers, ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertFree, readStartBy, startWithinSeconds } from '@drydock/workflow/http/accept-workflow';
-import { type StepWaited, waitForStep } from '@drydock/workflow/store/watch-workflow';
+import { audit } from '@drydock/service/effects';
+import type { AwaitHandlers, ExecuteHandlers } from '@drydock/service/http';
+import { acceptWorkflow, assertFree, readStartBy, startWithinSeconds } from '@drydock/workflow/http';
+import { type StepWaited, waitForStep } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -1,6 +1,6 @@
 import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/hosting/offsite';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import type { ExecuteHandlers } from '@drydock/service/http';
+import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -1,10 +1,8 @@
-import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
-import { verifyArchive } from '@drydock/archive/read/verify-archive';
+import { type ArchiveSource, verifyArchive } from '@drydock/archive';
 import { offsiteCopyKindSchema } from '@drydock/contracts/hosting/offsite';
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findingsOfSkipped, type SkippedSummary, summarise } from '../backups/skipped.view';
 import { defineWorkflow, refOf, type WorkContext } from '../context/work';

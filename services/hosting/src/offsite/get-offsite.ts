@@ -1,6 +1,6 @@
 import type { getSiteOffsite as endpoint, getSiteOffsiteCopy } from '@drydock/contracts/hosting/offsite';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { readSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import type { CurrentFirst } from '@drydock/service/process/secrets';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { CurrentFirst } from '@drydock/service/process';
+import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import type { HostingDatabase } from '../context/database.store';
 import type { SealedPlace } from '../providers/offsite-place.types';

@@ -1,6 +1,5 @@
 import { getSiteOffsite, type SiteOffsite } from '@drydock/contracts/hosting/offsite';
-import { readWorkflowById } from '@drydock/workflow/store/read-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { findUnfinished, readWorkflowById } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Reader } from '../context/database.store';
 import { type Site, siteResourceKey } from '../sites/site.types';

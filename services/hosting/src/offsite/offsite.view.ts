@@ -5,7 +5,7 @@ import {
   type SiteOffsite,
 } from '@drydock/contracts/hosting/offsite';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
-import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { Destination } from '../providers/offsite-place.types';
 import type { ListPage } from '../sites/site-list';
 import { ancestryOf, restorableChain } from './offsite.rules';

@@ -1,5 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { fail, StepFailure } from '@drydock/workflow/definition/step-error';
+import { fail, type StepContext, StepFailure } from '@drydock/workflow/definition';
 import type { WorkContext } from '../context/work';
 import type { Destination } from '../providers/offsite-place.types';
 import type { OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postgres';
-import { createLog } from '@drydock/service/telemetry/log';
+import { createLog } from '@drydock/service/telemetry';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type HostingDatabase, openDatabase } from '../context/database.store';

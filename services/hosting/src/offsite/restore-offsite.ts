@@ -1,10 +1,9 @@
 import type { preflightSiteOffsiteRestore, restoreSiteOffsite } from '@drydock/contracts/hosting/offsite';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowed, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { archiveFailure, type Refusal } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, followHeaders, problemOf } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
-import { viewPreflight } from '../backups/preflight-restore.view';
+import { viewPreflight } from '../backups/restore-backup';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { OffsiteError } from '../providers/offsite-storage';

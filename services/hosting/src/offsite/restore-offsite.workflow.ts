@@ -1,6 +1,5 @@
-import { verifyChain } from '@drydock/archive/read/verify-archive';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { verifyChain } from '@drydock/archive';
+import { fail, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { assertRoom, discardStaged, isRestored, replacedBy, stageRelease } from '../backups/restore.steps';
 import { restoreEnd, switchOver, switchOverInput } from '../backups/switch-over.steps';

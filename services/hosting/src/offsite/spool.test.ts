@@ -1,9 +1,8 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { SealedPiece } from '@drydock/archive/format/archive-objects';
-import { spooledArchive, spoolFolder } from './spool';
+import { ArchiveError, type SealedPiece } from '@drydock/archive';
+import { spooledArchive, spoolFolder } from './fetch-chain';
 
 const sealed = Buffer.from('what was sealed');
 const altered = Buffer.from('what was altered');

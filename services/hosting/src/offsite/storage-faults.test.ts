@@ -5,7 +5,7 @@
  * @processes
  */
 import { readdirSync } from 'node:fs';
-import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
+import type { FaultWish } from '@drydock/emulators';
 import { auditedOf } from '@drydock/service/testing/audit-log';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

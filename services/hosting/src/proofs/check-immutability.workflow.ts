@@ -2,9 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { immutableDays } from '@drydock/contracts/hosting/backups';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
+import type { ImmutabilityReason } from '../backups/proof.rules';
 import { defineWorkflow, type WorkContext } from '../context/work';
 import { type Canary, CanaryError, type CanaryStorage } from '../providers/backup-storage';
-import type { ImmutabilityReason } from './proof.rules';
 import { recordProof } from './proof.store';
 
 const secondMs = 1_000;

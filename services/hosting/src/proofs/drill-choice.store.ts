@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import type { StoredArchive } from '../backups/backup.types';
+import { drilledPlatforms } from '../backups/proof.rules';
 import type { Reader } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { RecordedAnswer } from '../sites/probe.rules';
-import { drilledPlatforms } from './proof.rules';
 
 const dayMs = 24 * 3_600_000;
 /** A drill of an old backup proves nothing about the backups of today. */

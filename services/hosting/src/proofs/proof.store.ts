@@ -1,9 +1,9 @@
 import { immutabilityReasonSchema, restoreDrillReasonSchema } from '@drydock/contracts/hosting/backups';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
+import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from '../backups/proof.rules';
 import type { HostingDatabase, Reader, Tx } from '../context/database.store';
 import type { BackupReader } from '../providers/backup-storage';
-import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.rules';
 
 type NewProof = { mode: Mode; place: string; workflowId: string; finishedAt: Date } & (
   | { kind: 'immutability'; reason: ImmutabilityReason }

@@ -6,7 +6,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import { type RunningS3, startS3 } from '@drydock/emulators';
 import { crashEveryStepInWorld, definitionOf } from '@drydock/service/testing/crash-in-world';
 import { workflowIdOf } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import { type RunningS3, startS3 } from '@drydock/emulators';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { serviceBackends } from '@drydock/testing/scope';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';

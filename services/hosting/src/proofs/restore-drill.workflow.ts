@@ -1,25 +1,27 @@
-import { archiveRoots } from '@drydock/agent/site/site-jobs.protocol';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { RootKey } from '@drydock/archive/format/archive-keys';
-import { completeLimits } from '@drydock/archive/format/archive-limits';
-import { textOfBytes } from '@drydock/archive/format/path-bytes';
-import { type ArchiveLink, openArchive } from '@drydock/archive/read/open-archive';
-import { openEntries } from '@drydock/archive/read/open-entries';
-import { readBlocks } from '@drydock/archive/read/read-blocks';
+import { archiveRoots } from '@drydock/agent/site';
+import {
+  ArchiveError,
+  type ArchiveLink,
+  completeLimits,
+  openArchive,
+  openEntries,
+  type RootKey,
+  readBlocks,
+  textOfBytes,
+} from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
-import { manifestSchema as mysqlManifestSchema } from '@drydock/mysql/dump/manifest';
-import { manifestSchema as postgresManifestSchema, readJson } from '@drydock/postgres/dump/manifest';
-import { sectionPaths } from '@drydock/postgres/dump/section';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
+import { manifestSchema as mysqlManifestSchema } from '@drydock/mysql';
+import { manifestSchema as postgresManifestSchema, readJson, sectionPaths } from '@drydock/postgres';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
 import { hasSpace, neededBytes } from '../backups/backup.rules';
+import { isDrillDue, type RestoreDrillReason } from '../backups/proof.rules';
 import { defineWorkflow, type WorkContext } from '../context/work';
 import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
 import { failedOf, noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { platformOrgId } from '../sites/site.types';
 import { chooseBackup, type DrillChoice } from './drill-choice.store';
-import { isDrillDue, type RestoreDrillReason } from './proof.rules';
 import { readProofs, recordProof } from './proof.store';
 
 /** The expected content of a restored site, recorded when its backup was taken. */

@@ -8,7 +8,7 @@ import {
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import { type RunningS3, startS3 } from '@drydock/emulators';
 import { uuidv7 } from 'uuidv7';
 import { movedStorage, storageByMode } from '../compose-backups';
 import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './backup-storage';

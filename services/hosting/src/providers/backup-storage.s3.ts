@@ -8,8 +8,7 @@ import {
   S3ServiceException,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { refuse } from '@drydock/archive/format/archive-error';
-import { isObjectName, manifestName } from '@drydock/archive/format/archive-objects';
+import { isObjectName, manifestName, refuse } from '@drydock/archive';
 import { assertStorageKey, type BackupReader, type BackupStorage } from './backup-storage';
 import { s3CanaryStorage } from './canary-storage.s3';
 import { forEachAtOnce } from './for-each-at-once';

@@ -1,4 +1,4 @@
-import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
 
 /** One version of an object that was written to be deleted, or to withstand deletion. */

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { closeServer, listen } from '@drydock/service/http/http-server';
+import { closeServer, listen } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import { type NameServer, startNameServer } from '../../test/name-server';
 import { createDomainProofs, type DomainProofOptions } from './domain-proof';

@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
-import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
-import type { CurrentFirst } from '@drydock/service/process/secrets';
+import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
+import type { CurrentFirst } from '@drydock/service/process';
 
 /** The two ways to prove control of a domain: a TXT record, or a file at a URL. One is enough. */
 interface DomainProof {

@@ -1,8 +1,8 @@
-import { isDiskFull } from '@drydock/agent/host/disk-full';
-import { JobProblem } from '@drydock/agent/jobs/job-protocol';
-import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site/site-host-error';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';
+import { isDiskFull } from '@drydock/agent/host';
+import { JobProblem } from '@drydock/agent/jobs';
+import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site';
+import { ArchiveError } from '@drydock/archive';
+import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal, TransferFailure } from './site-host';
 
 const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {

@@ -1,6 +1,6 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
-import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-error';
-import { AddressRefused } from '@drydock/service/outbound/guarded-agent';
+import { ArchiveError, systemErrorCode } from '@drydock/archive';
+import { AddressRefused } from '@drydock/service/outbound';
 import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
 
 type Kind = OffsiteRefusal | 'missing' | 'may_pass';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { formatBounds } from '@drydock/archive/format/archive-limits';
-import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
+import { formatBounds } from '@drydock/archive';
+import { type RunningS3, startS3 } from '@drydock/emulators';
 import { uuidv7 } from 'uuidv7';
 import { copyFolder, type OffsiteDeadlines, type OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';

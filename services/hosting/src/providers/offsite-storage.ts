@@ -1,4 +1,4 @@
-import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
+import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { Destination, OffsitePlace, SealedPlace } from './offsite-place.types';
 

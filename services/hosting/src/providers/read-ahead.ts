@@ -1,4 +1,4 @@
-import { type ArchiveSource, segmentName } from '@drydock/archive/format/archive-objects';
+import { type ArchiveSource, segmentName } from '@drydock/archive';
 
 /** Readers of one archive at a time, which are the threads of an extraction. */
 const readersMax = 2;

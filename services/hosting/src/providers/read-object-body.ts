@@ -1,6 +1,5 @@
 import { addAbortSignal, Readable } from 'node:stream';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { formatBounds } from '@drydock/archive/format/archive-limits';
+import { ArchiveError, formatBounds } from '@drydock/archive';
 
 /** Twice the largest object that an archive may have. A larger object is not ours and is not read to its end. */
 const objectBytesMax = 2 * formatBounds.blockIndexRawBytes;

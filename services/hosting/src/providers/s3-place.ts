@@ -1,5 +1,5 @@
 import { S3Client, S3ServiceException } from '@aws-sdk/client-s3';
-import { withoutDetails } from '@drydock/service/telemetry/spans';
+import { withoutDetails } from '@drydock/service/telemetry';
 
 const missingNames: readonly string[] = ['NoSuchKey', 'NoSuchVersion', 'NotFound'];
 

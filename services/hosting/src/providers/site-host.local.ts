@@ -1,15 +1,20 @@
-import { randomBytes } from 'node:crypto';
-import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
-import { firstReleaseId, type SiteDescription } from '@drydock/agent/site/protocol';
-import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
-import { deriveKeys, encodeKeys, type RootKey, saltBytes } from '@drydock/archive/format/archive-keys';
-import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  firstReleaseId,
+  type PackSpec,
+  type SiteDescription,
+  type SiteHostClient,
+  type SiteHostReaderClient,
+} from '@drydock/agent/site';
+import { type ArchiveLink, deriveKeys, deriveKeysOf, encodeKeys, type RootKey, saltBytes } from '@drydock/archive';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
+import { request } from 'undici';
 import { withSpan } from './driver-span';
 import { isUnknownCall, translated, unknownAsNull } from './local-errors';
 import {
   type ArchiveToStage,
   type ArchiveToWrite,
+  type DrillProbe,
   type FencedCall,
   type FencedCallWithProgress,
   type HostedSite,
@@ -187,5 +192,22 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
       return { restartedAt: new Date(restarted_at), generation };
     },
     retire: ({ siteId }, releaseId, call) => translated(client.removeRelease(siteId, releaseId, claimOf(call))),
+  };
+}
+
+const answerMs = 30_000;
+
+export function localDrillProbe(client: SiteHostClient): DrillProbe {
+  return {
+    hashServed: async ({ siteId }, path, signal) => {
+      const { url } = await client.readSite(siteId, signal);
+      const deadline = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+      const { statusCode, body } = await request(new URL(path, url), { signal: deadline });
+      const hash = createHash('sha256');
+      for await (const piece of body) hash.update(piece);
+      return statusCode === 200 ? hash.digest('hex') : null;
+    },
+    countRows: ({ siteId }, table, { fence, workflowId, signal }) =>
+      client.countRows(siteId, table, { fence, workflowId, signal }),
   };
 }

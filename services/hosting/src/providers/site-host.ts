@@ -1,11 +1,10 @@
-import type { LoadFindings } from '@drydock/agent/database/load-findings';
-import type { Skipped } from '@drydock/agent/site/skipped-paths';
-import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
-import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import type { LoadFindings } from '@drydock/agent/database';
+import type { Skipped } from '@drydock/agent/site';
+import type { ArchiveLink, ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { RestoreContents } from '@drydock/contracts/hosting/backups';
 import type { SiteDatabase, SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
+import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 /**
  * A database of either engine that could not give or take a site's content: a TransferError of packages/postgres or

@@ -1,4 +1,4 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
 import { defineWorkflow, type WorkContext } from '../context/work';

@@ -1,12 +1,11 @@
 import type { SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
+import { lookAgainAt } from '../backups/backup.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** From midnight to six in UTC. */
 const nightMinutes = 360;
-/** The pause before another look at a site that could not be backed up, because it was busy or its backup failed. */
-const pauseMs = 5 * minuteMs;
 /** A site whose backups keep failing is left for the next night. */
 const attemptsMax = 3;
 
@@ -30,8 +29,6 @@ export interface SiteOfTheNight {
   /** Scheduled backups of the last two days. */
   scheduled: ReadonlyArray<{ createdAt: Date; hasFailed: boolean }>;
 }
-
-export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);
 
 export interface NightlyDecision {
   /**

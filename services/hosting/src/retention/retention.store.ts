@@ -56,15 +56,6 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
     WHERE sites.id = look.id`;
 }
 
-/**
- * Has the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another kind.
- */
-export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
-  await tx.$executeRaw`
-    UPDATE sites SET next_backup_at = ${at} FROM backups WHERE backups.id = ${backupId}::uuid
-    AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;
-}
-
 /** How many backups are handled at once. A sweep goes from page to page. */
 const pageBackups = 100;
 /** Data of a failed attempt may be locked for as long as a backup is kept. */

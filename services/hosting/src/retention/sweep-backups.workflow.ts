@@ -1,14 +1,15 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { startWorkflow } from '@drydock/workflow/store/start-workflow';
+import type { StepContext } from '@drydock/workflow/definition';
+import { startWorkflow } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
+import { lookAgainAt } from '../backups/backup.rules';
 import { insertBackup } from '../backups/backup.store';
 import { takeBackupWorkflow } from '../backups/take-backup.workflow';
 import type { Tx } from '../context/database.store';
 import { defineWorkflow, type WorkContext } from '../context/work';
 import { sitePath, siteResourceKey, siteSubject } from '../sites/site.types';
-import { decideNightly, lookAgainAt } from './nightly.rules';
+import { decideNightly } from './nightly.rules';
 import { type NightlySite, pageSites, setNextLooks, takeNightlySites } from './retention.store';
 
 type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;

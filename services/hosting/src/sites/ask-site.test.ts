@@ -1,4 +1,4 @@
-import { StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
+import { StepFailure, StepWait } from '@drydock/workflow/definition';
 import { restoreBackupWorkflow } from '../backups/restore-backup.workflow';
 import { restoreDeletedSiteWorkflow } from '../deleted-sites/restore-deleted-site.workflow';
 import { restoreOffsiteWorkflow } from '../offsite/restore-offsite.workflow';

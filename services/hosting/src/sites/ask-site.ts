@@ -1,6 +1,5 @@
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
-import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
-import { retryLater } from '@drydock/workflow/definition/step-error';
+import { fencedCall, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/work';
 import { hostOf, type Probe } from '../providers/site-host';
 import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';

@@ -1,18 +1,16 @@
 import type { createSite as endpoint } from '@drydock/contracts/hosting/sites';
 import { problem } from '@drydock/contracts/platform/problem';
-import { changeMetadata } from '@drydock/service/http/change-metadata';
-import { assertWithinQuota } from '@drydock/service/http/org-quota';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { assertWithinQuota, changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
+import { acceptWorkflow, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { createSiteWorkflow } from './create-site.workflow';
+import { viewSite } from './find-site';
 import { assertOffersDatabase, offersPlatform } from './offers-platform';
 import { databaseOf } from './site.rules';
 import { insertSite } from './site.store';
 import { onSite, ownerOf, sitePath } from './site.types';
-import { viewSite } from './site.view';
 
 export const createSite = (context: HandlerContext) =>
   ({

@@ -1,6 +1,5 @@
 import { siteDatabaseSchema, sitePlatformSchema } from '@drydock/contracts/hosting/sites';
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { defineWorkflow, refOf } from '../context/work';
 import { hostOf } from '../providers/site-host';

@@ -1,13 +1,14 @@
-import { isDiskFull } from '@drydock/agent/host/disk-full';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
+import { isDiskFull } from '@drydock/agent/host';
+import { ArchiveError } from '@drydock/archive';
 import {
   type ArchiveKind,
   archiveErrorIn,
   archiveFailure,
   type FailureReason,
-} from '@drydock/workflow/definition/archive-failures';
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
-import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
+  fail,
+  type Refusal,
+  type StepFailure,
+} from '@drydock/workflow/definition';
 import { OffsiteError } from '../providers/offsite-storage';
 import { type RefusedContent, SiteHostError } from '../providers/site-host';
 

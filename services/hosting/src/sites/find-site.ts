@@ -1,6 +1,7 @@
+import type { SiteView } from '@drydock/contracts/hosting/sites';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import type { Caller } from '@drydock/service/access';
+import type { WorkflowParent } from '@drydock/workflow/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { findSite, lockSite } from './site.store';
@@ -40,3 +41,19 @@ export const siteParent = (context: HandlerContext): WorkflowParent<Tx, 'siteId'
   subjectOf: siteSubject,
   assertThere: (caller, siteId) => readSite(context, { caller, params: { siteId } }),
 });
+
+export function viewSite(site: Site): SiteView {
+  return {
+    id: site.id,
+    org_id: site.orgId,
+    name: site.name,
+    primary_domain: site.primaryDomain,
+    platform: site.platform,
+    database: site.database,
+    status: site.status,
+    url: site.url,
+    plan: { daily_backups: site.dailyBackups, backup_retention_days: site.backupRetentionDays },
+    metadata: site.metadata,
+    created_at: site.createdAt.toISOString(),
+  };
+}

@@ -1,11 +1,9 @@
 import { type getSite as getSiteEndpoint, listSites as listSitesEndpoint } from '@drydock/contracts/hosting/sites';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
-import { readSite } from './find-site';
+import { readSite, viewSite } from './find-site';
 import { listSites as listRows } from './site.store';
 import { ownerOf } from './site.types';
-import { viewSite } from './site.view';
 
 export const getSite = (context: HandlerContext) =>
   ({

@@ -73,6 +73,7 @@ export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string
     httpAccepted ?? (failedHttp(recorded) ? 'HTTP may answer a server error again' : 'HTTP must answer below 500');
   const sql = recorded.isSqlOk === false ? 'SQL may be refused again' : 'SQL must work';
   const level = failedHttp(recorded) || recorded.isSqlOk === false ? 'WARNING' : 'INFO';
-  const detail = `How the site answered when this was taken: ${textOfRecord(recorded)}. After the restore ${http} and ${sql}.`;
+  const detail =
+    `How the site answered when this was taken: ${textOfRecord(recorded)}. ` + `After the restore ${http} and ${sql}.`;
   return [{ level, code: 'answer_on_record', detail }];
 }

@@ -1,5 +1,5 @@
-import type { Caller } from '@drydock/service/access/internal-token';
-import { listFilter, type Page, type PageRequest } from '@drydock/service/http/paging';
+import type { Caller } from '@drydock/service/access';
+import { listFilter, type Page, type PageRequest } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 
 interface ListRequest {

@@ -1,7 +1,6 @@
 import type { SiteFilter, SiteStatus } from '@drydock/contracts/hosting/sites';
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
-import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
-import { lockRow } from '@drydock/service/database/prisma-database';
+import { carrying, createdBetween, holding, lockRow, oneOf } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
 import { databaseOf, statusesBefore } from './site.rules';

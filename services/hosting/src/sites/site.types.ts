@@ -1,7 +1,7 @@
 import type { SiteDatabase, SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
 import type { Metadata, Mode } from '@drydock/contracts/platform/values';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
+import type { Caller } from '@drydock/service/access';
+import type { WorkTarget } from '@drydock/workflow/http';
 
 /** Workflows with the same key exclude each other: restores, backups and the deletion of a site. */
 export const siteResourceKey = (siteId: string): string => `site:${siteId}`;

@@ -1,13 +1,11 @@
 import type { updateSite as endpoint } from '@drydock/contracts/hosting/sites';
-import { audit } from '@drydock/service/effects/audit';
-import { changeMetadata } from '@drydock/service/http/change-metadata';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import { audit } from '@drydock/service/effects';
+import { changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { holdSite } from './find-site';
+import { holdSite, viewSite } from './find-site';
 import { describeSite } from './site.store';
 import { sitePath } from './site.types';
-import { viewSite } from './site.view';
 
 /** Changes the name and metadata. The row is locked, so that of two changes at once neither is lost. */
 export const updateSite = ({ database }: HandlerContext) =>

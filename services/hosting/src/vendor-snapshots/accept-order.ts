@@ -1,15 +1,8 @@
 import type { VendorScope, VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import {
-  type Asking,
-  acceptWorkflow,
-  followHeaders,
-  readStartBy,
-  startDecidedMs,
-} from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished, type WorkflowStart } from '@drydock/workflow/store/start-workflow';
-import { waitForStep } from '@drydock/workflow/store/watch-workflow';
+import { type Asking, acceptWorkflow, followHeaders, readStartBy, startDecidedMs } from '@drydock/workflow/http';
+import { findUnfinished, type WorkflowStart, waitForStep } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.types';

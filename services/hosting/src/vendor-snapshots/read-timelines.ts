@@ -1,7 +1,7 @@
 import type { getSiteVendorSnapshots as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ReadHandlers } from '@drydock/service/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import { VendorError } from '../providers/vendor-timeline';
 import type { VendorListing } from '../providers/vendor-timeline.types';

@@ -4,10 +4,10 @@ import type {
 } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
 import { Problem } from '@drydock/contracts/platform/problem';
-import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http/route';
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { assertAllowedOn, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { assertAllowedOn, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { VendorPoint } from '../providers/vendor-timeline.types';
@@ -72,7 +72,10 @@ function wouldOf(
   name = itemId,
 ): string {
   if (isBeside)
-    return `Restore the mailbox ${name} of ${domain} beside the live one${beside === null ? '' : `, as ${beside}`}; the live one stays`;
+    return (
+      `Restore the mailbox ${name} of ${domain} beside the live one${beside === null ? '' : `, as ${beside}`}; ` +
+      'the live one stays'
+    );
   const what = scope === 'web' ? 'the website' : `the ${scope} ${name}`;
   return `Have the platform overwrite ${what} of ${domain}; the current state is not kept`;
 }

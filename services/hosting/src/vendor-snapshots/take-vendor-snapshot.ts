@@ -1,7 +1,7 @@
 import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
-import type { AwaitHandlers } from '@drydock/service/http/route';
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { assertAllowedOn } from '@drydock/workflow/http/accept-workflow';
+import type { AwaitHandlers } from '@drydock/service/http';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { assertAllowedOn } from '@drydock/workflow/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { holdSite, readSite } from '../sites/find-site';

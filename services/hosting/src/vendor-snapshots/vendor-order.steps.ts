@@ -1,9 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { vendorScopeSchema } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
-import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
+import { conclude, fail, type Refusal, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import type { WorkContext } from '../context/work';
 import { timelineOf, VendorError } from '../providers/vendor-timeline';

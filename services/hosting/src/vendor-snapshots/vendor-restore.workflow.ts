@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { audit } from '@drydock/service/effects/audit';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { conclude } from '@drydock/workflow/definition/step-error';
+import { audit } from '@drydock/service/effects';
+import { conclude, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { defineWorkflow, type WorkContext } from '../context/work';
 import { timelineOf } from '../providers/vendor-timeline';

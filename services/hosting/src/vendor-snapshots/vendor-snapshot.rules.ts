@@ -1,5 +1,5 @@
 import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
-import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
 
 /** A caller's choice of what to restore. */

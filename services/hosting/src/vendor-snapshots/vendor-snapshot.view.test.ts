@@ -1,4 +1,4 @@
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { VendorListing } from '../providers/vendor-timeline.types';
 import { viewVendorSurface } from './vendor-snapshot.view';
 

@@ -1,5 +1,5 @@
 import type { SiteVendorSnapshotItem, VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
-import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
 
 const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => ({

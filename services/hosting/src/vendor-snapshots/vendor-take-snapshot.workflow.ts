@@ -1,4 +1,4 @@
-import { audit } from '@drydock/service/effects/audit';
+import { audit } from '@drydock/service/effects';
 import { z } from 'zod';
 import { defineWorkflow } from '../context/work';
 import { timelineOf } from '../providers/vendor-timeline';

@@ -1,6 +1,6 @@
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
-import type { HashedSecret } from './api-key.secret';
+import type { HashedSecret } from '../secrets/api-key.secret';
 import type { ApiKeyRecord, KeyLimits, KeyRights, KeyScope } from './api-key.types';
 
 /** The columns of `api_keys k` that make an ApiKeyRecord. */

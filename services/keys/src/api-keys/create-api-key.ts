@@ -1,5 +1,5 @@
 import type { createApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -4,7 +4,7 @@ import {
 } from '@drydock/contracts/keys/api-keys';
 import { type Permission, permissionMeanings, permissions } from '@drydock/contracts/platform/permissions';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { findOrg } from '../orgs/org.store';
 import { findApiKey } from './api-key.store';

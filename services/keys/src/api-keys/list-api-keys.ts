@@ -3,7 +3,7 @@ import {
   listApiKeys as listApiKeysEndpoint,
 } from '@drydock/contracts/keys/api-keys';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { findApiKey, listOneOrg, listSubtree } from './api-key.store';
 import { viewApiKey, viewDetail } from './api-key.view';

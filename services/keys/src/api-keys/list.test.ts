@@ -1,6 +1,6 @@
 import type { ApiKey } from '@drydock/contracts/keys/api-keys';
 import type { PageMeta } from '@drydock/contracts/platform/values';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { refusalOf, withoutRequestId } from '@drydock/service/testing/problem';
 import { sampleOf } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';

@@ -7,13 +7,13 @@ import {
 import { formatToken } from '@drydock/contracts/platform/api-token';
 import type { Permission } from '@drydock/contracts/platform/permissions';
 import { problem } from '@drydock/contracts/platform/problem';
-import { authorise, type Caller } from '@drydock/service/access/internal-token';
-import type { ReplaySecret } from '@drydock/service/http/route';
+import { authorise, type Caller } from '@drydock/service/access';
+import type { ReplaySecret } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import type { Tx } from '../context/database.store';
+import type { KeySecrets } from '../secrets/api-key.secret';
 import { effectiveScopes } from './api-key.rules';
-import type { KeySecrets } from './api-key.secret';
 import { holdRights, insertApiKey } from './api-key.store';
 import type { ApiKeyRecord, KeyLimits } from './api-key.types';
 import { viewMinted } from './api-key.view';

@@ -1,6 +1,6 @@
 import type { updateApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers } from '@drydock/service/http';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
 import type { PageMeta } from '@drydock/contracts/platform/values';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';

@@ -1,7 +1,6 @@
 import { type AuditEntry, listAuditLog as endpoint } from '@drydock/contracts/keys/audit-log';
 import { problem } from '@drydock/contracts/platform/problem';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { assertLiveCaller } from '../orgs/live-caller';
 import { findOrg } from '../orgs/org.store';

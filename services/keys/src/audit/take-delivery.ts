@@ -1,8 +1,8 @@
 import { auditDeliverySchema } from '@drydock/contracts/keys/audit-log';
 import { eventDeliverySchema } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
-import { tokenKeys } from '@drydock/service/access/internal-token';
-import { type InternalRoute, internalRoute } from '@drydock/service/http/route';
+import { tokenKeys } from '@drydock/service/access';
+import { type InternalRoute, internalRoute } from '@drydock/service/http';
 import type { KeysDatabase } from '../context/database.store';
 import { storeEvents } from '../events/event.store';
 import { storeDelivery } from './audit.store';

@@ -1,8 +1,15 @@
-import type { Pager } from '@drydock/service/http/paging';
-import type { KeySecrets } from '../api-keys/api-key.secret';
-import type { Sequencer } from '../events/sequencer';
-import type { WebhookSecrets } from '../webhooks/webhook.secret';
+import type { Pager } from '@drydock/service/http';
+import type { KeySecrets } from '../secrets/api-key.secret';
+import type { WebhookSecrets } from '../secrets/webhook.secret';
 import type { KeysDatabase } from './database.store';
+
+/** How far the events are numbered, as this process knows it. */
+export interface EventNumbers {
+  /** The last sequence number that this process knows of. */
+  latest(): bigint;
+  /** Resolves once a number after `seq` exists, or when `signal` is aborted. */
+  past(seq: bigint, signal: AbortSignal): Promise<void>;
+}
 
 /** The parts that a handler is given. */
 export interface HandlerContext {
@@ -12,7 +19,7 @@ export interface HandlerContext {
   webhookSecrets: WebhookSecrets;
   /** `host:port` that webhooks may lead to at any address. */
   webhooksAllowed: ReadonlySet<string>;
-  sequencer: Pick<Sequencer, 'latest' | 'past'>;
+  sequencer: EventNumbers;
   /** Resolves when every gateway knows of a change of a key's rights, so that the change may be answered. */
   gatewaysHave(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import type { Event, EventType } from '@drydock/contracts/keys/events';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
-import { timestampSql } from '@drydock/service/effects/audit';
+import type { Sql } from '@drydock/service/database';
+import { timestampSql } from '@drydock/service/effects';
 import type { Tx } from '../context/database.store';
 
 export type NewEvent = Event & { mode: Mode };
@@ -31,7 +31,8 @@ export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<
     ORDER BY place ON CONFLICT (id) DO NOTHING`;
 }
 
-const columns = `id::text, type, ${timestampSql('at')} AS at, org_id::text, resource, actor_key_id::text, workflow, seq::text`;
+const columns = `id::text, type, ${timestampSql('at')} AS at, org_id::text, resource, actor_key_id::text,
+  workflow, seq::text`;
 
 /** At most `take` events before (newest first) or after (oldest first) a place. */
 export function listEvents(

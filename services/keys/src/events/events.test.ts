@@ -1,5 +1,5 @@
 import type { Event } from '@drydock/contracts/keys/events';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';

@@ -5,8 +5,8 @@ import {
   type watchEvents as watchEndpoint,
 } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { ReadHandlers, StreamEvent, StreamHandlers } from '@drydock/service/http/route';
+import type { Caller } from '@drydock/service/access';
+import type { ReadHandlers, StreamEvent, StreamHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { type EventScope, findEvent, listEvents as listRows, type PlacedEvent } from './event.store';
 

@@ -1,16 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Log } from '@drydock/service/telemetry';
+import type { EventNumbers } from '../context/context';
 import type { KeysDatabase } from '../context/database.store';
 import { addDeliveries } from '../webhooks/delivery.store';
 import { noteWorkflows } from '../workflows/workflow.store';
 
-export interface Sequencer {
+export interface Sequencer extends EventNumbers {
   start(): void;
   stop(): Promise<void>;
-  /** The last sequence number that this process knows of. */
-  latest(): bigint;
-  /** Resolves once a number after `seq` exists, or when `signal` is aborted. */
-  past(seq: bigint, signal: AbortSignal): Promise<void>;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type getOrg as getOrgEndpoint, listOrgs as listOrgsEndpoint, type Org } from '@drydock/contracts/keys/orgs';
 import { isPermission } from '@drydock/contracts/platform/permissions';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import type { ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { assertLiveCaller } from './live-caller';
 import type { OrgRecord } from './org.rules';

@@ -1,5 +1,5 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
+import type { Caller } from '@drydock/service/access';
 
 /** Refuses a sandbox key. There is only one tree of organisations, and a sandbox key may neither see nor change it. */
 export function assertLiveCaller({ mode }: Caller): void {

@@ -1,5 +1,5 @@
-import type { Sql } from '@drydock/service/database/sql';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Sql } from '@drydock/service/database';
+import type { Log } from '@drydock/service/telemetry';
 import { type KeyUse, noteUses } from './verify.store';
 
 export interface LastUses {

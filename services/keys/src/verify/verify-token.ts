@@ -1,10 +1,10 @@
 import { parseToken } from '@drydock/contracts/platform/api-token';
 import { type Verification, verificationRequestSchema } from '@drydock/contracts/platform/verification';
-import { tokenKeys } from '@drydock/service/access/internal-token';
-import { internalRoute } from '@drydock/service/http/route';
+import { tokenKeys } from '@drydock/service/access';
+import { internalRoute } from '@drydock/service/http';
 import { effectiveScopes } from '../api-keys/api-key.rules';
-import type { KeySecrets } from '../api-keys/api-key.secret';
 import type { KeysDatabase } from '../context/database.store';
+import type { KeySecrets } from '../secrets/api-key.secret';
 import type { LastUses } from './last-uses';
 import { findVerifiableKey } from './verify.store';
 

@@ -1,7 +1,7 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
-import type { HashedSecret } from '../api-keys/api-key.secret';
+import type { Sql } from '@drydock/service/database';
 import type { KeyRights } from '../api-keys/api-key.types';
+import type { HashedSecret } from '../secrets/api-key.secret';
 
 export interface VerifiableKey extends HashedSecret, KeyRights {
   id: string;

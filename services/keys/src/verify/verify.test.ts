@@ -1,6 +1,6 @@
 import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import { formatToken, parseToken } from '@drydock/contracts/platform/api-token';
-import { createLog } from '@drydock/service/telemetry/log';
+import { createLog } from '@drydock/service/telemetry';
 import { until } from '@drydock/testing/wait';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { openDatabase } from '../context/database.store';

@@ -1,8 +1,8 @@
 import { eventDays } from '@drydock/contracts/keys/events';
 import type { WebhookDelivery } from '@drydock/contracts/keys/webhooks';
 import type { Mode } from '@drydock/contracts/platform/values';
-import { type Sql, uuidv7Sql } from '@drydock/service/database/sql';
-import { timestampSql } from '@drydock/service/effects/audit';
+import { type Sql, uuidv7Sql } from '@drydock/service/database';
+import { timestampSql } from '@drydock/service/effects';
 import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../context/database.store';
 
@@ -22,7 +22,8 @@ const lockWantingSql = `
   ORDER BY id FOR NO KEY UPDATE`;
 
 const isWanted = `(event.type = ANY (webhooks.event_types) OR '*' = ANY (webhooks.event_types)
-  OR EXISTS (SELECT FROM unnest(webhooks.event_types) AS wanted WHERE wanted LIKE '%.*' AND starts_with(event.type, left(wanted, -1))))`;
+  OR EXISTS (SELECT FROM unnest(webhooks.event_types) AS wanted
+    WHERE wanted LIKE '%.*' AND starts_with(event.type, left(wanted, -1))))`;
 const isTestOf = `event.resource = '/v1/webhooks/' || webhooks.id`;
 
 // An empty chain begins with the first of these events.
@@ -92,7 +93,8 @@ const orgsSql = (name: string, from: string, to: string): string => `
   ${name} (id) AS (
     (SELECT org_id FROM webhook_deliveries WHERE status = 'pending' AND ${from} ORDER BY org_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT org_id FROM webhook_deliveries WHERE status = 'pending' AND org_id > ${name}.id AND ${to} ORDER BY org_id LIMIT 1)
+    SELECT (SELECT org_id FROM webhook_deliveries
+      WHERE status = 'pending' AND org_id > ${name}.id AND ${to} ORDER BY org_id LIMIT 1)
     FROM ${name} WHERE ${name}.id IS NOT NULL
   )`;
 
@@ -240,7 +242,8 @@ export interface DeliveryRow extends WebhookDelivery {
 }
 
 const columns = `delivery.id::text, event_id::text, event.type AS event_type, delivery.resource, status, attempts,
-  CASE WHEN status = 'pending' AND due_at < 'infinity' THEN ${timestampSql('due_at')} END AS next_attempt_at, ${timestampSql('last_attempt_at')} AS last_attempt_at,
+  CASE WHEN status = 'pending' AND due_at < 'infinity' THEN ${timestampSql('due_at')} END AS next_attempt_at,
+  ${timestampSql('last_attempt_at')} AS last_attempt_at,
   last_status, last_error, ${timestampSql('created_at')} AS created_at, event_seq::text AS seq`;
 
 export const listDeliveries = (

@@ -4,7 +4,7 @@ import type {
   testWebhook as testEndpoint,
 } from '@drydock/contracts/keys/webhooks';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

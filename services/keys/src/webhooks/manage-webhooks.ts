@@ -6,9 +6,9 @@ import {
   webhooksMax,
 } from '@drydock/contracts/keys/webhooks';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { ExecuteHandlers, ReadHandlers, ReplaySecret } from '@drydock/service/http/route';
-import { isEndpointAllowed } from '@drydock/service/outbound/public-address';
+import type { Caller } from '@drydock/service/access';
+import type { ExecuteHandlers, ReadHandlers, ReplaySecret } from '@drydock/service/http';
+import { isEndpointAllowed } from '@drydock/service/outbound';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { recordAudit } from '../audit/audit.store';

@@ -1,14 +1,13 @@
 import http from 'node:http';
 import https from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
-import { createGuardedAgents } from '@drydock/service/outbound/guarded-agent';
-import { isEndpointAllowed } from '@drydock/service/outbound/public-address';
-import type { Log } from '@drydock/service/telemetry/log';
+import { createGuardedAgents, isEndpointAllowed } from '@drydock/service/outbound';
+import type { Log } from '@drydock/service/telemetry';
 import { context, metrics } from '@opentelemetry/api';
 import { suppressTracing } from '@opentelemetry/core';
 import type { KeysDatabase } from '../context/database.store';
+import type { WebhookSecrets } from '../secrets/webhook.secret';
 import { type Claimed, claimDeliveries, type Ended, type Outcome, settleDeliveries } from './delivery.store';
-import type { WebhookSecrets } from './webhook.secret';
 
 const meter = metrics.getMeter('@drydock/keys');
 const attempts = meter.createCounter('webhook.attempts', {

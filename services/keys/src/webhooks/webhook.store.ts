@@ -1,5 +1,5 @@
 import type { Webhook as WebhookView } from '@drydock/contracts/keys/webhooks';
-import { lockRow } from '@drydock/service/database/prisma-database';
+import { lockRow } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { WebhookModel } from '../generated/prisma/models';

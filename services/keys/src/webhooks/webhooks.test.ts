@@ -9,7 +9,7 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Event } from '@drydock/contracts/keys/events';
 import type { WebhookDelivery, WebhookWithSecret } from '@drydock/contracts/keys/webhooks';
-import { createLog } from '@drydock/service/telemetry/log';
+import { createLog } from '@drydock/service/telemetry';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
 import { Webhook } from 'standardwebhooks';
@@ -18,9 +18,9 @@ import { type GoodKey, type KeysApi, keys, startKeys } from '../../test/keys-api
 import { openDatabase } from '../context/database.store';
 import { storeEvents } from '../events/event.store';
 import { sequenceEvents } from '../events/sequencer';
+import { createWebhookSecrets } from '../secrets/webhook.secret';
 import { purgeEvents, settleDeliveries } from './delivery.store';
 import { createWebhookSender, pausesSeconds, type SenderOptions } from './sender';
-import { createWebhookSecrets } from './webhook.secret';
 
 interface Received {
   path: string;

@@ -1,7 +1,6 @@
 import { type getWorkflow as getEndpoint, listWorkflows as listEndpoint } from '@drydock/contracts/keys/workflows';
 import { problem } from '@drydock/contracts/platform/problem';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { findWorkflow, listWorkflows as listRows } from './workflow.store';
 

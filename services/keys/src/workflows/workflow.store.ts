@@ -1,8 +1,8 @@
 import { eventDays } from '@drydock/contracts/keys/events';
 import type { WorkflowSummary, WorkflowSummaryFilter } from '@drydock/contracts/keys/workflows';
 import { firstIdOf, type Mode, timeOfId } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
-import { timestampSql } from '@drydock/service/effects/audit';
+import type { Sql } from '@drydock/service/database';
+import { timestampSql } from '@drydock/service/effects';
 
 /**
  * Updates the list with the events that have just been numbered. A workflow that has ended stays ended, whatever event
@@ -34,7 +34,8 @@ interface Owner {
 
 type Row = Omit<WorkflowSummary, 'url' | 'created_at'>;
 
-const columns = `id::text, kind, status, resource, actor_key_id::text, error, ${timestampSql('updated_at')} AS updated_at`;
+const columns = `id::text, kind, status, resource, actor_key_id::text, error,
+  ${timestampSql('updated_at')} AS updated_at`;
 
 const summaryOf = (row: Row): WorkflowSummary => ({
   ...row,
@@ -66,7 +67,8 @@ export async function listWorkflows(
   const found =
     status === undefined
       ? `(${select()}) found`
-      : `unnest(${bound(status)}::text[]) AS wanted (wanted_status), LATERAL (${select(' AND status = wanted_status')}) found`;
+      : `unnest(${bound(status)}::text[]) AS wanted (wanted_status), ` +
+        `LATERAL (${select(' AND status = wanted_status')}) found`;
   const rows = await sql.query<Row>(`SELECT ${columns} FROM ${found} ORDER BY found.id DESC LIMIT $3::int`, values);
   return rows.map(summaryOf);
 }

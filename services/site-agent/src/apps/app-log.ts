@@ -1,7 +1,7 @@
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SerialQueue } from '@drydock/agent/host/serial-queue';
+import { SerialQueue } from '@drydock/agent/host';
 
 const fileBytesMax = 1_048_576;
 /** Limit for an application's output in one second. Beyond it the application waits for its output to be read. */

@@ -1,6 +1,6 @@
 import type { Server, Socket } from 'node:net';
-import type { InTurn } from '@drydock/agent/host/in-turn';
-import type { BoxedChild } from '@drydock/process/box';
+import type { InTurn } from '@drydock/agent/host';
+import type { BoxedChild } from '@drydock/process';
 import { Outgoing, type OutgoingPolicy } from './outgoing';
 import { OutgoingDialler } from './outgoing-dialler';
 import { outgoingPreloadUrl } from './outgoing-preload';

@@ -1,4 +1,4 @@
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Log } from '@drydock/service/telemetry';
 import { AppProcess, type AppSettings } from './app-process';
 
 /** The pause after an application did not start: a page that is requested all the time must not fork all the time. */

@@ -61,32 +61,42 @@ for (const name of ['connect', 'connect6']) {
 const { lookup } = dns;
 dns.lookup = function (name, options, callback) {
   const answer = callback ?? options;
-  const { all = false, family = 0 } = typeof options === 'number' ? { family: options } : typeof options === 'object' && options !== null ? options : {};
-  if (typeof name !== 'string' || name === '' || net.isIP(name) !== 0 || /^(.*\\.)?localhost$/.test(name)) return lookup.apply(this, arguments);
+  const given = typeof options === 'object' && options !== null ? options : {};
+  const { all = false, family = 0 } = typeof options === 'number' ? { family: options } : given;
+  if (typeof name !== 'string' || name === '' || net.isIP(name) !== 0 || /^(.*\\.)?localhost$/.test(name))
+    return lookup.apply(this, arguments);
   ask({ lookup: name }, ({ addresses = [], code }) => {
     const wanted = Number(String(family).replace('IPv', ''));
-    const found = addresses.map((address) => ({ address, family: net.isIP(address) })).filter((one) => wanted === 0 || one.family === wanted);
+    const found = addresses
+      .map((address) => ({ address, family: net.isIP(address) }))
+      .filter((one) => wanted === 0 || one.family === wanted);
     if (found.length > 0) return all ? answer(null, found) : answer(null, found[0].address, found[0].family);
     const error = code ?? 'ENOTFOUND';
-    answer(Object.assign(new Error('getaddrinfo ' + error + ' ' + name), { code: error, syscall: 'getaddrinfo', hostname: name }));
+    const told = { code: error, syscall: 'getaddrinfo', hostname: name };
+    answer(Object.assign(new Error('getaddrinfo ' + error + ' ' + name), told));
   });
 };
 dns.promises.lookup = (name, options = {}) =>
   new Promise((resolve, reject) => {
-    dns.lookup(name, options, (error, address, family) => (error ? reject(error) : resolve(Array.isArray(address) ? address : { address, family })));
+    dns.lookup(name, options, (error, address, family) => {
+      if (error) reject(error);
+      else resolve(Array.isArray(address) ? address : { address, family });
+    });
   });
 dns.lookup[util.promisify.custom] = dns.promises.lookup;
 syncBuiltinESMExports();
 
 const proxy = 'http://127.0.0.1:${proxy}';
-const forChildren = { http_proxy: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy: 'localhost,127.0.0.1,::1', NODE_USE_ENV_PROXY: '1' };
+const no_proxy = 'localhost,127.0.0.1,::1';
+const forChildren = { http_proxy: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy, NODE_USE_ENV_PROXY: '1' };
 const withProxy = (spawn) =>
   function (options, ...rest) {
     // A call in another form than that of Node 20 to 24 is passed on unchanged.
     if (!Array.isArray(options?.envPairs)) return spawn.call(this, options, ...rest);
     const names = new Set(options.envPairs.map((pair) => pair.slice(0, pair.indexOf('='))));
     const added = Object.entries(forChildren).filter(([name]) => !names.has(name));
-    return spawn.call(this, { ...options, envPairs: [...options.envPairs, ...added.map(([name, value]) => name + '=' + value)] }, ...rest);
+    const envPairs = [...options.envPairs, ...added.map(([name, value]) => name + '=' + value)];
+    return spawn.call(this, { ...options, envPairs }, ...rest);
   };
 ChildProcess.prototype.spawn = withProxy(ChildProcess.prototype.spawn);
 const sync = process.binding('spawn_sync');

@@ -1,8 +1,8 @@
 import { Resolver } from 'node:dns/promises';
 import { BlockList, connect, isIP, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { hearUntil, type InTurn, joinInTurn } from '@drydock/agent/host/in-turn';
-import { isPublicAddress } from '@drydock/service/outbound/public-address';
+import { hearUntil, type InTurn, joinInTurn } from '@drydock/agent/host';
+import { isPublicAddress } from '@drydock/service/outbound';
 
 /** Limit for connections of one site, open or being made, to any address. */
 const connectionsMax = 64;

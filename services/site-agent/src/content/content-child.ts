@@ -2,11 +2,15 @@ import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import { Duplex } from 'node:stream';
-import { spawnInBox } from '@drydock/process/box';
-import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
-import { programInBox, programMounts } from '@drydock/process/programs';
-import type { Log } from '@drydock/service/telemetry/log';
+import {
+  type GuardedChild,
+  type Isolation,
+  programInBox,
+  programMounts,
+  spawnGuarded,
+  spawnInBox,
+} from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { encodeFrame, type Frame, FrameReader, sendFrame } from './frames';
 import { failureSchema, type HostSays, type Question, sessionSchema } from './protocol';
 

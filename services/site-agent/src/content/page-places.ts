@@ -1,5 +1,5 @@
 import os from 'node:os';
-import { FairPlaces } from '@drydock/agent/jobs/fair-places';
+import { FairPlaces } from '@drydock/agent/jobs';
 import { FairPace } from './fair-pace';
 
 /** Memory that a process for a site's files may need at most; the machine's memory is divided by it. */

@@ -1,4 +1,4 @@
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf } from '@drydock/process';
 import type { QueryRows } from './page-queries';
 import { openPageSessions, type PageSessions } from './page-sessions';
 import { escapeHtml, PageError, type PagePart, parsePage, type RowPart } from './page-template';
@@ -16,8 +16,9 @@ const bytesMax = 8 * 2 ** 20;
  * moment.
  */
 const unavailableCodes = new RegExp(
-  '^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|PROTOCOL_CONNECTION_LOST|HANDSHAKE_UNKNOWN_ERROR' +
-    '|ER_CON_COUNT_ERROR|ER_SERVER_SHUTDOWN|ER_USER_LIMIT_REACHED|ER_TOO_MANY_USER_CONNECTIONS)$',
+  '^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|PROTOCOL_CONNECTION_LOST|' +
+    'HANDSHAKE_UNKNOWN_ERROR|ER_CON_COUNT_ERROR|ER_SERVER_SHUTDOWN|ER_USER_LIMIT_REACHED|' +
+    'ER_TOO_MANY_USER_CONNECTIONS)$',
 );
 const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded when trying to connect/;
 

@@ -9,7 +9,7 @@ import {
   statSync,
 } from 'node:fs';
 import path from 'node:path';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf } from '@drydock/process';
 
 export type Resolved =
   | { kind: 'file'; fd: number; stats: BigIntStats; extension: string }

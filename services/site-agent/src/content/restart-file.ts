@@ -1,7 +1,7 @@
 import { constants, existsSync, statSync } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf } from '@drydock/process';
 
 const folderOf = (filesDir: string): string => path.join(filesDir, 'tmp');
 const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'restart.txt');

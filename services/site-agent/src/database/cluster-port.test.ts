@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { writeStartup } from '@drydock/agent/host/startup-packet';
-import { type PostgresServer, startPostgres } from '@drydock/postgres/server/postgres';
+import { writeStartup } from '@drydock/agent/host';
+import { type PostgresServer, startPostgres } from '@drydock/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
@@ -16,8 +16,9 @@ import { SitesCluster } from './sites-cluster';
  * Where a box has no network of its own, an application would reach a port of the sites' cluster. It may know every name and password: its own
  * are in its environment.
  */
-const actual = jest.requireActual<typeof import('@drydock/process/isolation')>('@drydock/process/isolation');
-jest.mock('@drydock/process/isolation', () => ({
+const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
+jest.mock('@drydock/process', () => ({
+  ...jest.requireActual<typeof import('@drydock/process')>('@drydock/process'),
   detectIsolation: () => actual.detectIsolation(),
   detectBoxNetwork: () => Promise.resolve({ kind: 'machine', reason: 'a machine that cannot' }),
 }));

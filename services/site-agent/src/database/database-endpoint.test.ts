@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import { writeStartup } from '@drydock/agent/host/startup-packet';
+import { writeStartup } from '@drydock/agent/host';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';

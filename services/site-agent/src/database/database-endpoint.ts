@@ -1,7 +1,13 @@
 import { connect, type Server, type Socket } from 'node:net';
-import { DatabaseAddress, type Verdict } from '@drydock/agent/host/database-address';
-import { Newcomers } from '@drydock/agent/host/newcomers';
-import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
+import {
+  DatabaseAddress,
+  type FirstPacket,
+  Newcomers,
+  readFirstPacket,
+  type Verdict,
+  writeFatal,
+  writeStartup,
+} from '@drydock/agent/host';
 import { EndpointSession } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 import { PostgresStart } from './session-start';

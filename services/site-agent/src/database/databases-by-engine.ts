@@ -1,5 +1,5 @@
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
-import type { SiteRecord } from '../sites/site-folder';
+import type { SiteRecord } from '../on-disk/site-folder';
 import type { MariadbDatabases } from './mariadb-databases';
 import type { PostgresDatabases } from './postgres-databases';
 import type { SiteDatabases } from './release-database';

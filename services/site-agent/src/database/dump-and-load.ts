@@ -1,13 +1,13 @@
-import { findingsOfMysql } from '@drydock/agent/database/load-findings';
-import type { ProgramDatabase, StageResult } from '@drydock/agent/site/site-jobs.protocol';
-import type { OpenedEntry } from '@drydock/archive/read/open-entries';
-import { dumpDatabase as dumpMariadb } from '@drydock/mysql/dump/dump-database';
-import { emptyServer, openAdmin } from '@drydock/mysql/dump/transfer-account';
-import { loadDatabase as loadMariadb } from '@drydock/mysql/load/load-database';
-import { dumpDatabase as dumpPostgres } from '@drydock/postgres/dump/dump-database';
-import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
-import { loadDatabase as loadPostgres } from '@drydock/postgres/load/load-database';
-import { openSession } from '@drydock/postgres/session/session';
+import { findingsOfMysql } from '@drydock/agent/database';
+import type { ProgramDatabase, StageResult } from '@drydock/agent/site';
+import type { OpenedEntry } from '@drydock/archive';
+import { dumpDatabase as dumpMariadb, emptyServer, loadDatabase as loadMariadb, openAdmin } from '@drydock/mysql';
+import {
+  dumpDatabase as dumpPostgres,
+  loadDatabase as loadPostgres,
+  openSession,
+  sectionsInTurn,
+} from '@drydock/postgres';
 
 type Postgres = Extract<ProgramDatabase, { engine: 'postgres' }>;
 type Mariadb = Extract<ProgramDatabase, { engine: 'mariadb' }>;

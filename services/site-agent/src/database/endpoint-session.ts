@@ -1,7 +1,6 @@
 import { Socket } from 'node:net';
-import { carryInTurn, hearInTurn, type InTurn } from '@drydock/agent/host/in-turn';
-import type { Newcomers } from '@drydock/agent/host/newcomers';
-import { scaled } from '@drydock/process/time-out-scale';
+import { carryInTurn, hearInTurn, type InTurn, type Newcomers } from '@drydock/agent/host';
+import { scaled } from '@drydock/process';
 import type { ReleaseDatabase, ServerAddress } from './release-database';
 import type { SessionStart } from './session-start';
 

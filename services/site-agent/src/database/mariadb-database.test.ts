@@ -10,11 +10,10 @@ import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
-import { openAdmin } from '@drydock/mysql/dump/transfer-account';
-import { listFetched } from '@drydock/mysql/engines/list-engines';
-import { errorCodeOf } from '@drydock/process/error-code';
-import { createLog } from '@drydock/service/telemetry/log';
+import { Accounts, firstAccounts } from '@drydock/agent/host';
+import { listFetched, openAdmin } from '@drydock/mysql';
+import { errorCodeOf } from '@drydock/process';
+import { createLog } from '@drydock/service/telemetry';
 import { skipTests } from '@drydock/testing/skipped';
 import { until } from '@drydock/testing/wait';
 import { createConnection } from 'mysql2/promise';
@@ -30,7 +29,7 @@ import {
   type TestHost,
 } from '../../test/host';
 import { spawnHost } from '../../test/spawned-host';
-import type { SiteRecord } from '../sites/site-folder';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { MariadbDatabases } from './mariadb-databases';
 import { idleMs } from './woken-server';
 

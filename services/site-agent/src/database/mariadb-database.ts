@@ -4,22 +4,21 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { Newcomers } from '@drydock/agent/host/newcomers';
-import { openAdmin, sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
-import { findEngine } from '@drydock/mysql/engines/list-engines';
-import { nativeVerifier } from '@drydock/mysql/server/data-folder';
-import { type MysqlServer, startMysql } from '@drydock/mysql/server/mysql';
-import { errorCodeOf } from '@drydock/process/error-code';
-import { KeptServer, type RunningServer } from '@drydock/process/kept-server';
-import { removeServerFolders } from '@drydock/process/server-folder';
-import { scaled } from '@drydock/process/time-out-scale';
-import type { Log } from '@drydock/service/telemetry/log';
+import { Newcomers } from '@drydock/agent/host';
+import {
+  findEngine,
+  type MysqlServer,
+  nativeVerifier,
+  openAdmin,
+  startMysql,
+  sweepTransferAccounts,
+} from '@drydock/mysql';
+import { errorCodeOf, KeptServer, type RunningServer, removeServerFolders, scaled } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { createConnection } from 'mysql2/promise';
 import { ConnectionBudget } from './connection-budget';
 import type { DatabaseLook, JobAccess, ReleaseDatabase, ServerAddress, SqlProbe } from './release-database';
 import { WokenServer } from './woken-server';
-
-const run = promisify(execFile);
 
 /** The only database of a release's server. */
 export const mariadbDatabase = 'site';
@@ -287,9 +286,10 @@ export class MariadbDatabase implements ReleaseDatabase {
   /** A live server with events works even without any session. */
   private async isUnused(): Promise<boolean> {
     if (this.isLoading) return false;
-    const others = `SELECT 1 FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')`;
+    const others = "id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')";
     return this.asAdmin(async (admin) => {
-      if ((await admin.texts(`${others} LIMIT 1`)).length > 0) return false;
+      const found = await admin.texts(`SELECT 1 FROM information_schema.processlist WHERE ${others} LIMIT 1`);
+      if (found.length > 0) return false;
       return !(this.isServed && (await this.noteEvents(admin)));
     });
   }
@@ -389,7 +389,7 @@ async function endSessions(admin: Admin, which: string): Promise<void> {
  * The size of a folder in bytes; null if it has gone. The folder is the server's own, and no path in it is followed.
  */
 async function bytesOf(folder: string): Promise<number | null> {
-  const told = await run('du', ['-s', '-x', '-B1', folder]).then(
+  const told = await promisify(execFile)('du', ['-s', '-x', '-B1', folder]).then(
     ({ stdout }) => stdout,
     // A file that was removed meanwhile shows in du's exit code; the rest was counted.
     (error: { stdout?: string }) => error.stdout ?? '',

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { Accounts } from '@drydock/agent/host/accounts';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
-import { type Engine, listEngines } from '@drydock/mysql/engines/list-engines';
-import { errorCodeOf } from '@drydock/process/error-code';
-import type { Log } from '@drydock/service/telemetry/log';
-import type { SiteRecord } from '../sites/site-folder';
+import type { Accounts } from '@drydock/agent/host';
+import { SiteHostError } from '@drydock/agent/site';
+import { type Engine, listEngines } from '@drydock/mysql';
+import { errorCodeOf } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { MariadbDatabase, mariadbDatabase, pagesAccount, siteAccount } from './mariadb-database';
 import { MariadbEndpoint } from './mariadb-endpoint';
 import type { DatabasePlace, EndpointOptions, EndpointPlace, ReleaseDatabase, SiteDatabases } from './release-database';
@@ -83,7 +83,8 @@ export class MariadbDatabases implements SiteDatabases {
 
   pagesUrlOf(_record: SiteRecord, _at: EndpointPlace, { name }: ReleaseDatabase, door: string | null): string {
     const password = this.opened.get(name)?.pagesPassword ?? '';
-    return `mysql://${pagesAccount}:${password}@localhost/${mariadbDatabase}?socketPath=${encodeURIComponent(door ?? '')}`;
+    const socket = encodeURIComponent(door ?? '');
+    return `mysql://${pagesAccount}:${password}@localhost/${mariadbDatabase}?socketPath=${socket}`;
   }
 
   /** The servers end. */

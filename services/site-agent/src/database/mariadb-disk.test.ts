@@ -7,9 +7,8 @@
  */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { listFetched } from '@drydock/mysql/engines/list-engines';
-import { readIfThere } from '@drydock/process/durable-file';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { listFetched } from '@drydock/mysql';
+import { errorCodeOf, readIfThere } from '@drydock/process';
 import { RawMysql } from '@drydock/testing/raw-mysql';
 import { skipTests } from '@drydock/testing/skipped';
 import { until } from '@drydock/testing/wait';

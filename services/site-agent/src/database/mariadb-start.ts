@@ -1,4 +1,4 @@
-import { packetHeadBytes, writeMysqlError } from '@drydock/agent/host/mysql-packet';
+import { packetHeadBytes, writeMysqlError } from '@drydock/agent/host';
 import type { Refusal, SessionStart } from './session-start';
 
 const greetingProtocol = 10;

@@ -1,11 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { Accounts } from '@drydock/agent/host/accounts';
-import { customerSessionBytes, KeptPostgres } from '@drydock/postgres/server/kept-postgres';
-import { defaultMajor } from '@drydock/postgres/server/native-postgres';
-import type { PostgresServer } from '@drydock/postgres/server/postgres';
-import { readIfThere, writeDurably } from '@drydock/process/durable-file';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Accounts } from '@drydock/agent/host';
+import { customerSessionBytes, defaultMajor, KeptPostgres, type PostgresServer } from '@drydock/postgres';
+import { readIfThere, writeDurably } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import { SitesCluster } from './sites-cluster';
 import { WokenServer } from './woken-server';

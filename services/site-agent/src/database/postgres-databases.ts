@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { Newcomers } from '@drydock/agent/host/newcomers';
+import type { Newcomers } from '@drydock/agent/host';
 import pg from 'pg';
-import type { SiteRecord } from '../sites/site-folder';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
 import type {
   DatabaseLook,

@@ -1,9 +1,7 @@
 import type { Server, Socket } from 'node:net';
-import type { InTurn } from '@drydock/agent/host/in-turn';
-import type { Newcomers } from '@drydock/agent/host/newcomers';
-import type { ProgramDatabase } from '@drydock/agent/site/site-jobs.protocol';
-import type { Gate } from '../serving/gate';
-import type { ReleaseRecord, SiteRecord } from '../sites/site-folder';
+import type { InTurn, Newcomers } from '@drydock/agent/host';
+import type { ProgramDatabase } from '@drydock/agent/site';
+import type { ReleaseRecord, SiteRecord } from '../on-disk/site-folder';
 
 /** As `net.connect` takes it. */
 export type ServerAddress = { path: string } | { host: string; port: number };
@@ -77,7 +75,8 @@ export interface ReleaseDatabase {
 }
 
 export interface EndpointOptions {
-  gate: Gate;
+  /** Holds a client while the site is frozen. Resolves with the refusal in words for it; null if it may enter. */
+  gate: { admit(client: Socket): Promise<string | null> };
   siteId: string;
   role: string;
   /** The site's account; null: our own. */

@@ -1,4 +1,4 @@
-import { writeFatal } from '@drydock/agent/host/startup-packet';
+import { writeFatal } from '@drydock/agent/host';
 
 const headBytes = 5;
 /** A type, a length, and four bytes that tell the kind of authentication or a backend's process. */

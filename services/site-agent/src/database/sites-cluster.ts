@@ -2,16 +2,14 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Newcomers } from '@drydock/agent/host/newcomers';
-import { ScramClient } from '@drydock/postgres/session/scram-client';
-import { bySocket, sessionStartupOptions } from '@drydock/postgres/session/session';
-import { loginUrl, setRolePassword } from '@drydock/postgres/session/transfer-roles';
-import { classifyDatabaseError } from '@drydock/service/database/database-error';
+import { Newcomers } from '@drydock/agent/host';
+import { bySocket, loginUrl, ScramClient, sessionStartupOptions, setRolePassword } from '@drydock/postgres';
+import { classifyDatabaseError } from '@drydock/service/database';
 import pg from 'pg';
 import { z } from 'zod';
-import { TransferAccess } from '../releases/transfer-access';
 import { ConnectionBudget } from './connection-budget';
 import type { ServerAddress } from './release-database';
+import { TransferAccess } from './transfer-access';
 import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;
@@ -32,7 +30,8 @@ const readOnlyMark = 'drydock.is_disk_full';
 const lookSql = `
   select pg_database_size(d.oid)::float8 + case when $4 then pg_tablespace_size('pg_global') else 0 end as bytes,
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
-  left join pg_db_role_setting s on s.setdatabase = d.oid and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
+  left join pg_db_role_setting s on s.setdatabase = d.oid
+    and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: an earlier, interrupted attempt has made the role. */
 const duplicateCode = '42710';
 /** Something depends on the role. */
@@ -46,7 +45,8 @@ const contentSql = `
   select from pg_database where not datistemplate and datname <> 'postgres'
   union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
 const leftRolesSql = `select rolname as name from pg_roles where rolname ~ '^site_' and not rolcanlogin`;
-const othersSql = `select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
+const othersSql = `
+  select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
 
 /**
  * A cluster with databases of sites, used as its superuser, whose URL only this process has. It works in the database
@@ -184,7 +184,8 @@ export class SitesCluster {
    */
   private async endPredecessors(): Promise<void> {
     const sql =
-      'select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid() and usename = current_user';
+      'select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1 ' +
+      'and pid <> pg_backend_pid() and usename = current_user';
     await this.query(sql, [this.name]);
     await this.transfer.sweep();
   }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { Accounts } from '@drydock/agent/host/accounts';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
-import type { Log } from '@drydock/service/telemetry/log';
-import type { SiteRecord } from '../sites/site-folder';
+import type { Accounts } from '@drydock/agent/host';
+import { SiteHostError } from '@drydock/agent/site';
+import type { Log } from '@drydock/service/telemetry';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { OwnCluster } from './own-cluster';
 import type { SitesCluster } from './sites-cluster';
 

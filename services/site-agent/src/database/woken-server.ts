@@ -1,5 +1,5 @@
-import { SerialQueue } from '@drydock/agent/host/serial-queue';
-import type { Log } from '@drydock/service/telemetry/log';
+import { SerialQueue } from '@drydock/agent/host';
+import type { Log } from '@drydock/service/telemetry';
 
 /** A server without use for so long is stopped. */
 export const idleMs = 15 * 60_000;

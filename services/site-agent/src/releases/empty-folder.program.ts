@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Dirent, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { runJobProgram } from '@drydock/agent/jobs/job-program';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { runJobProgram } from '@drydock/agent/jobs';
+import { errorCodeOf } from '@drydock/process';
 import { z } from 'zod';
 
 const setupSchema = z.strictObject({ dir: z.string(), batch_files: z.int().min(1), pause_ms: z.int().min(0) });

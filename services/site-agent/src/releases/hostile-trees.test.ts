@@ -11,7 +11,7 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
-import { exportTar } from '@drydock/archive/read/export-tar';
+import { exportTar } from '@drydock/archive';
 import { isChaos } from '@drydock/testing/scope';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { until } from '@drydock/testing/wait';

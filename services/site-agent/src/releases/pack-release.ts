@@ -1,17 +1,15 @@
 import { Readable } from 'node:stream';
+import { archiveRoots, type PackResult, type PackSpec, type ProgramDatabase, SkippedPaths } from '@drydock/agent/site';
 import {
-  archiveRoots,
-  type PackResult,
-  type PackSpec,
-  type ProgramDatabase,
-} from '@drydock/agent/site/site-jobs.protocol';
-import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
-import { describeFolder } from '@drydock/archive/files/top-folder';
-import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
-import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
-import { pack } from '@drydock/archive/pack/pack';
-import { directoryRoot, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
-import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+  type ArchiveLink,
+  type ArchiveSink,
+  type DerivedKeys,
+  describeFolder,
+  directoryRoot,
+  pack,
+  type StreamEntry,
+  streamRoot,
+} from '@drydock/archive';
 import { dumpOf } from '../database/dump-and-load';
 
 export interface ReleaseToPack {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
-import { syncFolder } from '@drydock/process/durable-file';
+import { SiteHostError } from '@drydock/agent/site';
+import { syncFolder } from '@drydock/process';
 import type { ReleaseDatabase, SiteDatabases } from '../database/release-database';
-import type { ReleaseRecord, SiteFolder, SiteRecord } from '../sites/site-folder';
+import type { ReleaseRecord, SiteFolder, SiteRecord } from '../on-disk/site-folder';
 import type { SlowRemoval } from './slow-removal';
 
 /**

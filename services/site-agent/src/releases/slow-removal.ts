@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { SerialQueue } from '@drydock/agent/host/serial-queue';
-import { runChildJob } from '@drydock/agent/jobs/child-job';
-import type { BoxRight } from '@drydock/process/box';
-import { errorCodeOf } from '@drydock/process/error-code';
-import type { Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
+import { SerialQueue } from '@drydock/agent/host';
+import { runChildJob } from '@drydock/agent/jobs';
+import { type BoxRight, errorCodeOf, type Isolation } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
-import { filesPathIn, startSiteProgram } from '../sites/site-box';
+import { filesPathIn, startSiteProgram } from './site-box';
 
 /** 50 files each 100 ms: after faster mass deletes, creating files on ext4 was measured to be 2 to 4 times slower. */
 const usualPace = { batch_files: 50, pause_ms: 100 };

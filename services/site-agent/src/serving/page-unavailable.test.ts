@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { startPostgres } from '@drydock/postgres/server/postgres';
+import { startPostgres } from '@drydock/postgres';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../../test/host';
 
 test('a page whose Postgres is away answers 503 with Retry-After, its files as ever, and is back with its Postgres', async () => {

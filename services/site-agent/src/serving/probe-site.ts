@@ -1,4 +1,4 @@
-import type { ProbeAnswer } from '@drydock/agent/site/protocol';
+import type { ProbeAnswer } from '@drydock/agent/site';
 import { request } from 'undici';
 import type { ReleaseDatabase } from '../database/release-database';
 

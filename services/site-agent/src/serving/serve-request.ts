@@ -3,7 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import type { RestOfFile } from '../content/content';
 import type { Found, FoundFile } from '../content/protocol';
 import type { Release } from '../releases/release';
-import { readRange } from './byte-range';
 import { contentTypeOf } from './content-types';
 import { AppVisit, announceGeneration } from './forward-to-app';
 
@@ -165,4 +164,24 @@ async function sendFound(
     case 'file':
       return sendFile(request, response, release, { found, body, rest });
   }
+}
+
+export type ByteRange = { start: number; end: number } | 'whole' | 'unsatisfiable';
+
+/**
+ * One range of a file by RFC 9110. Several ranges, or text that is no byte range, are answered with the whole file.
+ * `end` is inclusive.
+ */
+function readRange(header: string | undefined, size: number): ByteRange {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
+  const [first, last] = [match?.[1] ?? '', match?.[2] ?? ''];
+  if (first === '' && last === '') return 'whole';
+  if (first === '') {
+    const suffix = Math.min(Number(last), size);
+    return suffix === 0 ? 'unsatisfiable' : { start: size - suffix, end: size - 1 };
+  }
+  const start = Number(first);
+  const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  if (last !== '' && Number(last) < start) return 'whole';
+  return start >= size ? 'unsatisfiable' : { start, end };
 }

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createHttpServer } from '@drydock/service/http/http-server';
-import type { Log } from '@drydock/service/telemetry/log';
+import { createHttpServer } from '@drydock/service/http';
+import type { Log } from '@drydock/service/telemetry';
 import { AppDown, DiskFull, SandboxUnavailable } from '../apps/app-runner';
 import { ContentError } from '../content/content-child';
 import { PagesBusy } from '../content/page-places';

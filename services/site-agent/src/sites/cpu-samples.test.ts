@@ -1,5 +1,5 @@
-import { CpuShares, niceOf, type WorkKind } from '@drydock/agent/host/cpu-shares';
-import type { ProcessUse } from '@drydock/process/priority';
+import { CpuShares, niceOf, type WorkKind } from '@drydock/agent/host';
+import type { ProcessUse } from '@drydock/process';
 
 /*
  * Decisions about processes by the CPU time they have used. Clock and samples are the test's; none of these processes

@@ -8,8 +8,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { niceOf } from '@drydock/agent/host/cpu-shares';
-import { readNice, readProcessUse } from '@drydock/process/priority';
+import { niceOf } from '@drydock/agent/host';
+import { readNice, readProcessUse } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';

@@ -1,4 +1,4 @@
-import { FairPlaces } from '@drydock/agent/jobs/fair-places';
+import { FairPlaces } from '@drydock/agent/jobs';
 
 /** Files are counted this often, so a site may exceed its limit in between. */
 const everyMs = 5_000;

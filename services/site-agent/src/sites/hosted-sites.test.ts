@@ -4,9 +4,8 @@
  */
 import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createControlClient, nothing } from '@drydock/agent/control/control-client';
-import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/site/client';
-import { siteHostProtocol } from '@drydock/agent/site/protocol';
+import { createControlClient, nothing } from '@drydock/agent/control';
+import { createSiteHostClient, createSiteHostReaderClient, siteHostProtocol } from '@drydock/agent/site';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';

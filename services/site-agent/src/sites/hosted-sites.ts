@@ -2,20 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Change } from '@drydock/agent/control/control-protocol';
-import type { Accounts } from '@drydock/agent/host/accounts';
-import { PortAllocator } from '@drydock/agent/host/ports';
-import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
-import { admitFence } from '@drydock/agent/jobs/fence';
-import { Jobs } from '@drydock/agent/jobs/jobs';
-import type { Ledger } from '@drydock/agent/jobs/ledger';
-import type { EnsureSite, SiteDescription } from '@drydock/agent/site/protocol';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import type { Change, ChangeName } from '@drydock/agent/control';
+import { type Accounts, PortAllocator } from '@drydock/agent/host';
+import { admitFence, Changes, Jobs, type Ledger, refuseStale, rememberFence } from '@drydock/agent/jobs';
+import { type EnsureSite, type SiteDescription, SiteHostError } from '@drydock/agent/site';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
-import { DestroyedFences } from './destroyed-fences';
+import { newSiteRole, SiteFolder, type SiteRecord } from '../on-disk/site-folder';
 import { Site } from './site';
-import { newSiteRole, SiteFolder, type SiteRecord } from './site-folder';
 import { siteJobKinds } from './site-jobs';
 import type { SiteSurroundings } from './site-surroundings';
 
@@ -227,5 +221,24 @@ export class HostedSites {
       for (const port of [site.record.http_port, site.record.database_port]) this.ports.release(port);
     }
     await this.destroyed.remember(siteId, change.fence);
+  }
+}
+
+/** A destroyed site has no folder. Its fence is kept, so that a late worker cannot bring it back. */
+class DestroyedFences {
+  private readonly folder: string;
+
+  constructor(sitesDir: string) {
+    this.folder = path.join(sitesDir, 'destroyed');
+  }
+
+  /** Throws `stale_fence` for a claim that is older than the destruction. */
+  async admit(siteId: string, fence: string): Promise<void> {
+    await refuseStale(path.join(this.folder, siteId), fence);
+  }
+
+  async remember(siteId: string, fence: string): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await rememberFence(path.join(this.folder, siteId), fence);
   }
 }

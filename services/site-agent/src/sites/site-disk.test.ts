@@ -7,7 +7,7 @@
 import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 

@@ -1,15 +1,12 @@
 import { statSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import type { CpuShares } from '@drydock/agent/host/cpu-shares';
-import { spawnInBox } from '@drydock/process/box';
-import { errorCodeOf } from '@drydock/process/error-code';
-import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { CpuShares } from '@drydock/agent/host';
+import { errorCodeOf, type GuardedChild, type Isolation, spawnGuarded, spawnInBox } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release';
-import { asOwner } from './site-box';
+import { asOwner } from '../releases/site-box';
 
 /** A tree whose count takes longer keeps its last known size. */
 const countMs = 60_000;

@@ -1,12 +1,11 @@
-import { remoteArchives } from '@drydock/agent/archives/archive-channel';
-import { isDiskFull } from '@drydock/agent/host/disk-full';
-import { type NameProblem, runJobProgram } from '@drydock/agent/jobs/job-program';
-import { programSetupSchema } from '@drydock/agent/site/site-jobs.protocol';
-import { decodeKeys } from '@drydock/archive/format/archive-keys';
-import type { ArchiveLink } from '@drydock/archive/read/open-archive';
-import { TransferError as MariadbError } from '@drydock/mysql/session/transfer-error';
-import { isPermanentSqlState, TransferError as PostgresError } from '@drydock/postgres/session/transfer-error';
-import { countRows } from '../database/count-rows';
+import { isDiskFull } from '@drydock/agent/host';
+import { type NameProblem, remoteArchives, runJobProgram } from '@drydock/agent/jobs';
+import { type CountRowsSpec, programSetupSchema } from '@drydock/agent/site';
+import { type ArchiveLink, decodeKeys } from '@drydock/archive';
+import { TransferError as MariadbError } from '@drydock/mysql';
+import { isPermanentSqlState, TransferError as PostgresError } from '@drydock/postgres';
+import { createConnection, escapeId } from 'mysql2/promise';
+import pg from 'pg';
 import { packRelease } from '../releases/pack-release';
 import { stageRelease } from '../releases/stage-release';
 
@@ -29,6 +28,51 @@ const nameProblem: NameProblem = (error) => {
     facts: { reason, ...(object !== null && { object }), ...(isPermanent && { permanent: 'yes' }) },
   };
 };
+
+const answerMs = 30_000;
+
+/** The codes of Postgres and MariaDB for a table that does not exist. */
+const unknownTable: ReadonlySet<string> = new Set(['42P01', 'ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR']);
+
+/** The number of rows of a table as its owner counts them; null if the table does not exist. */
+async function countRows(url: string, table: CountRowsSpec): Promise<{ rows: number | null }> {
+  try {
+    return { rows: await (url.startsWith('mysql:') ? countInMariadb(url, table) : countInPostgres(url, table)) };
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && unknownTable.has(String(error.code))) return { rows: null };
+    throw error;
+  }
+}
+
+async function countInPostgres(connectionString: string, { schema, name }: CountRowsSpec): Promise<number> {
+  const connection = new pg.Client({
+    connectionString,
+    connectionTimeoutMillis: answerMs,
+    statement_timeout: answerMs,
+  });
+  connection.on('error', () => undefined);
+  await connection.connect();
+  try {
+    const table = `${connection.escapeIdentifier(schema)}.${connection.escapeIdentifier(name)}`;
+    const { rows } = await connection.query<{ count: string }>(`SELECT pg_catalog.count(*) FROM ONLY ${table}`);
+    return Number(rows[0]?.count ?? 0);
+  } finally {
+    await connection.end();
+  }
+}
+
+async function countInMariadb(uri: string, { schema, name }: CountRowsSpec): Promise<number> {
+  const connection = await createConnection({ uri, connectTimeout: answerMs, rowsAsArray: true });
+  connection.on('error', () => undefined);
+  try {
+    const sql = `SELECT count(*) FROM ${escapeId(schema, true)}.${escapeId(name, true)}`;
+    const [rows] = await connection.query({ sql, timeout: answerMs });
+    const [[count] = []] = rows as unknown[][];
+    return Number(count);
+  } finally {
+    connection.destroy();
+  }
+}
 
 runJobProgram(async (sent, { openChannel, progress }) => {
   const setup = programSetupSchema.parse(sent);

@@ -10,7 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { exportTar } from '@drydock/archive/read/export-tar';
+import { exportTar } from '@drydock/archive';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { isChaos } from '@drydock/testing/scope';

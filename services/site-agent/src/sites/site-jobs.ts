@@ -1,7 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { runChildJob } from '@drydock/agent/jobs/child-job';
-import { type AnyJobKind, type JobContext, jobKind } from '@drydock/agent/jobs/jobs';
+import { type AnyJobKind, type JobContext, jobKind, runChildJob } from '@drydock/agent/jobs';
 import {
   countRowsResultSchema,
   countRowsSpecSchema,
@@ -12,10 +11,10 @@ import {
   type StageSpec,
   stageResultSchema,
   stageSpecSchema,
-} from '@drydock/agent/site/site-jobs.protocol';
+} from '@drydock/agent/site';
 import type { z } from 'zod';
+import { databaseIn, filesPathIn, startSiteProgram } from '../releases/site-box';
 import type { Site } from './site';
-import { databaseIn, filesPathIn, startSiteProgram } from './site-box';
 
 const program = 'sites/site-job.program.js';
 

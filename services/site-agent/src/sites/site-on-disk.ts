@@ -2,7 +2,7 @@ import path from 'node:path';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { endpointDatabase } from '../database/database-endpoint';
 import { siteAccount } from '../database/mariadb-database';
-import { SiteFolder } from './site-folder';
+import { SiteFolder } from '../on-disk/site-folder';
 
 /** The folder of a site's live release, and the URL of its database for its owner. */
 export interface SitePlace {

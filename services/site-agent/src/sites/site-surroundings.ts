@@ -1,6 +1,6 @@
-import type { CpuShares } from '@drydock/agent/host/cpu-shares';
-import type { BoxNetwork, Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { CpuShares } from '@drydock/agent/host';
+import type { BoxNetwork, Isolation } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import type { OutgoingPolicy } from '../apps/outgoing';
 import type { PagePlaces } from '../content/page-places';
 import type { DatabasesByEngine } from '../database/databases-by-engine';

@@ -1,7 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
-import type { WorkKind } from '@drydock/agent/host/cpu-shares';
-import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
+import { listenStubbornly, type WorkKind } from '@drydock/agent/host';
 import {
   type AppDescription,
   type FreezeAnswer,
@@ -10,24 +9,21 @@ import {
   type ReleaseDescription,
   type RestartAnswer,
   type SiteDescription,
-} from '@drydock/agent/site/protocol';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
-import { pointDurably } from '@drydock/process/durable-file';
-import { faultpoint } from '@drydock/process/faultpoint';
-import type { GuardedChild } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
+  SiteHostError,
+} from '@drydock/agent/site';
+import { faultpoint, type GuardedChild, type Isolation, pointDurably } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { AppNetwork } from '../apps/app-network';
-import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
 import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
+import type { SiteFolder, SiteRecord } from '../on-disk/site-folder';
 import { Release } from '../releases/release';
 import { closeToOthers, ReleaseStore } from '../releases/release-store';
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
+import { SiteApp } from './site-app';
 import { SiteDisk } from './site-disk';
-import type { SiteFolder, SiteRecord } from './site-folder';
 import type { SiteSurroundings } from './site-surroundings';
 
 /** Longer than a page's statement may take, shorter than visitors put up with. */

@@ -112,19 +112,23 @@ function offlineReasons(facts: Facts): Finding[] {
   if (blind.length > 0)
     findings.push(
       offline(
-        `No primary key, and values that cannot be compared: ${namesOf(blind)}. Reads and writes wait while the data is copied; a primary key avoids that.`,
+        `No primary key, and values that cannot be compared: ${namesOf(blind)}. ` +
+          'Reads and writes wait while the data is copied; a primary key avoids that.',
       ),
     );
   if (slow.length > 0)
     findings.push(
       offline(
-        `Large tables without a primary key whose rows are changed: ${namesOf(slow)}. Reads and writes wait while the data is copied; a primary key avoids that.`,
+        `Large tables without a primary key whose rows are changed: ${namesOf(slow)}. ` +
+          'Reads and writes wait while the data is copied; a primary key avoids that.',
       ),
     );
   if (facts.movingHashes.length > 0)
     findings.push(
       offline(
-        `Partitioned by a hash that the new database computes anew, such as that of an enum: ${namesOf(facts.movingHashes)}. Reads and writes wait while the data is copied, so that each row finds its partition; partitions by list avoid that.`,
+        'Partitioned by a hash that the new database computes anew, such as that of an enum: ' +
+          `${namesOf(facts.movingHashes)}. Reads and writes wait while the data is copied, ` +
+          'so that each row finds its partition; partitions by list avoid that.',
       ),
     );
   return findings;
@@ -143,7 +147,8 @@ function warningsOf(facts: Facts): Finding[] {
     findings.push(
       warning(
         'long_transaction',
-        `A transaction has been open for ${facts.oldestTransactionSeconds} s; the upgrade waits for it, for a minute at most.`,
+        `A transaction has been open for ${facts.oldestTransactionSeconds} s; ` +
+          'the upgrade waits for it, for a minute at most.',
       ),
     );
   if (facts.unlogged.bytes > inPauseBytesMax)
@@ -157,21 +162,25 @@ function warningsOf(facts: Facts): Finding[] {
     findings.push(
       warning(
         'large_objects',
-        `${megabytes(facts.largeObjects.bytes)} of large objects are looked through within the pause, which makes it longer.`,
+        `${megabytes(facts.largeObjects.bytes)} of large objects are looked through within the ` +
+          'pause, which makes it longer.',
       ),
     );
   if (facts.computed.length > 0)
     findings.push(
       warning(
         'computed_anew',
-        `Version ${facts.toMajor} computes these anew. Their values may differ from those of ${facts.fromMajor}, because text search and functions of your own may answer differently there: ${namesOf(facts.computed)}.`,
+        `Version ${facts.toMajor} computes these anew. Their values may differ ` +
+          `from those of ${facts.fromMajor}, because text search ` +
+          `and functions of your own may answer differently there: ${namesOf(facts.computed)}.`,
       ),
     );
   if (facts.textSearchColumns.length > 0)
     findings.push(
       warning(
         'text_search_kept',
-        `These keep the words that ${facts.fromMajor} has stemmed; a search that ${facts.toMajor} stems may miss them until they are written anew: ${namesOf(facts.textSearchColumns)}.`,
+        `These keep the words that ${facts.fromMajor} has stemmed; a search that ${facts.toMajor} stems may miss ` +
+          `them until they are written anew: ${namesOf(facts.textSearchColumns)}.`,
       ),
     );
   if (facts.md5Passwords > 0)
@@ -197,7 +206,8 @@ function notesOf(facts: Facts): Finding[] {
     ...info(
       facts.sessions,
       'sessions_end',
-      `${facts.sessions} sessions are open; those of the moment are ended at the cutover and reconnect at the same address.`,
+      `${facts.sessions} sessions are open; those of the moment are ended at the cutover ` +
+        'and reconnect at the same address.',
     ),
     ...info(facts.roles, 'roles', `${facts.roles} roles go over with their passwords, memberships and settings.`),
     ...info(
@@ -253,5 +263,6 @@ export function judgeUpgrade(facts: Facts): Judgement {
  */
 export const remedyFor = (reason: string): string =>
   /^(function|text search (dictionary|configuration)|type|relation|operator) .* does not exist/.test(reason)
-    ? 'If a function of yours names it without its schema, give that function its own path: ALTER FUNCTION … SET search_path = …. Else change or drop the object first.'
+    ? 'If a function of yours names it without its schema, give that function its own path: ' +
+      'ALTER FUNCTION … SET search_path = …. Else change or drop the object first.'
     : 'Change or drop it first; other objects may need the same name or function.';

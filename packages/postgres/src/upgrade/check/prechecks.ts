@@ -106,13 +106,15 @@ const namedSchema = z.object({ name: z.string() });
  * customer's may call them.
  */
 const changingSql = (expression: string): string =>
-  `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
+  `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
+  `jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
 /**
  * A function of the customer's own is listed in pg_depend. A function of Postgres is pinned there, and is only found in
  * the expression.
  */
 const callsSql = (catalogue: string, id: string): string =>
-  ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass and p.objid = ${id} and p.refclassid = 'pg_catalog.pg_proc'::regclass))`;
+  ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass ` +
+  `and p.objid = ${id} and p.refclassid = 'pg_catalog.pg_proc'::regclass))`;
 const computedSql = `select 'column ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
     || '.' || pg_catalog.quote_ident(a.attname) as name
   from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid

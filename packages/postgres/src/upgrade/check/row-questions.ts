@@ -173,7 +173,8 @@ function askColumn({
     pages,
     sql: `select from ${source} where pg_catalog.num_nulls(${expression}) ${isRequired ? '> 0' : '< 0'} limit 1`,
     complain: () =>
-      'it is NOT NULL, and its functions as they are now give NULL for rows that are there. Change the rows or the functions first.',
+      'it is NOT NULL, and its functions as they are now give NULL for rows that are there. ' +
+      'Change the rows or the functions first.',
   };
 }
 
@@ -209,12 +210,16 @@ function collisionSql(index: Index): string {
   const [only] = others;
   const isWhole = `pg_catalog.num_nulls(${names}) = 0`;
   if (only === undefined)
-    return `${computed} select from k${index.are_nulls_equal ? '' : ` where ${isWhole}`} group by ${names} having count(*) > 1 limit 1`;
+    return (
+      `${computed} select from k${index.are_nulls_equal ? '' : ` where ${isWhole}`} ` +
+      `group by ${names} having count(*) > 1 limit 1`
+    );
   if (others.length === 1 && only.is_overlap) {
     const equal = keys.flatMap(({ is_equality: isEquality }, number) => (isEquality ? [`k${number}`] : []));
     const within = `${equal.length === 0 ? '' : `partition by ${equal.join(', ')} `}order by ${only.name}`;
     // If any ranges overlap, then two that are neighbours in the order of their starts also do.
-    return `${computed} select from (select ${only.name} as r, pg_catalog.lag(${only.name}) over (${within}) as before from k
+    return `${computed}
+      select from (select ${only.name} as r, pg_catalog.lag(${only.name}) over (${within}) as before from k
       where ${isWhole} and not pg_catalog.isempty(${only.name})) w where r ${only.operator} before limit 1`;
   }
   // Compares the rows pair by pair. When there are many rows, no time is enough for that, and then it is not checked.
@@ -240,8 +245,12 @@ function askPartitions({ role, pages, relation, column, partitions }: z.infer<ty
       const names = foundSchema.parse(found).flatMap(({ n }) => partitions[n]?.name ?? []);
       const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
       const where = `${names.slice(0, namedMax).join(', ')}${more}`;
-      const moving = `Once there is a partition for each, this moves them: UPDATE ${relation} SET ${column} = ${column};`;
-      return `by the functions of its partition key as they are now, rows of ${where} belong to another partition or to none. ${moving}`;
+      const update = `UPDATE ${relation} SET ${column} = ${column};`;
+      return (
+        'by the functions of its partition key as they are now, ' +
+        `rows of ${where} belong to another partition or to none. ` +
+        `Once there is a partition for each, this moves them: ${update}`
+      );
     },
   };
 }

@@ -86,9 +86,13 @@ export async function copyLargeObjects(
 /**
  * Hashes the pages without the zeros at their ends, and the length: a missing page and a page of zeros read the same.
  */
-const hashSql = `select coalesce(pg_catalog.sum(pg_catalog.hashtextextended(p.number || ':' || pg_catalog.encode(p.data, 'hex'), 0)), 0)::text || ':'
-    || (select coalesce(pg_catalog.max(l.pageno * ${pageBytes}::bigint + pg_catalog.length(l.data)), 0) from pg_catalog.pg_largeobject l where l.loid = $1) as hash
-  from (select l.pageno as number, pg_catalog.rtrim(l.data, '\\x00') as data from pg_catalog.pg_largeobject l where l.loid = $1) p
+const hashSql = `
+  select coalesce(pg_catalog.sum(pg_catalog.hashtextextended(
+      p.number || ':' || pg_catalog.encode(p.data, 'hex'), 0)), 0)::text
+    || ':' || (select coalesce(pg_catalog.max(l.pageno * ${pageBytes}::bigint + pg_catalog.length(l.data)), 0)
+      from pg_catalog.pg_largeobject l where l.loid = $1) as hash
+  from (select l.pageno as number, pg_catalog.rtrim(l.data, '\\x00') as data
+    from pg_catalog.pg_largeobject l where l.loid = $1) p
   where p.data <> '' having exists (select from pg_catalog.pg_largeobject_metadata where oid = $1)`;
 
 /** A hash of one large object's content; null when the object is not there. */

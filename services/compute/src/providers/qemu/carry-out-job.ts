@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readIfThere } from '@drydock/process/durable-file';
-import { faultpoint } from '@drydock/process/faultpoint';
+import { faultpoint, readIfThere } from '@drydock/process';
 import { removeRecord, retireMachine } from './machine-folders';
 import {
   applyInside,

@@ -7,7 +7,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type FaultMode, faultTokenName } from '@drydock/process/faultpoint';
+import { type FaultMode, faultTokenName } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { type RigWorld, reference, refusalOf } from '../../../test/provider-rig';
 import { hasQemu, needsQemu } from '../../../test/qemu-host';

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createDurably, readIfThere, syncFolder } from '@drydock/process/durable-file';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { createDurably, errorCodeOf, readIfThere, syncFolder } from '@drydock/process';
 import { claimJob, type JobRecord, jobsFolder, type MachineRecord, machineRecordSchema } from './qemu-records';
 
 /** Whether a text can be the name of a machine. A name becomes part of a path, so any other text names no machine. */

@@ -1,4 +1,4 @@
-import { faultpoint } from '@drydock/process/faultpoint';
+import { faultpoint } from '@drydock/process';
 import { z } from 'zod';
 import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered } from '../change.rules';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { syncFolder } from '@drydock/process/durable-file';
+import { syncFolder } from '@drydock/process';
 import { z } from 'zod';
 import { driveName } from './qemu-process';
 import type { MachineRecord } from './qemu-records';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { open, readlink, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readIfThere } from '@drydock/process/durable-file';
+import { readIfThere } from '@drydock/process';
 import type { MachineRecord } from './qemu-records';
 import { askQmp, readStatus } from './qmp';
 

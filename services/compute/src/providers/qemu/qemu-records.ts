@@ -1,7 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { createDurably, readIfThere, writeDurably } from '@drydock/process/durable-file';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { createDurably, errorCodeOf, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
 /** Everything needed to start the machine, so that a change of configuration does not change existing machines. */

@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf } from '@drydock/process';
 import { z } from 'zod';
 
 /** Each monitor serves one client at a time, so reads have their own and do not wait for work. */

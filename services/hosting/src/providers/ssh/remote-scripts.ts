@@ -14,7 +14,8 @@ shift 9
 site=$root/$mode/$id
 umask 022
 IFS= read -r secret
-# What was let in and what was not, as every host keeps it: for an operator after an incident. A full disk keeps nobody from making room on it.
+# What was let in and what was not, as every host keeps it: for an operator after an incident. A full disk
+# keeps nobody from making room on it.
 note() {
   (umask 077; printf '{"time":"%s","site":"%s","op":"claim","fence":"%s","workflow_id":null,"outcome":"%s"}\n' \
     "$(date -u +%FT%TZ)" "$id" "$fence" "$1" >>"$root/ledger.ndjson") 2>/dev/null || :
@@ -83,7 +84,9 @@ const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)
 dumper=$(command -v mariadb-dump || command -v mysqldump)
 reach="--no-defaults --protocol=tcp --host=$dbhost --port=$dbport"
-as_admin() { MYSQL_PWD=$secret "$client" $reach --connect-timeout=10 --user="$admin" --batch --skip-column-names "$@" 9>&-; }
+as_admin() {
+  MYSQL_PWD=$secret "$client" $reach --connect-timeout=10 --user="$admin" --batch --skip-column-names "$@" 9>&-
+}
 as_site() {
   program=$1
   shift
@@ -114,18 +117,27 @@ drop_database() {
 drop_role() {
   echo "DROP USER IF EXISTS '$role'@'%'" | as_admin
   end_sessions
-  drops=$(echo "SELECT CONCAT('DROP DATABASE \`', schema_name, '\`;') FROM information_schema.schemata WHERE schema_name LIKE 'd\\_${'$'}{role#s_}\\_%'" | as_admin)
+  drops=$(echo "SELECT CONCAT('DROP DATABASE \`', schema_name, '\`;') FROM information_schema.schemata
+    WHERE schema_name LIKE 'd\\_${'$'}{role#s_}\\_%'" | as_admin)
   printf '%s\n' "$drops" | as_admin
 }
-# A session that ends by itself meanwhile is no failure. One in a transaction would make the removal of its database wait.
-kill_where() { echo "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE $1" | as_admin | as_admin --force 2>/dev/null || :; }
+# A session that ends by itself meanwhile is no failure. One in a transaction would make the removal of its database
+# wait.
+kill_where() {
+  echo "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE $1" | as_admin |
+    as_admin --force 2>/dev/null || :
+}
 end_sessions() { kill_where "user = '$role'"; }
 end_sessions_in() { kill_where "db = '$1'"; }
 dump_database() {
-  as_site "$dumper" --single-transaction --quick --skip-lock-tables --no-tablespaces --hex-blob --routines --triggers --events "$1" || refuse_content $?
+  as_site "$dumper" --single-transaction --quick --skip-lock-tables --no-tablespaces --hex-blob \
+    --routines --triggers --events "$1" || refuse_content $?
 }
 load_database() { as_site "$client" --binary-mode --connect-timeout=10 --database="$1" || refuse_dump $?; }
-ask_database() { as_site "$client" --batch --skip-column-names --connect-timeout=10 --database="$1" -e 'SELECT count(*) FROM information_schema.tables'; }
+ask_database() {
+  as_site "$client" --batch --skip-column-names --connect-timeout=10 --database="$1" \
+    -e 'SELECT count(*) FROM information_schema.tables'
+}
 `;
 
 /** The scripts' functions for a host's Postgres; each release's database belongs to the site's role. */
@@ -149,12 +161,17 @@ SQL
 drop_database() { echo "DROP DATABASE IF EXISTS \"$1\" WITH (FORCE)" | as_admin; }
 drop_role() {
   as_admin <<SQL
-SELECT format('DROP DATABASE %I WITH (FORCE)', datname) FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba WHERE rolname = '$role' \gexec
+SELECT format('DROP DATABASE %I WITH (FORCE)', datname) FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba
+WHERE rolname = '$role' \gexec
 DROP ROLE IF EXISTS "$role";
 SQL
 }
-end_sessions() { echo "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '$role'" | as_admin >/dev/null; }
-dump_database() { as_site pg_dump --format=custom --compress=0 --no-owner --no-privileges --dbname="$1" || refuse_content $?; }
+end_sessions() {
+  echo "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '$role'" | as_admin >/dev/null
+}
+dump_database() {
+  as_site pg_dump --format=custom --compress=0 --no-owner --no-privileges --dbname="$1" || refuse_content $?
+}
 load_database() {
   as_site pg_restore --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$1" || refuse_dump $?
 }
@@ -209,11 +226,13 @@ drop_role
   readFiles: String.raw`
 cd "$site/releases/$release/files"
 pattern=$(cd ../.. && pwd -P | sed 's/[][*?\\]/\\&/g')
-find . -type l -lname "$pattern/*" -print0 2>/dev/null | tr '\n\0' '?\n' | sed 's/^/tar: /; s/$/: link into a release/' >&2
+find . -type l -lname "$pattern/*" -print0 2>/dev/null | tr '\n\0' '?\n' |
+  sed 's/^/tar: /; s/$/: link into a release/' >&2
 devices() { find . \( -type b -o -type c \) -print0 2>/dev/null || :; }
 devices | tr '\n\0' '?\n' | sed 's/^/tar: /; s/$/: device ignored/' >&2
-devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' | xargs -0 -x sh -c 'tar "$@" . || [ $? -eq 1 ]' sh --anchored --wildcards \
-  --create --format=posix --numeric-owner --sparse --xattrs --xattrs-include='user.*' --acls --ignore-failed-read --file=-
+devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' |
+  xargs -0 -x sh -c 'tar "$@" . || [ $? -eq 1 ]' sh --anchored --wildcards --create \
+  --format=posix --numeric-owner --sparse --xattrs --xattrs-include='user.*' --acls --ignore-failed-read --file=-
 `,
   /** $1 database. */
   readDatabase: `
@@ -243,7 +262,8 @@ exec 9>&-
 as=$1
 set --
 if [ "$as" = owner ]; then set -- unshare --user --map-current-user --keep-caps; fi
-"$@" tar --extract --preserve-permissions --no-same-owner --delay-directory-restore --xattrs --xattrs-include='user.*' --acls --file=-
+"$@" tar --extract --preserve-permissions --no-same-owner --delay-directory-restore \
+  --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
 `,
   /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */
@@ -320,7 +340,8 @@ claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
 database=$(database_of "$release" "$1")
 # The folder says which database is its own, so it goes last.
-grep -lsF '"database":"'"$database"'"' "$site"/releases/*/release.json | grep -qvF "/releases/$release/release.json" || drop_database "$database"
+grep -lsF '"database":"'"$database"'"' "$site"/releases/*/release.json |
+  grep -qvF "/releases/$release/release.json" || drop_database "$database"
 discard "$site/releases/$release"
 `,
 } as const;

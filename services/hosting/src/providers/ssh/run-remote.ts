@@ -32,15 +32,20 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
 /** Matches errors of a database server that went away during the load. The dump may be good. */
-const lostServer =
-  /connection to server|server closed the connection|terminating connection|could not connect|database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) /;
+const lostServer = new RegExp(
+  'connection to server|server closed the connection|terminating connection|could not connect|' +
+    'database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) ',
+);
 
 /**
  * Matches errors of a dump that are the same at every attempt. Other errors may come from a lock, a limit or a table
  * that was just dropped.
  */
-const unreadable =
-  /query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|invalid internal value for enum|invalid memory alloc request|\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):/;
+const unreadable = new RegExp(
+  'query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|' +
+    'invalid internal value for enum|invalid memory alloc request|' +
+    String.raw`\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):`,
+);
 
 /** The object that the tools name, and the server's own message about it. */
 function contentIn(errors: string): RefusedContent {

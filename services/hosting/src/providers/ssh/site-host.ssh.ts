@@ -1,13 +1,24 @@
 import { randomBytes } from 'node:crypto';
-import type { RootKey } from '@drydock/archive/format/archive-keys';
+import { request } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { RootKey } from '@drydock/archive';
 import { withSpan } from '../driver-span';
 import { translated } from '../local-errors';
-import type { AppRestarted, FencedCall, HostedApp, HostedSite, SiteHost, SiteHostReader, SiteRef } from '../site-host';
+import type {
+  AppRestarted,
+  FencedCall,
+  HostedApp,
+  HostedSite,
+  Probe,
+  SiteHost,
+  SiteHostReader,
+  SiteRef,
+} from '../site-host';
+import { isAnswer } from './run-remote';
 import { packOverSsh } from './ssh-pack';
-import { probeOverSsh } from './ssh-probe';
 import { databaseOf, runOnSite, type SiteCall, urlOf } from './ssh-site';
 import { stageOverSsh } from './ssh-stage';
-import { type SshHosts, toolsOf } from './ssh-tools';
+import { type SshHosts, type SshTools, toolsOf } from './ssh-tools';
 
 const firstRelease = 'first';
 
@@ -128,5 +139,83 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
     restartApp: (site, call) => restartApp(hosts, site, call),
     retire: (site, releaseId, call) =>
       steer(site, call, { script: 'retire', releaseId, args: [databaseOf(site, releaseId)] }),
+  };
+}
+
+/** The host's web server lets a request with it, made from the host's own loopback, past the maintenance flag. */
+export const probeHeader = 'x-drydock-probe';
+
+const answerMsMax = 15_000;
+
+/** Status of the site's front page as the host's own web server answers it, from the host. */
+async function askPage({ connection, config }: SshTools, site: SiteRef, stop: AbortSignal): Promise<number> {
+  const { host, pathname } = new URL(urlOf(config, site));
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMsMax)]);
+  const channel = await connection.forward(config.web_port, signal);
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      const headers = { host, [probeHeader]: '1' };
+      const asked = request(
+        { path: pathname, headers, signal, createConnection: () => asSocket(channel) },
+        (response) => {
+          response.resume();
+          response.on('error', reject);
+          response.on('end', () => resolve(response.statusCode ?? 0));
+        },
+      );
+      asked.on('error', reject);
+      asked.end();
+    });
+  } finally {
+    channel.destroy();
+  }
+}
+
+/**
+ * A channel with the methods of a socket that Node's HTTP client calls. They do nothing, because ssh has nothing to
+ * tune there.
+ */
+function asSocket(channel: Duplex): Duplex {
+  const tune = (): Duplex => channel;
+  return Object.assign(channel, {
+    setKeepAlive: tune,
+    setNoDelay: tune,
+    setTimeout: tune,
+    ref: tune,
+    unref: tune,
+    destroySoon: () => channel.destroy(),
+  });
+}
+
+/**
+ * By Passenger's contract every process was started after the last touch of the restart file. Its mtime counts the
+ * application's processes.
+ */
+const startedWithin = (status: number): boolean => status >= 100 && status < 500;
+
+/**
+ * Probes the current release over HTTP and SQL. `restartSeconds`: the mtime of the application's restart file, null
+ * without one. Rejects only if the signal is aborted.
+ */
+async function probeOverSsh(
+  tools: SshTools,
+  site: SiteRef,
+  { currentRelease, restartSeconds }: { currentRelease: string; restartSeconds: number | null },
+  signal: AbortSignal,
+): Promise<Probe> {
+  const args = [databaseOf(site, currentRelease)];
+  const [page, sql] = await Promise.allSettled([
+    askPage(tools, site, signal),
+    runOnSite(tools, { script: 'probe', site, releaseId: currentRelease, args, signal }),
+  ]);
+  signal.throwIfAborted();
+  const faults = [page, sql].flatMap((asked) => (asked.status === 'rejected' ? [String(asked.reason)] : []));
+  const httpStatus = page.status === 'fulfilled' ? page.value : 0;
+  return {
+    httpStatus,
+    isSqlOk: sql.status === 'fulfilled' && /^\d+$/.test(sql.value.trim()),
+    isSqlAnswered: sql.status === 'fulfilled' || isAnswer(sql.reason),
+    appGeneration: startedWithin(httpStatus) ? restartSeconds : null,
+    detail: faults.join('; ') || 'answered by the host',
   };
 }

@@ -14,7 +14,8 @@ const fingerprintOf = (key: Buffer): string =>
 export class HostKeyError extends Error {
   constructor({ host, port, host_key_fingerprint: expected }: Address, shown: string) {
     super(
-      `${host}:${port} shows the host key ${shown}, and ${expected} is configured: it is another machine, or its key was changed. ` +
+      `${host}:${port} shows the host key ${shown}, and ${expected} is configured: ` +
+        'it is another machine, or its key was changed. ' +
         'Compare with `ssh-keygen -l` on its console before host_key_fingerprint is changed',
     );
     this.name = 'HostKeyError';

@@ -1,7 +1,5 @@
-import { type SkippedPath, SkippedPaths } from '@drydock/agent/site/skipped-paths';
-import { lostParts } from '@drydock/archive/files/attributes';
-import { pack } from '@drydock/archive/pack/pack';
-import { changedWhileRead, linkIntoRelease, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
+import { type SkippedPath, SkippedPaths } from '@drydock/agent/site';
+import { changedWhileRead, linkIntoRelease, lostParts, pack, type StreamEntry, streamRoot } from '@drydock/archive';
 import {
   type ArchiveToWrite,
   type FencedCallWithProgress,
@@ -26,14 +24,14 @@ export const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', p
 /** The size at which the progress shows half when the real size is not known. */
 const guessedBytes = 64 * 2 ** 20;
 
+const skippedLine =
+  /^tar: \.\/(.+): ((?:socket|device) ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/;
+
 /**
  * The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line.
  */
 export function skippedIn(line: string): SkippedPath | null {
-  const [, path, word] =
-    /^tar: \.\/(.+): (socket ignored|device ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/.exec(
-      line,
-    ) ?? [];
+  const [, path, word] = skippedLine.exec(line) ?? [];
   if (path === undefined || word === undefined) return null;
   if (word.endsWith(' ignored')) return { path, reason: 'a socket or a device' };
   if (word === 'link into a release') return { path, reason: linkIntoRelease };

@@ -1,9 +1,12 @@
-import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { RootKey } from '@drydock/archive/format/archive-keys';
-import type { ArchiveLink } from '@drydock/archive/read/open-archive';
-import { openEntries } from '@drydock/archive/read/open-entries';
-import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
+import { SkippedPaths } from '@drydock/agent/site';
+import {
+  ArchiveError,
+  type ArchiveLink,
+  openEntries,
+  type RootKey,
+  verifyArchive,
+  verifyChain,
+} from '@drydock/archive';
 import {
   type ArchiveToStage,
   type FencedCallWithProgress,

@@ -1,4 +1,4 @@
-import type { RootKey } from '@drydock/archive/format/archive-keys';
+import type { RootKey } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { SiteRef } from '../site-host';
 import type { SshHostConfig } from './ssh-config';

@@ -1,0 +1,246 @@
+import type { Duplex } from 'node:stream';
+import {
+  ArchiveError,
+  type ArchiveReason,
+  type ArchiveSink,
+  type ArchiveSource,
+  archiveReasons,
+  isObjectName,
+} from '@drydock/archive';
+import { z } from 'zod';
+import { JobProblem } from './job-protocol';
+
+/**
+ * One message: a head in JSON, which says what it is, and a body of bytes. Eight bytes before them hold the lengths of
+ * both.
+ */
+export interface Frame {
+  head: unknown;
+  body: Buffer;
+}
+
+const lengthsBytes = 8;
+const headBytesMax = 64 * 1024;
+const noBytes = Buffer.alloc(0);
+
+/** Resolves when the frame has left this process. A caller that waits for it holds only this one frame in memory. */
+function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promise<void> {
+  const headBytes = Buffer.from(JSON.stringify(head));
+  const lengths = Buffer.allocUnsafe(lengthsBytes);
+  lengths.writeUInt32BE(headBytes.length, 0);
+  lengths.writeUInt32BE(body.length, 4);
+  return new Promise((resolve, reject) => {
+    const done = (error?: Error | null): void => (error ? reject(broken(error)) : resolve());
+    stream.cork();
+    stream.write(lengths);
+    stream.write(headBytes, body.length === 0 ? done : undefined);
+    if (body.length > 0) stream.write(body, done);
+    stream.uncork();
+  });
+}
+
+/**
+ * Yields frames until the other side ends. Nothing is read while the caller works on one. Throws `interrupted` when the
+ * stream ends in the middle of a frame.
+ */
+async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGenerator<Frame> {
+  const bytes = new ByteReader(stream);
+  for (;;) {
+    const lengths = await bytes.take(lengthsBytes);
+    if (lengths === null) return;
+    const [headBytes, bodyBytes] = [lengths.readUInt32BE(0), lengths.readUInt32BE(4)];
+    if (headBytes > headBytesMax || bodyBytes > bodyBytesMax) throw broken(new Error('a frame larger than any'));
+    const head = await bytes.require(headBytes);
+    yield { head: JSON.parse(head.toString('utf8')), body: await bytes.require(bodyBytes) };
+  }
+}
+
+const broken = (cause: unknown): JobProblem =>
+  cause instanceof JobProblem ? cause : new JobProblem('interrupted', `the channel broke: ${String(cause)}`, { cause });
+
+/**
+ * Takes exact numbers of bytes off a stream. Each result has memory of its own, so that it can be moved to a thread.
+ */
+class ByteReader {
+  private readonly chunks: AsyncIterator<Buffer>;
+  private rest: Buffer = noBytes;
+
+  constructor(stream: Duplex) {
+    this.chunks = stream[Symbol.asyncIterator]();
+  }
+
+  /** Null at the end of the stream. */
+  async take(length: number): Promise<Buffer | null> {
+    if (length === 0) return noBytes;
+    const taken = Buffer.allocUnsafeSlow(length);
+    let filled = 0;
+    while (filled < length) {
+      if (this.rest.length === 0) {
+        const next = await this.chunks.next().catch((error: unknown) => Promise.reject(broken(error)));
+        if (next.done === true && filled === 0) return null;
+        if (next.done === true) throw broken(new Error('it ended within a frame'));
+        this.rest = next.value;
+      }
+      const copied = this.rest.copy(taken, filled);
+      filled += copied;
+      this.rest = this.rest.subarray(copied);
+    }
+    return taken;
+  }
+
+  async require(length: number): Promise<Buffer> {
+    return (await this.take(length)) ?? Promise.reject(broken(new Error('it ended within a frame')));
+  }
+}
+
+/** Larger than any object. */
+const objectBytesMax = 48 * 2 ** 20;
+/** The most objects that are read or written, and so held in memory, at the same time. */
+const atOnceMax = 4;
+
+const requestSchema = z.discriminatedUnion('op', [
+  z.strictObject({ id: z.int(), op: z.literal('read'), archive: z.int().min(0), name: z.string() }),
+  z.strictObject({ id: z.int(), op: z.literal('write'), name: z.string() }),
+]);
+type ObjectRequest = z.infer<typeof requestSchema>;
+
+const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);
+const answerSchema = z.strictObject({
+  id: z.int(),
+  /** The archive itself is refused. */
+  refusal: z.strictObject({ reason: z.string().refine(isReason), detail: z.string() }).optional(),
+  /** The storage could not be reached. The reason is kept by the side that serves the archives. */
+  failed: z.literal(true).optional(),
+});
+
+/** The archives that a job may use: those to read, by their places in the list, and one to write. */
+export interface ServedArchives {
+  sources: readonly ArchiveSource[];
+  sink?: ArchiveSink;
+}
+
+export interface ServedChannel {
+  /**
+   * Resolves when the other side has ended and every answer is written. Rejects with `interrupted` when the connection
+   * broke.
+   */
+  ended: Promise<void>;
+  /** The first error of the storage: it is the reason when the job fails as `storage_failed`. */
+  failure(): unknown;
+}
+
+/**
+ * Answers a job's requests for objects from storage. At most four are in memory at a time. Further requests wait in the
+ * connection.
+ */
+export function serveArchives(stream: Duplex, served: ServedArchives): ServedChannel {
+  let failure: unknown;
+  const answer = async (request: ObjectRequest, body: Buffer): Promise<void> => {
+    try {
+      const bytes = await carryOut(served, request, body);
+      await writeFrame(stream, { id: request.id }, bytes);
+    } catch (error) {
+      if (error instanceof JobProblem) throw error;
+      failure ??= error;
+      const told =
+        error instanceof ArchiveError ? { refusal: { reason: error.reason, detail: error.message } } : { failed: true };
+      await writeFrame(stream, { id: request.id, ...told });
+    }
+  };
+  const serve = async (): Promise<void> => {
+    const running = new Set<Promise<void>>();
+    try {
+      for await (const { head, body } of readFrames(stream, objectBytesMax)) {
+        const work = answer(requestSchema.parse(head), body).catch(
+          (error: unknown) => void stream.destroy(broken(error)),
+        );
+        running.add(work);
+        void work.then(() => running.delete(work));
+        if (running.size >= atOnceMax) await Promise.race(running);
+      }
+      await Promise.all(running);
+      stream.end();
+    } catch (error) {
+      stream.destroy();
+      throw broken(error);
+    }
+  };
+  return { ended: serve(), failure: () => failure };
+}
+
+async function carryOut(
+  { sources, sink }: ServedArchives,
+  request: ObjectRequest,
+  body: Buffer,
+): Promise<Buffer | undefined> {
+  if (!isObjectName(request.name)) throw new TypeError(`not the name of an archive object: ${request.name}`);
+  if (request.op === 'write') {
+    if (sink === undefined) throw new TypeError('the job writes no archive');
+    await sink.write(request.name, body);
+    return undefined;
+  }
+  const source = sources[request.archive];
+  if (source === undefined) throw new TypeError(`the job reads no archive ${request.archive}`);
+  return source.read(request.name);
+}
+
+export interface RemoteArchives {
+  /** The archive at this position of the list that is served. */
+  source(archive: number): ArchiveSource;
+  sink: ArchiveSink;
+  /** Tells the other side that nothing more will be asked. */
+  end(): void;
+}
+
+interface Pending {
+  resolve(body: Buffer): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * The job's end of a channel. Each call throws one of three errors: an ArchiveError when the archive refuses,
+ * `storage_failed` when the storage failed, and `interrupted` when the connection has broken.
+ */
+export function remoteArchives(stream: Duplex): RemoteArchives {
+  const pending = new Map<number, Pending>();
+  let requests = 0;
+  let end: JobProblem | null = null;
+
+  const receive = async (): Promise<never> => {
+    for await (const { head, body } of readFrames(stream, objectBytesMax)) {
+      const { id, refusal, failed } = answerSchema.parse(head);
+      const waiting = pending.get(id);
+      pending.delete(id);
+      if (refusal !== undefined) waiting?.reject(new ArchiveError(refusal.reason, withoutReason(refusal)));
+      else if (failed) waiting?.reject(new JobProblem('storage_failed', 'the storage could not be asked'));
+      else waiting?.resolve(body);
+    }
+    throw broken(new Error('the other side has gone'));
+  };
+  receive().catch((error: unknown) => {
+    end = broken(error);
+    for (const { reject } of pending.values()) reject(end);
+    pending.clear();
+    stream.destroy();
+  });
+
+  const ask = (request: object, body?: Buffer): Promise<Buffer> =>
+    new Promise((resolve, reject) => {
+      if (end !== null) {
+        reject(end);
+        return;
+      }
+      requests += 1;
+      pending.set(requests, { resolve, reject });
+      writeFrame(stream, { id: requests, ...request }, body).catch(reject);
+    });
+
+  return {
+    source: (archive) => ({ read: (name) => ask({ op: 'read', archive, name }) }),
+    sink: { write: async (name, bytes) => void (await ask({ op: 'write', name }, bytes)) },
+    end: () => void stream.end(),
+  };
+}
+
+const withoutReason = ({ reason, detail }: { reason: string; detail: string }): string =>
+  detail.startsWith(`${reason}: `) ? detail.slice(reason.length + 2) : detail;

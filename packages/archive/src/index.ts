@@ -1,0 +1,38 @@
+export { extract } from './extract/extract';
+export { lostParts } from './files/attributes';
+export { describeFolder, restoreFolder } from './files/top-folder';
+export { ArchiveError, type ArchiveReason, archiveReasons, refuse, systemErrorCode } from './format/archive-error';
+export { type DerivedKeys, decodeKeys, deriveKeys, encodeKeys, type RootKey, saltBytes } from './format/archive-keys';
+export { completeLimits, formatBounds } from './format/archive-limits';
+export {
+  type ArchiveSink,
+  type ArchiveSource,
+  isObjectName,
+  manifestName,
+  type SealedPiece,
+  segmentName,
+} from './format/archive-objects';
+export { folderSink, folderSource } from './format/folder-objects';
+export { textOfBytes } from './format/path-bytes';
+export { releaseMemory } from './format/release-memory';
+export { pack } from './pack/pack';
+export {
+  changedWhileRead,
+  directoryRoot,
+  linkIntoRelease,
+  partlyKept,
+  type StreamEntry,
+  streamRoot,
+} from './pack/pack-roots';
+export { exportTar } from './read/export-tar';
+export {
+  type ArchiveLink,
+  deriveKeysOf,
+  type OpenArchive,
+  openArchive,
+  openChain,
+  readFacts,
+} from './read/open-archive';
+export { type OpenedEntry, openEntries } from './read/open-entries';
+export { readBlocks } from './read/read-blocks';
+export { piecesOf, verifyArchive, verifyChain, verifyPiece } from './read/verify-archive';

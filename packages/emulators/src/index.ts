@@ -1,0 +1,9 @@
+export { type EmulatorAdmin, emulatorAdmin } from './admin-client';
+export { createHetznerEmulator } from './hetzner/hetzner-emulator';
+export { usualActionSeconds } from './hetzner/hetzner-world';
+export type { FaultWish } from './protocol/fault-orders';
+export type { LedgerEntry } from './protocol/ledger';
+export { createProxmoxEmulator } from './proxmox/proxmox-emulator';
+export { usualTaskSeconds } from './proxmox/proxmox-world';
+export { type RunningS3, startS3 } from './s3/start-s3';
+export { createVendorEmulator } from './vendor/vendor-emulator';

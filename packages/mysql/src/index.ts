@@ -1,0 +1,13 @@
+export { engineFolders } from './config';
+export { dumpDatabase } from './dump/dump-database';
+export { type Manifest, manifestSchema, type Section } from './dump/manifest';
+export { emptyServer, openAdmin, sweepTransferAccounts } from './dump/transfer-account';
+export { fetchableEngines, fetchEngine } from './engines/fetch-engine';
+export { type Engine, findEngine, listEngines, listFetched } from './engines/list-engines';
+export { loadDatabase } from './load/load-database';
+export { nativeVerifier } from './server/data-folder';
+export { type MysqlServer, startMysql } from './server/mysql';
+export { TransferError } from './session/transfer-error';
+export { compareServers, Moment } from './upgrade/compare';
+export { checkServer } from './upgrade/precheck';
+export { catchUpServer, copyServer, ReplicatedSwitch, type Side } from './upgrade/replication';

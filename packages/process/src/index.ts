@@ -1,0 +1,28 @@
+export { type Answer, waitUntilAnswering } from './answering-server';
+export { type BoxedChild, type BoxMount, type BoxRight, spawnInBox } from './box';
+export { readCommandLine } from './command-line';
+export { createDurably, isLeftover, pointDurably, readIfThere, syncFolder, writeDurably } from './durable-file';
+export { endProcess, waitUntilLeft } from './end-process';
+export { errorCodeOf } from './error-code';
+export { type FaultMode, faultpoint, faultTokenName, InjectedFault } from './faultpoint';
+export { findProgram } from './find-program';
+export { findFreePort, isPortFree, startOnFreePort } from './free-port';
+export { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
+export { type BoxNetwork, detectBoxNetwork, detectIsolation, type Isolation } from './isolation';
+export { KeptServer, type KeptServerOptions, type RunningServer } from './kept-server';
+export { PriorityThread, type ProcessUse, readNice, readProcessUse, setNice } from './priority';
+export { commandLineOf, isSameProcess, listProcessesIn, type ProcessProof, proveProcess } from './process-proof';
+export { programInBox, programMounts } from './programs';
+export { findRedis, startRedis } from './redis';
+export { readVariable, SecretFileError, withSecretFiles } from './secret-file';
+export { removeServerFolders, type ServerHome, settleHome, settlePassword, settleSocketFolder } from './server-folder';
+export { scaled } from './time-out-scale';
+export {
+  clusterAccounts,
+  handOver,
+  isReachable,
+  makePassableFolder,
+  makePrivateFolder,
+  reachableHome,
+  serverAccount,
+} from './unprivileged';

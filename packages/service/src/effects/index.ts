@@ -1,0 +1,3 @@
+export { audit, auditing, auditOutbox, secondsSince, timestampSql } from './audit';
+export { createIdempotencyPurge, purgeIdempotency } from './idempotency.store';
+export { createOutboxDelivery, type Outbox, type OutboxRow } from './outbox-delivery';

@@ -1,0 +1,25 @@
+export { answerOfProblem, keyChallenge, problemOfError } from './answer';
+export { answerWithinMs } from './answer-in-time';
+export { type ApiProcess, composeApiProcess } from './api-process';
+export { changeMetadata } from './change-metadata';
+export { entityTagOf, hasAlready } from './entity-tag';
+export { answerHealth, answerReady, createHealthServer, type Mounted } from './health';
+export { closeServer, createHttpServer, listen } from './http-server';
+export { assertJsonContentType, readBody } from './json-body';
+export { assertWithinQuota, getQuota, type QuotaRule, setQuota } from './org-quota';
+export { createPager, limitLengthMax, listFilter, type Page, type PageRequest, type Pager } from './paging';
+export { queryParser } from './parse-request';
+export {
+  type AwaitHandlers,
+  type ExecuteHandlers,
+  type HandlerRequest,
+  type InternalRoute,
+  internalRoute,
+  type ReadHandlers,
+  type ReplaySecret,
+  type Route,
+  route,
+  type StreamEvent,
+  type StreamHandlers,
+} from './route';
+export { type StreamLimits, streamLimits, streamShares } from './stream';

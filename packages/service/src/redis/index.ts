@@ -1,0 +1,1 @@
+export { openRedis, type RedisClient } from './open-redis';

@@ -1,0 +1,2 @@
+export { createEngine } from './engine';
+export { planRun } from './plan-run.rules';

@@ -1,0 +1,263 @@
+import { randomBytes } from 'node:crypto';
+import { statfs } from 'node:fs/promises';
+import { type DatabaseDescription, DatabaseHostError } from '@drydock/agent/database';
+import { type Accounts, listenStubbornly, type PortAllocator } from '@drydock/agent/host';
+import { flavourOf, type Major } from '@drydock/contracts/databases/major';
+import type { Log } from '@drydock/service/telemetry';
+import { Endpoint } from '../endpoint/endpoint';
+import type { Engine, SnapshotSession } from '../engines/engine';
+import { placesOf } from '../engines/instance-settings';
+import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from '../on-disk/database-folder';
+import type { TlsMaterial } from '../on-disk/tls-authority';
+import { engineOf, Instance } from './instance';
+
+/** A restarted host waits so long for the ports of its predecessor. */
+const portWaitMs = 15_000;
+/** Longer than a crashed instance takes to come back, shorter than clients wait for a connection. */
+const holdMs = 20_000;
+
+export interface Surroundings {
+  /** The address on which endpoints listen, and the one that customers are told. */
+  bindHost: string;
+  publicHost: string;
+  tls: TlsMaterial;
+  ports: PortAllocator;
+  /** The accounts that instances run under. */
+  accounts: Accounts;
+  log: Log;
+}
+
+const namesOfInstances = { postgres: 'pg', mariadb: 'mariadb', mysql: 'mysql' } as const;
+
+/** The record of an instance that is not made yet, with its own port and account. */
+export async function newInstance(major: Major, { ports, accounts }: Surroundings): Promise<InstanceRecord> {
+  const id = `${namesOfInstances[flavourOf(major)]}${major}-${randomBytes(4).toString('hex')}`;
+  return { instance_id: id, major, port: await ports.allocate(), uid: await accounts.allocate() };
+}
+
+/**
+ * A database: its instances, the endpoint before them, and the record that says which of them serves. Changes are made
+ * one at a time.
+ */
+export class HostedDatabase {
+  readonly folder: DatabaseFolder;
+  readonly around: Surroundings;
+  /** The same for all of its instances, since no move leaves its engine. */
+  readonly engine: Engine;
+  readonly endpoint: Endpoint;
+  readonly snapshot = new HeldSnapshot();
+  record: DatabaseRecord;
+  /** While a cutover runs, it alone decides who may enter. */
+  isCutting = false;
+  private readonly instances = new Map<string, Instance>();
+
+  constructor(folder: DatabaseFolder, record: DatabaseRecord, around: Surroundings) {
+    this.folder = folder;
+    this.record = record;
+    this.around = around;
+    this.engine = engineOf(this.serving.major);
+    const servingUrl = (): string => this.requireUrl(this.record.serving);
+    this.endpoint = new Endpoint({
+      wire: this.engine.wire,
+      target: () => this.serving.port,
+      holdMs,
+      places: () => placesOf(this.record.size),
+      readKnownPorts: async () => this.engine.readKnownPorts(servingUrl()),
+      endBackend: async (port) => this.engine.endBackend(servingUrl(), port),
+    });
+  }
+
+  get serving(): Instance {
+    return this.instanceOf(this.record.serving);
+  }
+
+  instanceOf(instanceId: string): Instance {
+    const known = this.instances.get(instanceId);
+    if (known) return known;
+    const described = this.record.instances.find((instance) => instance.instance_id === instanceId);
+    if (described === undefined) throw new Error(`the record knows no instance ${instanceId}`);
+    const instance = this.makeInstance(described);
+    this.instances.set(instanceId, instance);
+    return instance;
+  }
+
+  /** The URL of the platform's role; throws `instance_down` while the instance is not up. */
+  requireUrl(instanceId: string): string {
+    const instance = this.instanceOf(instanceId);
+    if (!instance.isUp || instance.adminUrl === null)
+      throw new DatabaseHostError('instance_down', `instance ${instanceId} is not up`);
+    return instance.adminUrl;
+  }
+
+  /** The upgrade of this id; throws `unknown_upgrade`. */
+  requireUpgrade(upgradeId: string): UpgradeRecord {
+    const { upgrade } = this.record;
+    if (upgrade?.upgrade_id !== upgradeId)
+      throw new DatabaseHostError('unknown_upgrade', `there is no upgrade ${upgradeId}`);
+    return upgrade;
+  }
+
+  /** Whether this move has switched the database, whatever state the database is in now. */
+  hasSwitched(upgradeId: string): boolean {
+    const { upgrade, switched } = this.record;
+    return switched.includes(upgradeId) || (upgrade?.upgrade_id === upgradeId && upgrade.phase !== 'prepared');
+  }
+
+  /** Whether a move is over, or a later one has come, so that the host has nothing left to do for it. */
+  isOver(upgradeId: string): boolean {
+    return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
+  }
+
+  /** Starts the instances that the record names, and serves. */
+  async open(): Promise<void> {
+    const { upgrade } = this.record;
+    const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
+    await this.giveAccounts();
+    await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.around.bindHost, portWaitMs);
+    const ids = [...new Set([this.record.serving, ...needed])];
+    await Promise.all(ids.map((id) => this.instanceOf(id).start()));
+  }
+
+  /** Makes the customer's role and database in an instance that has neither. A second call changes nothing. */
+  async makeReady(password: string): Promise<void> {
+    if (this.record.is_ready) return;
+    const { database_name: databaseName, username, serving, size } = this.record;
+    await this.engine.makeOwnDatabase(this.requireUrl(serving), { databaseName, username, password, size });
+    await this.save({ is_ready: true });
+    this.endpoint.release();
+  }
+
+  async save(change: Partial<DatabaseRecord>): Promise<void> {
+    const next = { ...this.record, ...change };
+    try {
+      await this.folder.write(next);
+    } catch (error) {
+      // The rename may have happened all the same, so the record is read from disk again.
+      this.record = (await this.folder.read()) ?? this.record;
+      throw error;
+    }
+    this.record = next;
+  }
+
+  saveUpgrade(change: Partial<UpgradeRecord>): Promise<void> {
+    const { upgrade } = this.record;
+    if (upgrade === null) throw new Error('there is no upgrade');
+    return this.save({ upgrade: { ...upgrade, ...change } });
+  }
+
+  async removeInstance(instanceId: string): Promise<void> {
+    const instance = this.instances.get(instanceId);
+    if (instance === undefined) return;
+    this.instances.delete(instanceId);
+    await instance.remove();
+    this.around.ports.release(instance.port);
+  }
+
+  /** Lets customers in or keeps them out of an instance, as the record says, and connects those who wait. */
+  async settle(instanceId: string, adminUrl: string): Promise<void> {
+    if (this.isCutting || !this.record.is_ready) return;
+    const { upgrade, serving, database_name: databaseName, username } = this.record;
+    // Nobody has been let into the target of an upgrade under way, and a stage may be working in it.
+    if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
+    const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
+    await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
+    if (!isOpen) return;
+    if (upgrade !== null && upgrade.opening.length > 0) await this.saveUpgrade({ opening: [] });
+    this.endpoint.release();
+  }
+
+  /** Gives accounts to instances of earlier versions, which have none. */
+  private async giveAccounts(): Promise<void> {
+    if (this.record.instances.every(({ uid }) => uid !== null)) return;
+    const instances: InstanceRecord[] = [];
+    for (const instance of this.record.instances)
+      instances.push({ ...instance, uid: instance.uid ?? (await this.around.accounts.allocate()) });
+    await this.save({ instances });
+  }
+
+  async describe(): Promise<DatabaseDescription> {
+    const { database_id, mode, endpoint_port, database_name, username, upgrade } = this.record;
+    const { isUp, adminUrl, major } = this.serving;
+    const sizeBytes = isUp && adminUrl !== null ? await this.engine.readSize(adminUrl, database_name) : null;
+    const { bavail, bsize } = await statfs(this.folder.root);
+    const told = upgrade && {
+      upgrade_id: upgrade.upgrade_id,
+      to_major: upgrade.to_major,
+      path: upgrade.path,
+      phase: upgrade.phase,
+      are_writes_blocked: upgrade.are_writes_blocked,
+      writes_blocked_ms: upgrade.writes_blocked_ms,
+    };
+    const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
+    const { switched } = this.record;
+    const state = {
+      major,
+      is_up: sizeBytes !== null,
+      size_bytes: sizeBytes,
+      free_bytes: bavail * bsize,
+      switched,
+      upgrade: told,
+    };
+    return { database_id, mode, ...address, database_name, username, ...state };
+  }
+
+  async destroy(): Promise<void> {
+    await this.close();
+    for (const { instance_id } of this.record.instances) await this.instanceOf(instance_id).remove();
+    await this.folder.remove();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.endpoint.server.listening ? this.endpoint.close() : undefined, this.snapshot.drop()]);
+    await Promise.all([...this.instances.values()].map((instance) => instance.stop()));
+  }
+
+  private makeInstance({ instance_id: id, major, port, uid: account }: InstanceRecord): Instance {
+    if (account === null) throw new Error(`instance ${id} has no account`);
+    const { tls, log } = this.around;
+    return new Instance({
+      folder: this.folder.instanceFolder(id),
+      major,
+      port,
+      account,
+      tls,
+      log,
+      purpose: () => {
+        const { upgrade, serving, size, database_name: databaseName } = this.record;
+        return { size, databaseName, isFrozen: id !== serving && upgrade?.target !== id };
+      },
+      onUp: (adminUrl) => this.settle(id, adminUrl),
+      onDown: () => {
+        if (id === this.record.serving) this.endpoint.hold();
+      },
+    });
+  }
+}
+
+/** A transaction that keeps a snapshot of a database for a later comparison. It ends with this process. */
+class HeldSnapshot {
+  private session: SnapshotSession | null = null;
+
+  /** Null when there is none any more. */
+  async read(): Promise<SnapshotSession | null> {
+    if (this.session === null) return null;
+    if (!(await this.session.isAlive())) await this.drop();
+    return this.session;
+  }
+
+  async take(session: SnapshotSession): Promise<void> {
+    await this.drop();
+    await session.take();
+    this.session = session;
+  }
+
+  isHolding(session: SnapshotSession): boolean {
+    return this.session === session;
+  }
+
+  async drop(): Promise<void> {
+    const { session } = this;
+    this.session = null;
+    await session?.close();
+  }
+}

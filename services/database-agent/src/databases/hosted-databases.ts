@@ -1,0 +1,193 @@
+import { mkdir, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Change, ChangeName } from '@drydock/agent/control';
+import { type DatabaseDescription, DatabaseHostError, type EnsureDatabase } from '@drydock/agent/database';
+import { admitFence, Changes, type Ledger } from '@drydock/agent/jobs';
+import { removeServerFolders } from '@drydock/process';
+import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder';
+import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
+import { engineOf } from './instance';
+import { Scratches } from './scratch';
+
+/** The pause before a database is opened again, for example because its port is taken. */
+const reopenMs = 5_000;
+const modes = ['live', 'sandbox'] as const;
+
+/** The database that a change works on, and the place for scratch instances. */
+export interface Known {
+  database: HostedDatabase;
+  scratches: Scratches;
+}
+
+/**
+ * All databases of this host. Every change goes through here: one at a time for each database, with its fence checked
+ * and a line in the ledger.
+ */
+export class HostedDatabases {
+  private readonly databasesDir: string;
+  private readonly around: Surroundings;
+  private readonly changes: Changes;
+  private readonly fences: Fences;
+  private readonly all = new Map<string, Known>();
+  private isClosing = false;
+
+  constructor(databasesDir: string, ledger: Ledger, around: Surroundings) {
+    this.databasesDir = databasesDir;
+    this.changes = new Changes(ledger);
+    this.around = around;
+    this.fences = new Fences(databasesDir);
+  }
+
+  /** Serves every database on disk. One that cannot be opened is tried again, and does not delay the others. */
+  async open(): Promise<void> {
+    for (const mode of modes) {
+      await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
+      for (const databaseId of await readdir(path.join(this.databasesDir, mode))) await this.find(mode, databaseId);
+    }
+    await Promise.all([...this.all.values()].map(({ database }) => this.openKnown(database)));
+  }
+
+  read(databaseId: string): HostedDatabase {
+    return this.known(databaseId).database;
+  }
+
+  /** Describes a database whose creation finished; throws `unknown_database` for any other. */
+  async describe(databaseId: string): Promise<DatabaseDescription> {
+    const database = this.read(databaseId);
+    if (!database.record.is_ready)
+      throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
+    return database.describe();
+  }
+
+  /** Runs one change of an existing database. Throws `unknown_database`, `stale_fence`, and the errors of `work`. */
+  change<T>(databaseId: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
+    return this.fenced(databaseId, name, change, () => work(this.known(databaseId)));
+  }
+
+  /** Makes the database, or completes one that a crash has left unfinished. */
+  ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
+    // The ledger does not get even a digest of the password.
+    const { password, ...told } = wanted;
+    return this.fenced(databaseId, { op: 'ensure_database' }, told, async () => {
+      await engineOf(wanted.major).assertInstalled(wanted.major);
+      const { database } = this.all.get(databaseId) ?? (await this.record(databaseId, wanted));
+      if (!database.endpoint.server.listening) await database.open();
+      await database.makeReady(password);
+      return database.describe();
+    });
+  }
+
+  destroy(databaseId: string, change: Change): Promise<void> {
+    return this.fenced(databaseId, { op: 'destroy_database' }, change, async () => {
+      const found = this.all.get(databaseId);
+      if (found === undefined) return;
+      await found.scratches.close();
+      await found.database.destroy();
+      this.all.delete(databaseId);
+      for (const { port } of found.database.record.instances) this.around.ports.release(port);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true;
+    await Promise.all(
+      [...this.all.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])),
+    );
+  }
+
+  /** Throws `unknown_database`. */
+  known(databaseId: string): Known {
+    const found = this.all.get(databaseId);
+    if (found === undefined) throw new DatabaseHostError('unknown_database', `there is no database ${databaseId}`);
+    return found;
+  }
+
+  private fenced<T>(databaseId: string, name: ChangeName, change: Change, work: () => Promise<T>): Promise<T> {
+    return this.changes.run(databaseId, name, change, async () => {
+      await this.fences.admit(databaseId, change.fence);
+      return work;
+    });
+  }
+
+  private async record(databaseId: string, wanted: EnsureDatabase): Promise<Known> {
+    const folder = new DatabaseFolder(this.databasesDir, wanted.mode, databaseId);
+    await folder.make();
+    const instance = await newInstance(wanted.major, this.around);
+    const record: DatabaseRecord = {
+      database_id: databaseId,
+      mode: wanted.mode,
+      endpoint_port: await this.around.ports.allocate(),
+      database_name: wanted.database_name,
+      username: wanted.username,
+      size: wanted.size,
+      is_ready: false,
+      serving: instance.instance_id,
+      instances: [instance],
+      kept: [],
+      switched: [],
+      upgrade: null,
+    };
+    await folder.write(record);
+    return this.remember(folder, record);
+  }
+
+  private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
+    const known = {
+      database: new HostedDatabase(folder, record, this.around),
+      scratches: new Scratches(folder, this.around),
+    };
+    this.all.set(record.database_id, known);
+    return known;
+  }
+
+  private async find(mode: string, databaseId: string): Promise<void> {
+    const folder = new DatabaseFolder(this.databasesDir, mode, databaseId);
+    const record = await folder.read();
+    await clearUnnamed(folder, record?.instances.map(({ instance_id }) => instance_id) ?? []);
+    if (record === null) return folder.remove();
+    for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)])
+      this.around.ports.reserve(port);
+    this.remember(folder, record);
+  }
+
+  private async openKnown(database: HostedDatabase): Promise<void> {
+    try {
+      await database.open();
+    } catch (err) {
+      this.around.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
+      await database.close();
+      const timer = setTimeout(() => {
+        if (!this.isClosing) void this.openKnown(database);
+      }, reopenMs);
+      timer.unref();
+    }
+  }
+}
+
+/**
+ * Removes folders of instances that the record does not know: of a proof, or of an upgrade that was being given up when
+ * the host crashed.
+ */
+async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
+  for (const entry of await readdir(folder.root, { withFileTypes: true })) {
+    if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;
+    await removeServerFolders(folder.instanceFolder(entry.name));
+  }
+}
+
+/**
+ * The latest fence of each database, kept even after the database is gone, so that a late worker cannot bring it back.
+ */
+class Fences {
+  private readonly folder: string;
+
+  constructor(databasesDir: string) {
+    this.folder = path.join(databasesDir, 'fences');
+  }
+
+  /** Throws `stale_fence`. */
+  async admit(databaseId: string, fence: string): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await admitFence(path.join(this.folder, databaseId), fence);
+  }
+}

@@ -1,0 +1,60 @@
+import { flavourOf, type Major } from '@drydock/contracts/databases/major';
+import { KeptServer, type RunningServer, removeServerFolders } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
+import type { Engine, Purpose } from '../engines/engine';
+import { mysqlEngine } from '../engines/mysql/mysql-engine';
+import { installedMysqlMajors } from '../engines/mysql/mysql-session';
+import { installedPostgresMajors, postgresEngine } from '../engines/postgres/postgres-engine';
+import type { TlsMaterial } from '../on-disk/tls-authority';
+
+/** The majors of every engine whose programs are on this machine. */
+export const installedMajors = async (): Promise<Major[]> => [
+  ...installedPostgresMajors(),
+  ...(await installedMysqlMajors()),
+];
+
+/** The engine that runs the instances of a major. */
+export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgres' ? postgresEngine : mysqlEngine);
+
+export interface InstanceOptions {
+  folder: string;
+  major: Major;
+  /** It never changes, because the other instance of an upgrade knows it. */
+  port: number;
+  /** The account that its server runs under. If the host is not root, the server runs in a box instead. */
+  account: number;
+  tls: TlsMaterial;
+  /** Read at each start, because a cutover changes the role of an instance. */
+  purpose: () => Purpose;
+  log: Log;
+  /** Called at each start, before the instance counts as up. */
+  onUp: (adminUrl: string) => Promise<void>;
+  onDown: () => void;
+}
+
+/** One server of a customer, of whatever engine. */
+export class Instance extends KeptServer<RunningServer> {
+  readonly major: Major;
+  readonly port: number;
+  private readonly folder: string;
+
+  constructor({ onUp, onDown, log, purpose, ...start }: InstanceOptions) {
+    const { major, port, folder } = start;
+    super({
+      facts: { major, port },
+      log,
+      onDown,
+      onUp: ({ adminUrl }) => onUp(adminUrl),
+      start: () => engineOf(major).start({ ...start, purpose: purpose() }),
+    });
+    this.major = major;
+    this.port = port;
+    this.folder = folder;
+  }
+
+  /** Stopped, and its data removed. */
+  async remove(): Promise<void> {
+    await this.stop();
+    await removeServerFolders(this.folder);
+  }
+}

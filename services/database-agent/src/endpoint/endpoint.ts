@@ -1,0 +1,183 @@
+import type { Server, Socket } from 'node:net';
+import { DatabaseAddress } from '@drydock/agent/host';
+import { scaled } from '@drydock/process';
+import { EndpointSession } from './endpoint-session';
+import { SessionPlaces } from './session-places';
+import type { Greeting, Wire } from './wire';
+
+const retryMs = 25;
+/** A server that is killed hangs up once or twice. One that always does so objects to the message. */
+const hangUpsMax = 3;
+/**
+ * How long a session may take to log in, in milliseconds, before another one from the same address may take its place.
+ * About five round trips to the client.
+ */
+const loginMs = 1_000;
+
+/** A client on its way to a server. */
+interface Passage {
+  first: Buffer;
+  /** Call it once a server has answered: from then on the session counts among the server's places. */
+  settle: () => void;
+  isCancel: boolean;
+  /** The end of its wait for a server, on the process's clock. */
+  untilMs: number;
+  /** How often a server has accepted it and hung up without a message. */
+  hangUps: number;
+}
+
+export interface EndpointOptions {
+  wire: Wire;
+  /** The port of the serving instance; read when a session is connected. */
+  target: () => number;
+  /** How long a new session waits while the endpoint holds, in milliseconds. */
+  holdMs: number;
+  /** How many sessions the instance that serves has places for. */
+  places: () => number;
+  /** Our ports of the sessions that have logged in. Under TLS only the server knows them. */
+  readKnownPorts: () => Promise<ReadonlySet<number>>;
+  /** Ends the backend of the session by this port of ours. */
+  endBackend: (port: number) => Promise<void>;
+}
+
+/**
+ * The one address of a database. It passes on bytes that it cannot read: TLS and passwords end at the engine itself.
+ * While it holds, new sessions wait, and then go to the instance that serves by then.
+ */
+export class Endpoint {
+  private readonly options: EndpointOptions;
+  private readonly address: DatabaseAddress<Greeting>;
+  private readonly sessions = new Set<EndpointSession>();
+  private readonly places: SessionPlaces;
+  private readonly waiting = new Map<Socket, () => void>();
+  private isHolding = true;
+
+  constructor(options: EndpointOptions) {
+    this.options = options;
+    const { places, readKnownPorts, wire } = options;
+    this.places = new SessionPlaces({ places, readKnownPorts, graceMs: scaled(loginMs) });
+    this.address = new DatabaseAddress(wire.judge, (client, greeting, settle) =>
+      this.receive(client, greeting, settle),
+    );
+  }
+
+  get server(): Server {
+    return this.address.server;
+  }
+
+  /** Makes new sessions wait; open ones go on. */
+  hold(): void {
+    this.isHolding = true;
+  }
+
+  /** Connects the waiting sessions, and all later ones, to the serving instance. */
+  release(): void {
+    this.isHolding = false;
+    for (const goOn of [...this.waiting.values()]) goOn();
+  }
+
+  /**
+   * Ends the sessions that have not logged in; for use while it holds. The server cannot end them, because they are not
+   * among its activities, but it would wait for them before it closes to customers.
+   */
+  async endStrangers(): Promise<void> {
+    const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
+    for (const session of this.sessions) if (!session.isAnswered) session.abandon();
+    // If the server does not answer, it ends them itself when their time to log in is over.
+    const known = await this.options.readKnownPorts().catch(() => null);
+    if (known === null) return;
+    for (const session of answered) if (!known.has(session.port ?? 0)) session.end();
+  }
+
+  /**
+   * Ends every session that a server has answered. Those that wait, or have only sent their greeting, are kept for the
+   * next server.
+   */
+  endSessions(): void {
+    for (const session of [...this.sessions]) {
+      if (session.isAnswered) session.end();
+      session.abandon();
+    }
+  }
+
+  close(): Promise<void> {
+    return this.address.close();
+  }
+
+  private receive(client: Socket, { kind, first }: Greeting, settle: () => void): void {
+    if (kind === 'plain') {
+      client.end(this.options.wire.plain);
+      return;
+    }
+    client.once('close', () => {
+      this.waiting.delete(client);
+      this.places.forget(client);
+    });
+    this.admit(client, {
+      first,
+      settle,
+      isCancel: kind === 'cancel',
+      untilMs: performance.now() + this.options.holdMs,
+      hangUps: 0,
+    });
+  }
+
+  private admit(client: Socket, passage: Passage): void {
+    if (client.destroyed) return;
+    const leftMs = passage.untilMs - performance.now();
+    if (leftMs <= 0) {
+      client.end(this.options.wire.late);
+      return;
+    }
+    if (!this.isHolding) {
+      this.enter(client, passage);
+      return;
+    }
+    const goOn = (): void => {
+      clearTimeout(late);
+      this.waiting.delete(client);
+      this.admit(client, passage);
+    };
+    const late = setTimeout(goOn, leftMs);
+    client.once('close', () => clearTimeout(late));
+    this.waiting.set(client, goOn);
+  }
+
+  /** A cancel takes no place: the server accepts it and hangs up. */
+  private enter(client: Socket, passage: Passage): void {
+    if (passage.isCancel) {
+      this.join(client, passage);
+      return;
+    }
+    const enter = (): void => {
+      if (this.isHolding) this.admit(client, passage);
+      else if (!client.destroyed) this.join(client, passage);
+    };
+    this.places.wait(client, { origin: client.remoteAddress ?? '', enter });
+  }
+
+  private join(client: Socket, passage: Passage): void {
+    const session = new EndpointSession(client, {
+      port: this.options.target(),
+      first: passage.first,
+      endBackend: this.options.endBackend,
+      onAnswer: passage.settle,
+      onOver: () => {
+        this.sessions.delete(session);
+        giveBack?.();
+        // Until the server has answered, the greeting may be sent to another one: this one may just have been killed.
+        if (session.isAnswered || passage.isCancel) session.finish();
+        else this.again(client, passage, session.isTaken);
+      },
+    });
+    // It is added before anything is awaited, so that a cutover finds this session.
+    this.sessions.add(session);
+    const giveBack = passage.isCancel ? null : this.places.add(session);
+  }
+
+  private again(client: Socket, passage: Passage, wasTaken: boolean): void {
+    const hangUps = passage.hangUps + (wasTaken ? 1 : 0);
+    if (hangUps > hangUpsMax) client.destroy();
+    else setTimeout(() => this.admit(client, { ...passage, hangUps }), retryMs);
+  }
+}

@@ -1,0 +1,50 @@
+import { readFirstPacket, type Verdict, writeFatal, writeMysqlError } from '@drydock/agent/host';
+
+/** The first, unencrypted message of a client. */
+export interface Greeting {
+  kind: 'session' | 'cancel' | 'plain';
+  first: Buffer;
+}
+
+/** How the clients of an engine begin. TLS and passwords end at the engine itself. */
+export interface Wire {
+  /**
+   * Decides about a client by its first bytes. If the server speaks first, it is called with none and must decide at
+   * once.
+   */
+  judge: (first: Buffer) => Verdict<Greeting>;
+  /** The message for a client without TLS, which every client shows to its user. */
+  plain: Buffer;
+  /** The message for a client that has waited too long for a server. */
+  late: Buffer;
+}
+
+const plainMessage = 'this database is reached by TLS only';
+const lateMessage = 'the database is being moved to another version or restarted; try again in a moment';
+
+/** The first byte of a client that begins with a TLS handshake (`sslnegotiation=direct`). */
+const tlsHandshake = 0x16;
+
+export const postgresWire: Wire = {
+  judge: judgePostgres,
+  plain: writeFatal('28000', `${plainMessage} (sslmode=require or stricter)`),
+  late: writeFatal('57P03', lateMessage),
+};
+
+/**
+ * Most clients never encrypt cancels, which carry no secret but their own key; everything else must ask for TLS first.
+ */
+function judgePostgres(first: Buffer): Verdict<Greeting> {
+  if (first[0] === tlsHandshake) return { kind: 'session', first };
+  const said = readFirstPacket(first);
+  if (said.kind === 'encryption') return said.by === 'tls' ? { kind: 'session', first } : 'decline_encryption';
+  if (said.kind === 'startup') return { kind: 'plain', first };
+  return said.kind === 'cancel' ? { kind: 'cancel', first } : said.kind;
+}
+
+/** The server sends the first message. It refuses a client without TLS itself, before it gets a password. */
+export const mysqlWire: Wire = {
+  judge: (first) => ({ kind: 'session', first }),
+  plain: writeMysqlError(3159, plainMessage),
+  late: writeMysqlError(1053, lateMessage),
+};

@@ -1,0 +1,226 @@
+import path from 'node:path';
+import { DatabaseHostError } from '@drydock/agent/database';
+import { flavourOf, type Major } from '@drydock/contracts/databases/major';
+import {
+  compareServers,
+  Moment,
+  ReplicatedSwitch,
+  type Side,
+  startMysql,
+  sweepTransferAccounts,
+  TransferError,
+} from '@drydock/mysql';
+import { type BoxMount, detectIsolation, scaled, settleHome } from '@drydock/process';
+import { mysqlWire } from '../../endpoint/wire';
+import type { JobWork } from '../../jobs/job-child';
+import type { Cutover, Engine, EngineJobs, Moving, Start } from '../engine';
+import { authenticationMs, buffersOf, connectionsOf, placesOf, writeServerFiles } from '../instance-settings';
+import {
+  copyLogin,
+  endMysqlSession,
+  letIn,
+  lockOutMysql,
+  makeMysqlDatabase,
+  readMysqlPorts,
+  readMysqlSize,
+  settleMysqlAccess,
+} from './mysql-access';
+import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
+import { findPrograms, loginOf, mysqlUrl, openMysql } from './mysql-session';
+
+/** Limits of a session's own settings: the server's memory is the machine's memory. */
+const sessionMaxima = {
+  'maximum-sort-buffer-size': 64 * 2 ** 20,
+  'maximum-join-buffer-size': 64 * 2 ** 20,
+  'maximum-read-buffer-size': 16 * 2 ** 20,
+  'maximum-read-rnd-buffer-size': 16 * 2 ** 20,
+  'maximum-bulk-insert-buffer-size': 64 * 2 ** 20,
+  'maximum-max-heap-table-size': 64 * 2 ** 20,
+  'maximum-tmp-table-size': 64 * 2 ** 20,
+};
+
+const bufferPoolMbMin = 64;
+
+/** One process serves all sessions, so one limit holds for them together: the memory that the size promises. */
+const sessionsBytesOf = ({ ram_gb }: Start['purpose']['size']): number => Math.max(1, ram_gb) * 2 ** 30;
+
+async function start({ folder, major, port, account, tls, purpose }: Start) {
+  const engine = await findPrograms(major);
+  const files = writeServerFiles(settleHome(folder).home, account, {
+    certificate: ['server.crt', tls.certificate],
+    key: ['server.key', tls.key],
+    authority: ['authority.crt', tls.authority],
+  });
+  const server = await startMysql({
+    engine,
+    folder,
+    account,
+    listen: { address: '127.0.0.1', port, tls: files },
+    // The port is unique on this machine, so that any two of its servers can replicate.
+    serverId: port,
+    bufferPoolBytes: Math.max(bufferPoolMbMin, buffersOf(purpose.size)) * 2 ** 20,
+    sessionsBytes: sessionsBytesOf(purpose.size),
+    settings: {
+      'max-connections': String(connectionsOf(purpose.size)),
+      'connect-timeout': String(Math.ceil(scaled(authenticationMs) / 1000)),
+      'read-only': purpose.isFrozen ? 'ON' : 'OFF',
+      ...Object.fromEntries(Object.entries(sessionMaxima).map(([name, value]) => [name, String(value)])),
+    },
+  });
+  return { adminUrl: mysqlUrl(server.admin), exited: server.exited, stop: server.stop };
+}
+
+/** The two servers of a move: the administrator's login and the release of each. */
+async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promise<{ old: Side; target: Side }> {
+  const [from, to] = [await findPrograms(fromMajor), await findPrograms(upgrade.to_major)];
+  return {
+    old: { admin: loginOf(oldUrl), release: from.release },
+    target: { admin: loginOf(targetUrl), release: to.release },
+  };
+}
+
+/**
+ * Opens the parts that only an upgrade needs: the target replicates from the old instance and is compared with it. A
+ * restore's target was loaded before; null for it.
+ */
+async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwitch; moment: Moment } | null> {
+  if (moving.upgrade.path === 'restore') return null;
+  const sides = await sidesOf(moving);
+  const replicated = await ReplicatedSwitch.open(sides).catch(refuse);
+  try {
+    return { replicated, moment: await Moment.open(sides.target) };
+  } catch (error) {
+    await replicated.close();
+    throw error;
+  }
+}
+
+/** Opens a cutover. The old instance's login is copied to the target, for an upgrade and for a restore. */
+async function openCutover(moving: Moving): Promise<Cutover> {
+  const { oldUrl, targetUrl, username } = moving;
+  const upgrade = await openUpgrade(moving);
+  const opened = await Promise.allSettled([openMysql(oldUrl), openMysql(targetUrl)]);
+  const sessions = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const close = async (): Promise<void> =>
+    void (await Promise.all([...sessions.map((session) => session.close()), upgrade?.replicated.close()]));
+  const [old, target] = sessions;
+  if (old === undefined || target === undefined) {
+    await Promise.all([close(), upgrade?.moment.close()]);
+    throw new DatabaseHostError('instance_down', 'an instance does not answer');
+  }
+  return {
+    readOpening: async () => [],
+    seal: () => lockOutMysql(old, username),
+    bringLevel: async (lap) => {
+      await upgrade?.replicated.bringLevel().catch(refuse);
+      lap('replication');
+      await copyLogin(oldUrl, target, username);
+      lap('login');
+    },
+    snapshot: upgrade?.moment ?? null,
+    open: () => letIn(target, username),
+    close,
+  };
+}
+
+function refuse(error: unknown): never {
+  if (error instanceof TransferError)
+    throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  throw error;
+}
+
+/** Where the folder of a server's socket is shown in a job's box. */
+const socketFolders = { only: '/mysql-socket', old: '/mysql-socket-old', target: '/mysql-socket-target' } as const;
+
+interface Reached {
+  server: MysqlServerSetup;
+  mounts: readonly BoxMount[];
+}
+
+/** The server as a job is told of it, and the one socket folder that its box shows. */
+async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
+  const { flavour, release } = await findPrograms(major);
+  const login = loginOf(adminUrl);
+  if ((await detectIsolation()).kind === 'none') return { server: { login, flavour, release }, mounts: [] };
+  const inBox = { ...login, socketPath: path.join(socketFolders[as], path.basename(login.socketPath)) };
+  const mounts = [{ from: path.dirname(login.socketPath), to: socketFolders[as], writable: true }];
+  return { server: { login: inBox, flavour, release }, mounts };
+}
+
+async function work(
+  adminUrl: string,
+  major: Major,
+  setupOf: (server: MysqlServerSetup) => MysqlSetup,
+): Promise<JobWork> {
+  const { server, mounts } = await reach(adminUrl, major);
+  return { setup: setupOf(server), mounts };
+}
+
+const mysqlJobs: EngineJobs = {
+  program: 'engines/mysql/mysql-job.program.js',
+  dump: ({ databaseId, adminUrl, major, expectedBytes }, archive) =>
+    work(adminUrl, major, (server) => ({
+      kind: 'dump',
+      database_id: databaseId,
+      server,
+      major: String(major),
+      expected_bytes: expectedBytes,
+      archive,
+    })),
+  load: ({ targetUrl, upgrade }, archive) =>
+    work(targetUrl, upgrade.to_major, (server) => ({ kind: 'load_dump', server, archive })),
+  loadOnTrial: (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) =>
+    work(adminUrl, archive.major, (server) => ({
+      kind,
+      database_id: databaseId,
+      server,
+      port,
+      ca_certificate: caCertificate,
+      archive,
+    })),
+  precheck: async ({ adminUrl, major, toMajor, trialUrl, freeBytes }) => {
+    const old = await reach(adminUrl, major, 'old');
+    const trial = trialUrl === null ? null : await reach(trialUrl, toMajor, 'target');
+    const setup: MysqlSetup = {
+      kind: 'precheck',
+      old: old.server,
+      trial: trial?.server ?? null,
+      free_bytes: freeBytes,
+    };
+    return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
+  },
+  // A dump is one stream: the schema comes with the rows, and the load makes the statistics.
+  stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
+    if (stage === 'copy_schema' || stage === 'finish') return null;
+    const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];
+    const setup: MysqlSetup = { kind: 'stage', stage, old: old.server, target: target.server, secret: upgrade.secret };
+    return { setup, mounts: [...old.mounts, ...target.mounts] };
+  },
+};
+
+export const mysqlEngine: Engine = {
+  wire: mysqlWire,
+  jobs: mysqlJobs,
+  assertInstalled: async (major) => void (await findPrograms(major)),
+  start,
+  makeOwnDatabase: (adminUrl, { size, ...wanted }) =>
+    makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),
+  readSize: readMysqlSize,
+  readKnownPorts: readMysqlPorts,
+  endBackend: endMysqlSession,
+  settleAccess: settleMysqlAccess,
+  readLimit: async () => -1,
+  openCutover,
+  compare: async (moving, snapshot, { progress }) => {
+    const compared = await compareServers(
+      await sidesOf(moving),
+      snapshot instanceof Moment ? snapshot : null,
+      progress,
+    );
+    return { ...compared, recomputed: [], differed: [] };
+  },
+  takeBack: async ({ oldUrl, ...moving }) => {
+    await settleMysqlAccess(oldUrl, { ...moving, isOpen: true });
+    await sweepTransferAccounts(loginOf(oldUrl), flavourOf(moving.upgrade.to_major) === 'mysql' ? 'mysql' : 'mariadb');
+  },
+};

@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+import { type DumpResult, findingsOfMysql, type LoadedDump, type TryDumpResult } from '@drydock/agent/database';
+import { isDiskFull } from '@drydock/agent/host';
+import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
+import {
+  catchUpServer,
+  checkServer,
+  copyServer,
+  dumpDatabase,
+  emptyServer,
+  loadDatabase,
+  type Manifest,
+  manifestSchema,
+  openAdmin,
+  type Section,
+  type Side,
+  sweepTransferAccounts,
+  TransferError,
+} from '@drydock/mysql';
+import mysql from 'mysql2/promise';
+import { packDump, readSections, withArchives } from '../../jobs/job-archive';
+import {
+  type MysqlDumpSetup,
+  type MysqlLoadSetup,
+  type MysqlServerSetup,
+  type MysqlTrialSetup,
+  mysqlSetupSchema,
+} from './mysql-job-setup';
+import { mysqlUrl, quoteName, quoteText, withMysql } from './mysql-session';
+
+async function run(given: unknown, context: ProgramContext): Promise<unknown> {
+  const setup = mysqlSetupSchema.parse(given);
+  if (setup.kind === 'dump') return dump(setup, context);
+  if (setup.kind === 'load_dump') return loadDump(setup, context);
+  if (setup.kind === 'stage') {
+    const move = { old: sideOf(setup.old), target: sideOf(setup.target), secret: setup.secret };
+    return setup.stage === 'copy_data' ? copyServer(move) : catchUpServer(move);
+  }
+  if (setup.kind === 'precheck')
+    return checkServer(sideOf(setup.old), setup.trial && sideOf(setup.trial), setup.free_bytes);
+  return setup.kind === 'try_dump' ? tryDump(setup, context) : verifyDump(setup, context);
+}
+
+const sideOf = ({ login: admin, release }: MysqlServerSetup): Side => ({ admin, release });
+
+/** All tables as of one moment. */
+function dump(
+  { server: { login: admin, flavour, release }, archive, ...setup }: MysqlDumpSetup,
+  context: ProgramContext,
+): Promise<DumpResult> {
+  return withArchives(context, async (archives) => {
+    await sweepTransferAccounts(admin, flavour);
+    const dumped = {
+      databaseId: setup.database_id,
+      archive,
+      expectedBytes: setup.expected_bytes,
+      progress: context.progress,
+    };
+    return { major: setup.major, ...(await packDump(archives, dumpDatabase({ admin, flavour, release }), dumped)) };
+  });
+}
+
+type Sections = ReturnType<typeof readSections>;
+
+/**
+ * Loads a dump into the server, which is emptied first, because an earlier attempt may have left something. The load
+ * compares the sums.
+ */
+async function load(
+  { login: admin, flavour }: MysqlServerSetup,
+  sections: Sections,
+): Promise<{ manifest: Manifest; loaded: Omit<LoadedDump, 'read_from'> }> {
+  const server = await openAdmin(admin, flavour);
+  try {
+    await emptyServer(server);
+  } finally {
+    await server.close();
+  }
+  const counting = countingSections(sections);
+  const { findings } = await loadDatabase({ admin, flavour, sections: counting.sections, areAccountsLocked: true });
+  const manifest = counting.manifest();
+  const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+  return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
+}
+
+/** Loads into the target of a restore; the switch decides who may log in there. */
+function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, async (archives) => {
+    const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
+    // The load has read the rows back. A customer's client cannot, because only the platform can log in yet.
+    return { ...loaded, read_from: null };
+  });
+}
+
+/** Loads a dump into a server that exists only for this, and reads a row as a customer would. */
+function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, async (archives) => {
+    const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
+    return { ...loaded, read_from: await readOneRow(setup, manifest) };
+  });
+}
+
+const manifestPath = 'manifest.json';
+
+/** Passes the sections on. `manifest` holds the last section once it was read; empty before. */
+function countingSections(sections: AsyncIterable<Section>): {
+  sections: AsyncIterable<Section>;
+  manifest: () => Manifest;
+} {
+  let manifest: Manifest = { format: 1, tables: [], findings: [] };
+  async function* listen(): AsyncGenerator<Section> {
+    for await (const section of sections) {
+      if (section.path !== manifestPath) {
+        yield section;
+        continue;
+      }
+      const said = await text(section.content);
+      manifest = manifestSchema.parse(JSON.parse(said));
+      yield { path: section.path, content: once(Buffer.from(said)) };
+    }
+  }
+  return { sections: listen(), manifest: () => manifest };
+}
+
+async function* once(content: Buffer): AsyncGenerator<Buffer> {
+  yield content;
+}
+
+const clientName = 'drydock_client';
+
+/**
+ * The first table that a client reads a row from with TLS; null if none has one. Throws if a table should have a row
+ * and has none.
+ */
+async function readOneRow(
+  setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
+  { tables }: Manifest,
+): Promise<string | null> {
+  const table = tables.find(({ rows }) => rows > 0);
+  if (table === undefined) return null;
+  const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
+  const password = randomBytes(24).toString('base64url');
+  await withMysql(mysqlUrl(setup.server.login), async (admin) => {
+    await admin.run(`create user ${clientName}@'%' identified by ${quoteText(password)} require ssl`);
+    await admin.run(`grant select on ${name} to ${clientName}@'%'`);
+  });
+  const ssl = { ca: setup.ca_certificate };
+  const client = await mysql.createConnection({ host: '127.0.0.1', port: setup.port, user: clientName, password, ssl });
+  client.on('error', () => undefined);
+  try {
+    const [rows] = await client.query(`select 1 from ${name} limit 1`);
+    return Array.isArray(rows) && rows.length === 1 ? name : null;
+  } finally {
+    client.destroy();
+  }
+}
+
+/**
+ * A schema is never loaded without its rows, so a trial is a whole load. A refusal by the server ends it as
+ * `content_refused`.
+ */
+async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
+  const { tables, findings } = await verifyDump(setup, context);
+  return { tables, refused: [], findings };
+}
+
+const nameProblem: NameProblem = (error) => {
+  if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };
+  if (!(error instanceof TransferError)) return null;
+  const { code, object, reason, message } = error;
+  if (error.isPermanent && object !== null) return { code: 'content_refused', detail: `${object}: ${reason}` };
+  return { code: code === 'rows_differ' ? 'transfer.counts_differ' : `transfer.${code}`, detail: message };
+};
+
+runJobProgram(run, nameProblem);

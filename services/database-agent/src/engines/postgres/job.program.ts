@@ -1,0 +1,261 @@
+import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database';
+import { isDiskFull } from '@drydock/agent/host';
+import { JobProblem, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
+import {
+  askRows,
+  catchUp,
+  checkUpgrade,
+  compareDatabases,
+  copyData,
+  copySchema,
+  type DumpManifest,
+  dropTransferRole,
+  dumpDatabase,
+  finishTarget,
+  hashRoots,
+  isPermanentSqlState,
+  type LoadFinding,
+  loadDatabase,
+  loginUrl,
+  type Move,
+  makeEmptyRestored,
+  makeMentionedRoles,
+  makeReader,
+  openSession,
+  ownersOf,
+  qualify,
+  sqlStateOf,
+  sweepTransferRoles,
+  TransferError,
+  tryDump,
+  trySchema,
+  UpgradeError,
+  withStage,
+} from '@drydock/postgres';
+import pg from 'pg';
+import { type Archives, packDump, readSections, withArchives } from '../../jobs/job-archive';
+import {
+  type DumpSetup,
+  type LoadSetup,
+  type PrecheckSetup,
+  type Setup,
+  type StageSetup,
+  setupSchema,
+  type TrialSetup,
+  type VerifySetup,
+} from './job-setup';
+import { withServer } from './own-database';
+
+/*
+ * The program of a database host's jobs. It is the process that handles a customer's content: it runs in a box under
+ * the instance's account, knows only its input, and ends with its job.
+ */
+
+const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
+  copy_schema: copySchema,
+  copy_data: copyData,
+  catch_up: catchUp,
+  compare: compareDatabases,
+  finish: finishTarget,
+};
+
+const carryOut: {
+  [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown>;
+} = {
+  stage: ({ stage, move, snapshot_id: snapshotId }, { progress }) => stages[stage]({ ...move, progress }, snapshotId),
+  precheck: lookAhead,
+  dump,
+  verify_dump: verifyDump,
+  try_dump: trySchemaOf,
+  load_dump: loadDump,
+};
+
+async function run(given: unknown, context: ProgramContext): Promise<unknown> {
+  const setup = setupSchema.parse(given);
+  if (setup.kind === 'stage') return carryOut.stage(setup, context);
+  if (setup.kind === 'precheck') return carryOut.precheck(setup, context);
+  if (setup.kind === 'load_dump') return carryOut.load_dump(setup, context);
+  if (setup.kind === 'try_dump') return carryOut.try_dump(setup, context);
+  return setup.kind === 'dump' ? carryOut.dump(setup, context) : carryOut.verify_dump(setup, context);
+}
+
+async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promise<unknown> {
+  const judgement = await checkUpgrade({
+    ...database,
+    toMajor: request.to_major,
+    extensionsOfTarget: request.extensions_of_target,
+    freeBytes: request.free_bytes,
+  });
+  if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
+  // The two ask different servers, so neither waits for the other. If both fail, the schema's error is reported.
+  const [rows, schema] = await Promise.allSettled([
+    askRows({ ...database, toMajor: request.to_major }),
+    trySchema(trial),
+  ]);
+  if (schema.status === 'rejected') throw schema.reason;
+  if (rows.status === 'rejected') throw rows.reason;
+  return { ...judgement, findings: [...rows.value, ...schema.value, ...judgement.findings] };
+}
+
+/** One snapshot of the database. */
+function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContext): Promise<DumpResult> {
+  return withArchives(context, async (archives) => {
+    const server = await openSession(database.url, { purpose: 'admin' });
+    try {
+      const tag = `dump ${database.databaseName}`;
+      await sweepTransferRoles(server.client, tag);
+      const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
+      try {
+        const entries = dumpDatabase({ url: loginUrl(database.url, login, database.databaseName), withOwners: true });
+        const dumped = {
+          databaseId: setup.database_id,
+          archive,
+          expectedBytes: setup.expected_bytes,
+          progress: context.progress,
+        };
+        return { major: setup.major, ...(await packDump(archives, entries, dumped)) };
+      } finally {
+        await dropTransferRole(server.client, login.role).catch(() => undefined);
+      }
+    } finally {
+      await server.close();
+    }
+  });
+}
+
+/** The sections of an archive, and a function that makes the roles which its policies name in the scratch instance. */
+const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
+  url: scratch.url,
+  sections: readSections(archives, setup.database_id, archive),
+  makeRoles: (roles: string[]) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
+});
+
+/** Further refusals add nothing: a table that cannot be made fails everything that refers to it. */
+const refusedMax = 20;
+
+/** Loads the schema alone into the scratch instance. */
+function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDumpResult> {
+  return withArchives(context, async (archives) => {
+    const { tables, findings } = await tryDump(sectionsOf(setup, archives));
+    const refused = findings.filter(({ kind }) => kind === 'refused').slice(0, refusedMax);
+    return {
+      tables: tables.length,
+      refused: refused.map(({ object, reason }) => ({ object, reason })),
+      findings: lasting(findings),
+    };
+  });
+}
+
+/** Loads a dump into the scratch instance. The load compares the counts; one row is read back as a customer would. */
+function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, async (archives) => {
+    const manifest = await loadDatabase({
+      ...sectionsOf(setup, archives),
+      onProgress: ({ tablesLoaded, tablesTotal }) => context.progress(tablesLoaded / Math.max(tablesTotal, 1)),
+    });
+    return {
+      ...countsOf(manifest),
+      read_from: await readAsClient(setup.scratch, manifest),
+      findings: lasting(manifest.findings),
+    };
+  });
+}
+
+/**
+ * Loads a dump into the empty target of a restore, each object as its owner. The load compares the counts; the owner
+ * reads one row back.
+ */
+function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promise<LoadedDump> {
+  return withArchives(context, (archives) =>
+    withStage(move, async (stage) => {
+      const owner = await makeEmptyRestored(stage);
+      const manifest = await loadDatabase({
+        url: await stage.loaderUrl(owner),
+        role: owner,
+        sections: readSections(archives, archive.source_id, archive),
+        makeRoles: async (roles) => makeMentionedRoles(await stage.server('target'), roles),
+        owners: ownersOf(stage),
+        onProgress: ({ tablesLoaded, tablesTotal }) => context.progress(tablesLoaded / Math.max(tablesTotal, 1)),
+      });
+      const readFrom = await readOneRow(await stage.loader(owner), manifest);
+      return { ...countsOf(manifest), read_from: readFrom, findings: lasting(manifest.findings) };
+    }),
+  );
+}
+
+/** `refused` is a trial's alone. */
+const lasting = (findings: readonly LoadFinding[]): LoadedDump['findings'] =>
+  findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
+
+const countsOf = ({ tables }: DumpManifest): { tables: number; rows: number } => ({
+  tables: tables.length,
+  rows: tables.reduce((sum, table) => sum + table.rows, 0),
+});
+
+async function readAsClient(
+  scratch: { url: string; ca_certificate: string },
+  manifest: DumpManifest,
+): Promise<string | null> {
+  const client = new pg.Client({
+    connectionString: scratch.url,
+    ssl: { ca: scratch.ca_certificate },
+    connectionTimeoutMillis: 10_000,
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await readOneRow(client, manifest);
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * The first table that a row can be read from; null if there is none. Throws JobProblem `transfer.counts_differ` if a
+ * table should have a row and has none.
+ */
+async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
+  const roots = await hashRoots(client);
+  for (const leaf of tables.filter(({ rows }) => rows > 0).map(qualify)) {
+    const table = roots.get(leaf) ?? leaf;
+    const rows = await client
+      .query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`)
+      .catch((error: unknown) => {
+        // A policy of the customer's may hide the row, or raise an error.
+        if (isPermanentSqlState(sqlStateOf(error))) return null;
+        throw error;
+      });
+    if (rows === null) continue;
+    if (rows.rowCount === 1) return table;
+    // Row security that holds for owners too may hide every row from this one.
+    const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [
+      table,
+    ]);
+    if (hidden === 0) throw new JobProblem('transfer.counts_differ', `no row could be read back from ${table}`);
+  }
+  return null;
+}
+
+/** Codes that no customer's database can cause: the archive was changed, or the loader has the wrong rights. */
+const otherCodes: ReadonlySet<string> = new Set([
+  'meta_command',
+  'dump_malformed',
+  'counts_differ',
+  'loader_too_powerful',
+  'rights_differ',
+]);
+
+/**
+ * `content_refused`: the same content will fail again. The detail is for the customer: it names the object, if there is
+ * one, and Postgres' reason. Other details are for the log.
+ */
+const nameProblem: NameProblem = (error) => {
+  if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };
+  if (!(error instanceof TransferError) && !(error instanceof UpgradeError)) return null;
+  const { object, reason } = error;
+  if (error.isPermanent && (object !== null || !otherCodes.has(error.code)))
+    return { code: 'content_refused', detail: object === null ? reason : `${object}: ${reason}` };
+  return { code: `${error instanceof TransferError ? 'transfer' : 'upgrade'}.${error.code}`, detail: error.message };
+};
+
+runJobProgram(run, nameProblem);

@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto';
+import { comparisonSchema, DatabaseHostError } from '@drydock/agent/database';
+import { type Major, programsOf } from '@drydock/contracts/databases/major';
+import { abandonMove, customerSessionBytes, listExtensions, ownObjects, startPostgres } from '@drydock/postgres';
+import { settleHome } from '@drydock/process';
+import { postgresWire } from '../../endpoint/wire';
+import { runJob } from '../../jobs/job-child';
+import type { Engine, EngineJobs, Moving, Purpose, Start } from '../engine';
+import { customerRules, instanceSettings, scratchRules, tuningOf, writeServerFiles } from '../instance-settings';
+import type { Setup } from './job-setup';
+import {
+  endBackend,
+  makeOwnDatabase,
+  readKnownPorts,
+  readLimit,
+  readSize,
+  restoreLimit,
+  settleAccess,
+} from './own-database';
+import { openPostgresCutover, PostgresSnapshot, postgresMove } from './postgres-cutover';
+
+/** The major, if it is one of Postgres'. Throws `major_not_installed`. */
+export function requirePostgres(major: Major): number {
+  if (typeof major === 'number') return major;
+  throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
+}
+
+/** Throws `major_not_installed`. */
+function extensionsOf(major: Major): string[] {
+  const postgres = requirePostgres(major);
+  try {
+    return listExtensions(postgres);
+  } catch (error) {
+    throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
+  }
+}
+
+/** They come along as packages. */
+export const installedPostgresMajors = (): Major[] =>
+  [16, 17, 18].filter((major) => {
+    try {
+      return extensionsOf(major).length > 0;
+    } catch {
+      return false;
+    }
+  });
+
+const trialNames = { database: 'restored', role: 'restorer' } as const;
+
+/** Types a setup for Postgres' program. */
+const told = (setup: Setup): { setup: Setup } => ({ setup });
+
+/** Against the snapshot of this id. */
+const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
+  kind: 'stage',
+  stage: 'compare',
+  move: postgresMove(moving),
+  snapshot_id: snapshotId,
+});
+
+const postgresJobs: EngineJobs = {
+  program: 'engines/postgres/job.program.js',
+  dump: async ({ databaseId, databaseName, adminUrl, major, expectedBytes }, archive) =>
+    told({
+      kind: 'dump',
+      database_id: databaseId,
+      database: { url: adminUrl, databaseName },
+      major: requirePostgres(major),
+      expected_bytes: expectedBytes,
+      archive,
+    }),
+  load: async (moving, archive) => told({ kind: 'load_dump', move: postgresMove(moving), archive }),
+  loadOnTrial: async (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) => {
+    // An ordinary role that owns the empty database fills it without TLS, and may also log in with TLS.
+    const { database: databaseName, role: username } = trialNames;
+    const password = randomBytes(24).toString('base64url');
+    await makeOwnDatabase(adminUrl, { databaseName, username, password, mayMakeRoles: false });
+    const url = `postgresql://${username}:${password}@127.0.0.1:${port}/${databaseName}`;
+    return told({
+      kind,
+      database_id: databaseId,
+      scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate },
+      archive,
+    });
+  },
+  precheck: async ({ databaseName, adminUrl: url, toMajor, trialUrl, freeBytes }) => {
+    const secret = randomBytes(32).toString('hex');
+    const move = { oldUrl: url, databaseName, path: 'logical' as const, secret, fence: '0' };
+    return told({
+      kind: 'precheck',
+      database: { url, databaseName },
+      to_major: requirePostgres(toMajor),
+      extensions_of_target: extensionsOf(toMajor),
+      free_bytes: freeBytes,
+      trial: trialUrl === null ? null : { ...move, targetUrl: trialUrl },
+    });
+  },
+  stage: async (moving, stage) => told({ kind: 'stage', stage, move: postgresMove(moving), snapshot_id: null }),
+};
+
+export const postgresEngine: Engine = {
+  wire: postgresWire,
+  jobs: postgresJobs,
+  assertInstalled: async (major) => void extensionsOf(major),
+  start: ({ purpose, tls, ...start }: Start) => {
+    const major = requirePostgres(start.major);
+    const tuning = tuningOf(purpose.size, rulesOf(purpose), purpose.isFrozen);
+    const files = writeServerFiles(settleHome(start.folder).home, start.account, {
+      hba_file: ['pg_hba.conf', tuning.accessRules],
+      ssl_cert_file: ['server.crt', tls.certificate],
+      ssl_key_file: ['server.key', tls.key],
+    });
+    return startPostgres({
+      ...start,
+      major,
+      sessionBytes: customerSessionBytes,
+      settings: instanceSettings(tuning),
+      files,
+    });
+  },
+  makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) =>
+    makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
+  readSize,
+  readKnownPorts,
+  endBackend,
+  settleAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
+    const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
+    const kept = upgrade === null ? [] : [publisher.role, replicator.role];
+    return settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+  },
+  readLimit,
+  openCutover: openPostgresCutover,
+  compare: (moving, snapshot, running) => {
+    const setup = compareSetup(moving, snapshot instanceof PostgresSnapshot ? snapshot.id : null);
+    return runJob(postgresJobs.program, { setup }, { channel: null, ...running, result: comparisonSchema });
+  },
+  takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl' | 'fromMajor'>) => {
+    const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
+    await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
+    // This is done while the record still holds the statements: after a crash from here on, the old instance is opened
+    // from the record.
+    await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
+    await restoreLimit(oldUrl, databaseName, connectionLimit);
+  },
+};
+
+const rulesOf = ({ databaseName }: Purpose): string =>
+  databaseName === null ? scratchRules : customerRules(databaseName);

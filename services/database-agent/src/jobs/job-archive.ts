@@ -1,0 +1,58 @@
+import type { DumpJob, DumpResult, LoadDumpJob, VerifyDumpJob } from '@drydock/agent/database';
+import { type ProgramContext, remoteArchives } from '@drydock/agent/jobs';
+import { decodeKeys, openEntries, pack, type StreamEntry, streamRoot } from '@drydock/archive';
+import { type Section, sectionsInTurn } from '@drydock/postgres';
+
+/** The only root of a database's archive. */
+const root = 'database';
+
+export type Archives = ReturnType<typeof remoteArchives>;
+
+/** Opens the channel for the duration of the work. */
+export async function withArchives<T>(
+  { openChannel }: ProgramContext,
+  work: (archives: Archives) => Promise<T>,
+): Promise<T> {
+  const archives = remoteArchives(openChannel());
+  try {
+    return await work(archives);
+  } finally {
+    archives.end();
+  }
+}
+
+interface Dumped {
+  databaseId: string;
+  archive: DumpJob;
+  expectedBytes: number;
+  progress: (share: number) => void;
+}
+
+/** Writes a dump straight into the archive. Its memory does not grow with the dump. */
+export async function packDump(
+  { sink }: Archives,
+  entries: AsyncIterable<StreamEntry>,
+  { databaseId, archive, expectedBytes, progress }: Dumped,
+): Promise<Omit<DumpResult, 'major'>> {
+  const packed = await pack({
+    roots: [streamRoot(root, entries)],
+    sink,
+    key: [decodeKeys(archive.keys)],
+    identity: { archiveId: archive.archive_id, siteId: databaseId, orgId: archive.org_id, sequence: archive.sequence },
+    createdAt: new Date(archive.created_at),
+    onProgress: ({ rawBytes }) => progress(rawBytes / Math.max(expectedBytes, rawBytes, 1)),
+  });
+  const { manifestMac, manifestSha256, sizeBytes, rawBytes } = packed;
+  return { manifest_mac: manifestMac, checksum_sha256: manifestSha256, size_bytes: sizeBytes, raw_bytes: rawBytes };
+}
+
+/** Reads the archive of this database, section by section. */
+export function readSections(
+  archives: Archives,
+  siteId: string,
+  archive: VerifyDumpJob | LoadDumpJob,
+): AsyncIterable<Section> {
+  const expected = { archiveId: archive.archive_id, siteId, orgId: archive.org_id, manifestMac: archive.manifest_mac };
+  const chain = [{ source: archives.source(0), expected }];
+  return sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root }));
+}

@@ -1,0 +1,55 @@
+import type { StdioOptions } from 'node:child_process';
+import path from 'node:path';
+import { type ChildJob, runChildJob, type StartedChild } from '@drydock/agent/jobs';
+import {
+  type BoxMount,
+  detectIsolation,
+  programInBox,
+  programMounts,
+  spawnGuarded,
+  spawnInBox,
+} from '@drydock/process';
+
+/** The account of job programs when we are root: they need nothing of this machine but the network and their input. */
+const jobAccount = 299_999;
+
+export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
+
+/** The input of a job's program, and the folders that its box shows, each at its own path. */
+export interface JobWork {
+  setup: object;
+  mounts?: readonly BoxMount[];
+}
+
+/** Runs a program of this service from the build output, also when this file itself runs from its source. */
+export const runJob = <Result>(
+  program: string,
+  { setup, mounts = [] }: JobWork,
+  running: Running<Result>,
+): Promise<Result> =>
+  runChildJob({
+    start: (stdio) => startProgram(path.resolve(__dirname, '../../dist', program), mounts, stdio),
+    setup,
+    ...running,
+  });
+
+/**
+ * Starts the program in a box, in which it sees our compiled packages and nothing else of ours. Without boxes it is a
+ * plain child.
+ */
+async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
+  const isolation = await detectIsolation();
+  const env = { TZ: 'UTC', NODE_ENV: 'production' };
+  if (isolation.kind === 'none')
+    return spawnGuarded(process.execPath, [file], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' });
+  return spawnInBox({
+    isolation,
+    command: [process.execPath, programInBox(file)],
+    env,
+    account: isolation.kind === 'accounts' ? jobAccount : null,
+    mounts: [...programMounts(), ...mounts],
+    workdir: '/',
+    stdio,
+    onOrphan: 'SIGKILL',
+  });
+}

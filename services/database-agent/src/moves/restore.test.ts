@@ -1,0 +1,123 @@
+/**
+ * A restore, killed at each point of its switch-over.
+ *
+ * @tier long
+ * @processes
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import path from 'node:path';
+import type { DatabaseDescription } from '@drydock/agent/database';
+import { deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
+import { runSql } from '@drydock/postgres/testing/run-sql';
+import {
+  claim,
+  clearHost,
+  codeOf,
+  createDatabase,
+  customer,
+  findInstance,
+  newDatabaseId,
+  newHostFolder,
+  spawnHost,
+  type TestHost,
+} from '../../test/host';
+import { killInCutover, upgradeId } from '../../test/move';
+
+let host: TestHost;
+beforeEach(async () => {
+  host = await spawnHost(await newHostFolder());
+});
+afterEach(() => clearHost(host));
+
+const archiveKey = randomBytes(32);
+
+/** One moment of the database, of what serves or of what a restore has replaced, and what is needed to load it. */
+async function dump(databaseId: string, replaced_by?: string) {
+  const archiveId = randomUUID();
+  const folder = path.join(path.dirname(host.folder.databasesDir), archiveId);
+  const keys = encodeKeys(deriveKeys(archiveKey, randomBytes(16), archiveId));
+  const common = { org_id: 'org', archive_id: archiveId, keys };
+  const spec = { ...common, sequence: 1, created_at: new Date().toISOString(), ...(replaced_by && { replaced_by }) };
+  const wanted = { jobId: randomUUID(), spec, served: { sources: [], sink: folderSink(folder) } };
+  const { manifest_mac } = await host.client.dump(databaseId, wanted, claim(1));
+  return {
+    served: { sources: [folderSource(folder)] },
+    spec: { ...common, manifest_mac, source_id: databaseId, upgrade_id: upgradeId },
+  };
+}
+type Dumped = Awaited<ReturnType<typeof dump>>;
+
+async function stage(databaseId: string, { served, spec }: Dumped, id = upgradeId) {
+  await host.client.prepareTarget(databaseId, { upgrade_id: id, to_major: 16, path: 'restore' }, claim(1));
+  return host.client.loadDump(databaseId, { jobId: randomUUID(), spec: { ...spec, upgrade_id: id }, served }, claim(1));
+}
+
+const textAt = async (database: DatabaseDescription): Promise<unknown> =>
+  (await runSql(customer(database), 'select text from notes'))[0];
+
+/** Whether a customer could enter an instance past the address: by TLS, straight at its port. */
+const enters = async (database: DatabaseDescription, which: 'old' | 'target'): Promise<boolean> =>
+  (await codeOf(
+    runSql(customer({ ...database, port: findInstance(host, database.database_id, which).port }), 'select 1'),
+  )) === 'done';
+
+test('killed with -9 before, at and after its switch, a restore has the one that the record names serving, and nobody enters what was replaced', async () => {
+  const databaseId = newDatabaseId();
+  const database = await createDatabase(host.client, databaseId, 16);
+  await runSql(customer(database), "create table notes as select 'kept' as text");
+  const kept = await dump(databaseId);
+  await runSql(customer(database), "update notes set text = 'later'");
+  expect(await stage(databaseId, kept)).toMatchObject({
+    tables: 1,
+    rows: 1,
+    read_from: '"public"."notes"',
+    findings: [],
+  });
+
+  for (const [point, text] of [
+    ['sealed', 'later'],
+    ['before_switch', 'later'],
+    ['after_switch', 'kept'],
+  ] as const) {
+    host = await killInCutover(host, databaseId, point);
+    expect([point, await textAt(database)]).toEqual([point, { text }]);
+  }
+  await host.client.cutover(databaseId, upgradeId, claim(1));
+  expect([await enters(database, 'old'), await enters(database, 'target')]).toEqual([false, true]);
+  await runSql(customer(database), 'create role made_by_the_owner');
+  expect(await stage(databaseId, kept)).toBeNull();
+
+  const replaced = await dump(databaseId, upgradeId);
+  await host.client.restOld(databaseId, upgradeId, claim(1));
+  await stage(databaseId, replaced, 'restore-2');
+  await host.client.cutover(databaseId, 'restore-2', claim(1));
+  expect(await textAt(database)).toEqual({ text: 'later' });
+  expect([await enters(database, 'old'), await enters(database, 'target')]).toEqual([false, true]);
+});
+
+test('given up before its switch a restore leaves no trace; a role that policies of the backup mention and that has gone can do nothing', async () => {
+  const databaseId = newDatabaseId();
+  const database = await createDatabase(host.client, databaseId, 16);
+  await runSql(customer(database), "create role gone login password 'the-gone-one-s-password'");
+  await runSql(customer(database), "create table notes as select 'kept' as text");
+  await runSql(
+    customer(database),
+    'alter table notes enable row level security; create policy p on notes to gone using (true)',
+  );
+  const kept = await dump(databaseId);
+  await runSql(customer(database), 'drop policy p on notes; drop role gone');
+
+  await stage(databaseId, kept);
+  await host.client.abandonUpgrade(databaseId, upgradeId, claim(1));
+  expect([(await host.client.readDatabase(databaseId)).upgrade, await textAt(database)]).toEqual([
+    null,
+    { text: 'kept' },
+  ]);
+  await runSql(customer(database), 'create table more ()');
+
+  await stage(databaseId, kept);
+  await host.client.cutover(databaseId, upgradeId, claim(1));
+  const roles =
+    "select rolcanlogin, rolsuper, (select count(*)::int from pg_policy where polroles = array[r.oid]) as policies from pg_roles r where rolname = 'gone'";
+  expect(await runSql(customer(database), roles)).toEqual([{ rolcanlogin: false, rolsuper: false, policies: 1 }]);
+});

@@ -1,0 +1,113 @@
+import type { CutoverAnswer } from '@drydock/agent/database';
+import { faultpoint } from '@drydock/process';
+import type { HostedDatabase } from '../databases/hosted-database';
+import { engineOf } from '../databases/instance';
+import type { Cutover } from '../engines/engine';
+import type { UpgradeRecord } from '../on-disk/database-folder';
+import { movingOf } from './upgrade-changes';
+
+/** More moves than a database has while anybody could still ask about one of them. */
+const switchedMax = 100;
+
+/**
+ * The cutover. Until the record is on disk the old instance serves, whatever fails; from then on the new one does.
+ * Nobody may write between the lock of the old one and the opening of the new one. A repeat after success gives the
+ * same answer. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
+ */
+export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
+  if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
+  const upgrade = database.requireUpgrade(upgradeId);
+  if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
+  const cutover = await engineOf(database.serving.major).openCutover(await movingOf(database, upgradeId, fence));
+  try {
+    // The statements are on disk before they are needed. If the offline path has locked customers out, they are there
+    // already.
+    if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await cutover.readOpening() });
+    const writesBlockedMs = await pause(database, cutover);
+    await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
+    return { writes_blocked_ms: writesBlockedMs };
+  } finally {
+    if (cutover.snapshot !== null && !database.snapshot.isHolding(cutover.snapshot)) await cutover.snapshot.close();
+    await cutover.close();
+  }
+}
+
+/** Switches, and returns the milliseconds in which nobody could write. */
+async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
+  const { endpoint, record } = database;
+  const upgrade = requireRecorded(database);
+  // The rights to enter a restored database came with its backup.
+  const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
+  database.isCutting = true;
+  endpoint.hold();
+  const parts = new Stopwatch();
+  try {
+    void endpoint.endStrangers();
+    await cutover.seal();
+    endpoint.endSessions();
+    parts.lap('seal');
+    faultpoint('database_host.cutover.sealed');
+    await cutover.bringLevel((part) => parts.lap(part));
+    if (cutover.snapshot !== null) await database.snapshot.take(cutover.snapshot);
+    parts.lap('snapshot');
+    faultpoint('database_host.cutover.before_switch');
+    // The point of no return.
+    const switched = [...record.switched, upgrade.upgrade_id].slice(-switchedMax);
+    await database.save({
+      serving: upgrade.target,
+      switched,
+      upgrade: { ...upgrade, phase: 'switched', are_writes_blocked: false, opening },
+    });
+    parts.lap('switch');
+    faultpoint('database_host.cutover.after_switch');
+    await cutover.open(opening);
+    parts.lap('open');
+  } catch (error) {
+    return await recover(database, upgrade, error);
+  } finally {
+    database.isCutting = false;
+  }
+  endpoint.release();
+  database.around.log.info(
+    { database_id: record.database_id, parts_ms: parts.laps, total_ms: parts.totalMs },
+    'a database was switched over',
+  );
+  const sinceMs = upgrade.blocked_at === null ? 0 : Date.now() - Date.parse(upgrade.blocked_at);
+  return Math.max(parts.totalMs, sinceMs);
+}
+
+function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
+  if (record.upgrade === null) throw new Error('there is no upgrade');
+  return record.upgrade;
+}
+
+/** Lets customers in again on the instance that the record names, the old one or the new one. */
+async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
+  database.isCutting = false;
+  if (database.record.serving === upgrade.old) await database.snapshot.drop();
+  // If the instance is down, its next start does this.
+  const { adminUrl, isUp } = database.serving;
+  if (isUp && adminUrl !== null)
+    await database
+      .settle(database.record.serving, adminUrl)
+      .catch((err: unknown) => database.around.log.error({ err }, 'an instance could not be opened again'));
+  throw error;
+}
+
+/** Measures the parts of a process in whole milliseconds: the log of a cutover shows which of them was slow. */
+class Stopwatch {
+  readonly laps: Record<string, number> = {};
+  private readonly startedMs = performance.now();
+  private lastMs = this.startedMs;
+
+  /** Ends a part; the next one begins. */
+  lap(part: string): void {
+    const nowMs = performance.now();
+    this.laps[part] = Math.round(nowMs - this.lastMs);
+    this.lastMs = nowMs;
+  }
+
+  get totalMs(): number {
+    return performance.now() - this.startedMs;
+  }
+}

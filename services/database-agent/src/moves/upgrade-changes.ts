@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto';
+import { DatabaseHostError, type PrepareTarget, type UpgradeComparison } from '@drydock/agent/database';
+import { openingStatements, Stage } from '@drydock/postgres';
+import { type HostedDatabase, newInstance } from '../databases/hosted-database';
+import { engineOf } from '../databases/instance';
+import type { Moving } from '../engines/engine';
+import { settleAccess } from '../engines/postgres/own-database';
+import { postgresMove } from '../engines/postgres/postgres-cutover';
+
+/**
+ * Makes an empty instance of the new major beside the serving one. Throws `upgrade_mismatch` while another upgrade is
+ * under way.
+ */
+export async function prepareTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
+  await engineOf(wanted.to_major).assertInstalled(wanted.to_major);
+  if (database.isOver(wanted.upgrade_id)) return;
+  const { upgrade } = database.record;
+  if (upgrade !== null && upgrade.upgrade_id !== wanted.upgrade_id && upgrade.phase !== 'finished')
+    throw new DatabaseHostError('upgrade_mismatch', `upgrade ${upgrade.upgrade_id} is ${upgrade.phase}`);
+  if (upgrade?.upgrade_id !== wanted.upgrade_id) await recordTarget(database, wanted);
+  const { target, phase } = database.requireUpgrade(wanted.upgrade_id);
+  if (phase === 'prepared') await database.instanceOf(target).start();
+}
+
+/** Records the target before its first file is written, so that a crash leaves nothing unknown. */
+async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
+  const { record, around } = database;
+  const connectionLimit = await database.engine.readLimit(database.requireUrl(record.serving), record.database_name);
+  const target = await newInstance(wanted.to_major, around);
+  const earlier =
+    record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
+  await database.save({
+    instances: [...record.instances, target],
+    kept: [...record.kept, ...earlier],
+    upgrade: {
+      upgrade_id: wanted.upgrade_id,
+      to_major: wanted.to_major,
+      path: wanted.path,
+      old: record.serving,
+      target: target.instance_id,
+      phase: 'prepared',
+      are_writes_blocked: false,
+      blocked_at: null,
+      writes_blocked_ms: null,
+      connection_limit: connectionLimit,
+      secret: newSecret(),
+      opening: [],
+      differed: [],
+    },
+  });
+}
+
+const newSecret = (): string => randomBytes(32).toString('hex');
+
+/** The parts of a database's move that a cutover or a stage needs. They never leave the host. */
+export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
+  const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
+  // An earlier version of this host began this upgrade.
+  if (secret === '') await database.saveUpgrade({ secret: newSecret() });
+  return {
+    oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
+    targetUrl: database.requireUrl(target),
+    fromMajor: database.instanceOf(old).major,
+    databaseName: database.record.database_name,
+    username: database.record.username,
+    upgrade: database.requireUpgrade(upgradeId),
+    fence,
+  };
+}
+
+/**
+ * Blocks writes on the offline path: sessions end and new ones wait until the upgrade is finished or given up. The
+ * block is recorded on disk first.
+ */
+export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
+  if (database.isOver(upgradeId)) return;
+  const { phase, old, are_writes_blocked } = database.requireUpgrade(upgradeId);
+  if (phase !== 'prepared') return;
+  const stage = new Stage(postgresMove(await movingOf(database, upgradeId, fence)));
+  try {
+    if (!are_writes_blocked) {
+      const { database_name: databaseName, upgrade } = database.record;
+      const opening = await openingStatements(await stage.server('old'), databaseName, upgrade?.connection_limit ?? -1);
+      await database.saveUpgrade({ are_writes_blocked: true, blocked_at: new Date().toISOString(), opening });
+    }
+    database.endpoint.hold();
+    void database.endpoint.endStrangers();
+    const lock = { isOpen: false, opening: [], kept: await stage.rolesOf('old') };
+    await settleAccess(database.requireUrl(old), database.record.database_name, lock);
+    database.endpoint.endSessions();
+  } finally {
+    await stage.close();
+  }
+}
+
+/** Keeps the names that differed: after the loss of the snapshot, a later comparison could not find them again. */
+export async function remembering(
+  database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,
+  upgradeId: string,
+  compared: UpgradeComparison,
+): Promise<UpgradeComparison> {
+  const { differed } = database.requireUpgrade(upgradeId);
+  if (compared.outcome === 'undecided') return { ...compared, differed };
+  const names = compared.outcome === 'different' ? compared.names : [];
+  if (names.length > 0 || differed.length > 0) await database.saveUpgrade({ differed: names });
+  return compared;
+}
+
+/** Freezes and stops the old instance after the comparison. Throws `upgrade_mismatch` before the switch. */
+export async function restOld(database: HostedDatabase, upgradeId: string): Promise<void> {
+  if (database.isOver(upgradeId)) return;
+  const { phase, old } = database.requireUpgrade(upgradeId);
+  if (phase === 'prepared') throw new DatabaseHostError('upgrade_mismatch', 'the database has not been switched');
+  await database.snapshot.drop();
+  await database.saveUpgrade({ phase: 'finished' });
+  await database.instanceOf(old).stop();
+}
+
+/**
+ * Removes the old instance that an upgrade has kept. If it is the newest upgrade, the old instances of earlier upgrades
+ * are removed too. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has
+ * finished, because the old instance is still needed until then.
+ */
+export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
+  const { record } = database;
+  const last = record.upgrade?.upgrade_id === upgradeId ? record.upgrade : null;
+  if (last !== null && last.phase !== 'finished')
+    throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
+  const retired = record.kept.filter((kept) => last !== null || kept.upgrade_id === upgradeId);
+  const gone = [...retired.map(({ instance_id }) => instance_id), ...(last === null ? [] : [last.old])];
+  for (const instanceId of gone) await database.instanceOf(instanceId).stop();
+  await database.save({
+    upgrade: last === null ? record.upgrade : null,
+    kept: record.kept.filter((kept) => !retired.includes(kept)),
+    instances: record.instances.filter(({ instance_id }) => !gone.includes(instance_id)),
+  });
+  for (const instanceId of gone) await database.removeInstance(instanceId);
+}
+
+/**
+ * Restores the state before the upgrade. An upgrade that does not exist is no error; throws `already_switched` after
+ * the point of no return.
+ */
+export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
+  const { record } = database;
+  const { upgrade } = record;
+  if (database.isOver(upgradeId))
+    throw new DatabaseHostError('already_switched', 'the database was switched over long ago');
+  if (upgrade?.upgrade_id !== upgradeId) return;
+  if (upgrade.phase !== 'prepared')
+    throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
+  const oldUrl = database.requireUrl(upgrade.old);
+  // The target replicates from the old instance, which cannot end the replication while the target runs.
+  await database.instanceOf(upgrade.target).stop();
+  const { database_name: databaseName, username } = record;
+  await database.engine.takeBack({ oldUrl, databaseName, username, upgrade, fence });
+  await database.save({
+    upgrade: null,
+    instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target),
+  });
+  database.endpoint.release();
+  await database.removeInstance(upgrade.target);
+}

@@ -1,0 +1,108 @@
+import {
+  type CreatedDatabase,
+  type createDatabase as endpoint,
+  managedDatabaseSchema,
+} from '@drydock/contracts/databases/databases';
+import { type Major, majorOf } from '@drydock/contracts/databases/major';
+import type { BodyOf } from '@drydock/contracts/platform/endpoint';
+import { metadataSchema } from '@drydock/contracts/platform/values';
+import { assertWithinQuota, changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
+import type { Refusal } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http';
+import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
+import { findBackupOf } from '../backups/backup.store';
+import { catalogueOf, findSize, findVersion, sizeCodes } from '../catalogue/catalogue';
+import { majorsFor } from '../catalogue/get-catalogue';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { findDatabase, insertDatabase } from '../databases/database.store';
+import { databasePath, type ManagedDatabase, onDatabase, ownerOf } from '../databases/database.types';
+import { viewDatabase } from '../databases/database.view';
+import { refuseOrigin } from '../restores/restore.rules';
+import { createDatabaseWorkflow } from './create-database.workflow';
+import { createFromBackupWorkflow } from './create-from-backup.workflow';
+
+type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
+
+/** An answer that was stored by a version without metadata has none. */
+const storedSchema = managedDatabaseSchema.extend({
+  metadata: metadataSchema.default({}),
+  made_with: z.string().optional(),
+});
+
+export const createDatabase = (context: HandlerContext) =>
+  ({
+    preload: async ({ body }) => majorsFor(context, body),
+    execute: async (tx: Tx, request, majors) => {
+      const { body, caller, now } = request;
+      assertAllowed(refuseOrder(body, majors));
+      const from = body.from?.backup_id;
+      const origin = from === undefined ? null : await findBackupOf(tx, ownerOf(caller), from);
+      if (from !== undefined) assertAllowed(refuseOrigin(origin, body.engine_version));
+      await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(caller));
+      const id = uuidv7();
+      const source =
+        origin === null || body.engine === 'postgres'
+          ? null
+          : await findDatabase(tx, ownerOf(caller), origin.databaseId);
+      const names = namesOf(id, source);
+      const managed = await insertDatabase(tx, {
+        id,
+        ...ownerOf(caller),
+        ...names,
+        label: body.label,
+        engine: body.engine,
+        engineVersion: body.engine_version,
+        size: body.size,
+        highAvailability: false,
+        metadata: changeMetadata({}, body.metadata),
+        createdAt: now,
+      });
+      const { passwords } = context;
+      const passwordOf = passwords.areRotated ? { passwordMadeWith: passwords.madeWith } : {};
+      const input = { major: majorOf(body.engine_version), size: body.size, ...names, ...passwordOf };
+      const work =
+        from === undefined
+          ? { definition: createDatabaseWorkflow, input }
+          : { definition: createFromBackupWorkflow, input: { ...input, backupId: from } };
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onDatabase(id),
+        ...work,
+        action: 'database.create',
+      });
+      const created = { ...viewDatabase(managed), password: passwords.of(id) };
+      return { status: 202, headers: followHeaders(databasePath(id), workflowId), body: created };
+    },
+    replaySecret: {
+      remove: ({ password: _password, ...managed }: CreatedDatabase) => ({
+        ...managed,
+        made_with: context.passwords.madeWith,
+      }),
+      rehydrate: (stored): CreatedDatabase => {
+        const { made_with: madeWith, ...managed } = storedSchema.parse(stored);
+        return { ...managed, password: context.passwords.of(managed.id, madeWith) };
+      },
+    },
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
+
+/** Refuses a wrong order. `majors`: those whose programs the host has. */
+export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {
+  const { engine, engine_version, size, high_availability } = order;
+  if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
+  const offered = catalogueOf(majors).engines.find((one) => one.engine === engine);
+  if (offered === undefined) return { code: 'engine_not_offered' };
+  if (!offered.versions.some(({ version }) => version === engine_version)) return { code: 'version_not_offered' };
+  if (findSize(size) === undefined) return { code: 'size_not_offered', extra: { sizes: sizeCodes } };
+  return high_availability ? { code: 'high_availability_unavailable' } : null;
+}
+
+/**
+ * Names a database and its user after the random end of its id. Programs in a MySQL backup contain the names of its
+ * database and its user, so a database that is made from it gets the same names.
+ */
+function namesOf(id: string, source: Names | null): Names {
+  if (source !== null) return { databaseName: source.databaseName, username: source.username };
+  const tail = id.replaceAll('-', '').slice(-12);
+  return { databaseName: `db_${tail}`, username: `u_${tail}` };
+}

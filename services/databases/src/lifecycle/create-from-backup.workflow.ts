@@ -1,0 +1,61 @@
+import { describeLoadFindings } from '@drydock/agent/database';
+import { fail, fencedCall } from '@drydock/workflow/definition';
+import { z } from 'zod';
+import { findBackupOf } from '../backups/backup.store';
+import { movingLimits, verifyStored } from '../backups/pack-backup';
+import { defineWorkflow, refOf } from '../context/work';
+import { definitely } from '../databases/definite-failure';
+import { refusePoint } from '../restores/restore.rules';
+import { hasSwitched } from '../upgrades/cut-over';
+import { endCreation, newDatabaseSchema, provision, serve } from './create-database.workflow';
+
+/** Makes a new database with the content of a backup. Nobody learns its address before it is loaded. */
+export const createFromBackupWorkflow = defineWorkflow({
+  kind: 'create_database_from_backup',
+  input: newDatabaseSchema.extend({ backupId: z.uuid() }),
+})
+  .step('provision', {
+    timeoutSeconds: 120,
+    run: (step, context) => provision(context, step),
+    undo: (step, context) => context.provider.destroy(refOf(step), fencedCall(step)),
+  })
+  .step('load', {
+    ...movingLimits,
+    weight: 8,
+    // Replaces the empty instance as a restore does, but does not keep it. Parts that could not be loaded are recorded
+    // before the switch.
+    run: async (step, context) => {
+      const { provider, database, backupStorage } = context;
+      const { backupId, major } = step.input;
+      // After the switch nothing is loaded again, because the customer may have written to the database since.
+      if (await hasSwitched(context, step)) return { findings: [] };
+      const backup = await findBackupOf(database.pool, step, backupId);
+      const refusal = refusePoint(backup);
+      if (refusal !== null || backup === null || backup.archive === null)
+        throw fail(refusal?.code ?? 'backup_not_completed');
+      const { storageKey, manifestMac } = backup.archive;
+      await definitely(verifyStored(context, step, backup, backup.archive));
+      const [ref, call] = [refOf(step), { ...fencedCall(step), progress: step.progress }];
+      const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
+      const restore = { upgradeId: step.workflowId, major, sourceId: backup.databaseId, archive };
+      const staged = await definitely(provider.stageRestore(ref, restore, call), 'content_not_loaded');
+      return { findings: describeLoadFindings(staged?.findings ?? []) };
+    },
+  })
+  .step('switch', {
+    timeoutSeconds: 1_800,
+    run: async (step, { provider }) => {
+      const move = { upgradeId: step.workflowId };
+      await definitely(provider.cutover(refOf(step), move, fencedCall(step)));
+      await definitely(provider.finish(refOf(step), move, fencedCall(step)));
+    },
+  })
+  // This is a step of its own because the host forgets the move here: a switch could not be repeated after it.
+  .step('retire_empty', {
+    timeoutSeconds: 120,
+    run: (step, { provider }) =>
+      definitely(provider.retireOld(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
+    commit: (tx, step, _output, context) => serve(context, tx, step, step.outputs.provision),
+  })
+  .onEnd(endCreation)
+  .build();

@@ -1,0 +1,114 @@
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { base62Alphabet } from '@drydock/contracts/platform/api-token';
+import {
+  type CurrentFirst,
+  deriveKey,
+  deriveKeys,
+  nameOfSecret,
+  secretNamed,
+  secretsIn,
+} from '@drydock/service/process';
+
+const prefixLength = 12;
+const secretLength = 43;
+/** The largest multiple of 62 below 256: larger bytes would make the first letters likelier, and are skipped. */
+const fairBytes = 248;
+
+/**
+ * The inputs of a derived secret: the same three give the same secret. No two secrets in the database have the same
+ * three.
+ */
+export interface SecretOrigin {
+  callerKeyId: string;
+  rawIdempotencyKey: string;
+  recordId: string;
+}
+
+export interface HashedSecret {
+  secretHash: Uint8Array<ArrayBuffer>;
+  pepperVersion: number;
+}
+
+export interface KeySecrets {
+  newPrefix(): string;
+  /** A random secret; or a derived one, so that a replay can show it again although only its hash is stored. */
+  newSecret(origin: SecretOrigin | null): string;
+  /** Derives a secret again, from the service's secret of that name. Throws if that is no longer accepted. */
+  deriveAgain(origin: SecretOrigin, madeWith: string | undefined): string;
+  hash(secret: string): HashedSecret;
+  /** Takes the same time for a wrong secret, for a missing key (null) and for an unknown pepper. */
+  matches(secret: string, stored: HashedSecret | null): boolean;
+  /** A new hash for a matching secret whose hash was made with an older pepper; null for the current one. */
+  renew(secret: string, stored: HashedSecret): HashedSecret | null;
+  /** The name of the service's secret that new secrets are derived from. */
+  madeWith: string;
+}
+
+/** Makes `length` base62 characters from `bytes`; throws if too few of them are usable. */
+function letters(bytes: Uint8Array, length: number): string {
+  let text = '';
+  for (const byte of bytes) {
+    if (text.length === length) break;
+    if (byte < fairBytes) text += base62Alphabet.charAt(byte % 62);
+  }
+  if (text.length < length) throw new Error('too few fair bytes for a secret');
+  return text;
+}
+
+/**
+ * Peppers by version, in hex. Version 1 is derived from the service's secret (from each of them while it is rotated),
+ * unless it is among these.
+ */
+export type Peppers = Readonly<Record<string, string>>;
+
+/**
+ * @param serviceSecrets as SERVICE_SECRET has them; never stored beside the hashes, so that a stolen database opens
+ * nothing
+ */
+export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers = {}): KeySecrets {
+  const peppers = new Map<number, CurrentFirst<Buffer>>([[1, deriveKeys(serviceSecrets, 'pepper:1')]]);
+  for (const [version, secretHex] of Object.entries(givenPeppers))
+    peppers.set(Number(version), [deriveKey(secretHex, 'pepper')]);
+  const pepperVersion = Math.max(...peppers.keys());
+  const currentSecret = secretsIn(serviceSecrets)[0];
+  const madeWith = nameOfSecret(currentSecret);
+  const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
+  const hashWith = (pepper: Buffer, secret: string): Buffer => createHmac('sha256', pepper).update(secret).digest();
+  const currentPepper = peppers.get(pepperVersion)?.[0] ?? randomBytes(32);
+  /** The same number of comparisons for each version and for an unknown one, so that the time tells nothing. */
+  const most = Math.max(...[...peppers.values()].map(({ length }) => length));
+  const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
+  const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);
+  const hash = (secret: string): HashedSecret => ({
+    secretHash: new Uint8Array(hashWith(currentPepper, secret)),
+    pepperVersion,
+  });
+  const derived = (serviceSecret: string, { callerKeyId, rawIdempotencyKey, recordId }: SecretOrigin): string => {
+    const derivationKey = deriveKey(serviceSecret, 'minted-secret');
+    const info = JSON.stringify([callerKeyId, rawIdempotencyKey, recordId]);
+    return letters(new Uint8Array(hkdfSync('sha256', derivationKey, recordId, hashOf(info), 128)), secretLength);
+  };
+  return {
+    newPrefix: () => letters(randomBytes(64), prefixLength),
+    newSecret: (origin) => (origin === null ? letters(randomBytes(128), secretLength) : derived(currentSecret, origin)),
+    deriveAgain: (origin, name) => derived(secretNamed(serviceSecrets, name), origin),
+    madeWith,
+    hash,
+    matches: (secret, stored) => {
+      const expected = stored ?? nobody;
+      const equal = peppersOf(expected.pepperVersion).map((pepper) =>
+        timingSafeEqual(hashWith(pepper, secret), expected.secretHash),
+      );
+      return equal.includes(true) && stored !== null;
+    },
+    renew: (secret, stored) => {
+      const current = hash(secret);
+      return stored.pepperVersion === pepperVersion && timingSafeEqual(current.secretHash, stored.secretHash)
+        ? null
+        : current;
+    },
+  };
+}
+
+/** HKDF's info holds at most 1024 bytes, and an Idempotency-Key alone may have 255. */
+const hashOf = (info: string): Buffer => createHmac('sha256', 'minted-secret').update(info).digest();

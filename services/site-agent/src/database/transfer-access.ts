@@ -1,0 +1,114 @@
+import {
+  dropTransferRole,
+  grantConnect,
+  loginUrl,
+  makeLoader,
+  makeReader,
+  sweepTransferRoles,
+  type TransferLogin,
+} from '@drydock/postgres';
+import type pg from 'pg';
+
+/** The login of a load, and the role that it acts as. */
+export interface LoaderAccess {
+  url: string;
+  role: string;
+}
+
+/**
+ * TransferAccess makes the roles by which a release's database is dumped and loaded: never the superuser, and never the
+ * site's own login, whose password its customer knows. Only this process has their passwords; a host that starts again
+ * makes new ones.
+ */
+export class TransferAccess {
+  private readonly connect: () => Promise<pg.PoolClient>;
+  private readonly serverUrl: string;
+  private readonly tag: string;
+  private readonly readers = new Map<string, Promise<TransferLogin>>();
+  private readonly loaders = new Map<string, Promise<TransferLogin>>();
+  /** By database: the roles that may still exist. */
+  private readonly roles = new Map<string, Set<string>>();
+
+  /** `connect` opens a superuser's session. `tag` is the host's own and the same at every start. */
+  constructor(connect: () => Promise<pg.PoolClient>, serverUrl: string, tag: string) {
+    this.connect = connect;
+    this.serverUrl = serverUrl;
+    this.tag = tag;
+  }
+
+  /** Drops the roles of an earlier process of this host. */
+  sweep(): Promise<void> {
+    return this.withAdmin((admin) => sweepTransferRoles(admin, this.tag));
+  }
+
+  /** A role that reads everything in the database, and changes nothing. */
+  async readerUrl(database: string): Promise<string> {
+    const login = await this.remember(this.readers, database, (admin) =>
+      makeReader({ admin, database, tag: this.tag }),
+    );
+    // The owner may have revoked it since.
+    await this.withAdmin((admin) => grantConnect(admin, login.role, database));
+    return loginUrl(this.serverUrl, login, database);
+  }
+
+  /** A role that acts as the owner, for one load: {@link dropLoader} ends it. */
+  async openLoader(database: string, owner: string): Promise<LoaderAccess> {
+    const login = await this.remember(this.loaders, database, (admin) =>
+      makeLoader({ admin, database, owner, tag: this.tag }),
+    );
+    return { url: loginUrl(this.serverUrl, login, database), role: owner };
+  }
+
+  /** Whether a load is running, which may not have a session all the time. */
+  get isLoading(): boolean {
+    return this.loaders.size > 0;
+  }
+
+  /** Ends the load's sessions too. */
+  async dropLoader(database: string): Promise<void> {
+    const login = await this.loaders.get(database)?.catch(() => null);
+    this.loaders.delete(database);
+    if (login) await this.drop(database, login.role);
+  }
+
+  /**
+   * Call it when the database has gone: a role that owns something because of a hostile load can be dropped only then.
+   */
+  async forget(database: string): Promise<void> {
+    this.readers.delete(database);
+    this.loaders.delete(database);
+    for (const role of this.roles.get(database) ?? []) await this.drop(database, role);
+  }
+
+  private async drop(database: string, role: string): Promise<void> {
+    const isGone = await this.withAdmin((admin) => dropTransferRole(admin, role));
+    const roles = this.roles.get(database);
+    if (isGone) roles?.delete(role);
+    if (roles?.size === 0) this.roles.delete(database);
+  }
+
+  private remember(
+    logins: Map<string, Promise<TransferLogin>>,
+    database: string,
+    make: (admin: pg.PoolClient) => Promise<TransferLogin>,
+  ): Promise<TransferLogin> {
+    const known = logins.get(database);
+    if (known !== undefined) return known;
+    const made = this.withAdmin(make).then((login) => {
+      this.roles.set(database, (this.roles.get(database) ?? new Set()).add(login.role));
+      return login;
+    });
+    logins.set(database, made);
+    made.catch(() => logins.delete(database));
+    return made;
+  }
+
+  private async withAdmin<T>(work: (admin: pg.PoolClient) => Promise<T>): Promise<T> {
+    const admin = await this.connect();
+    try {
+      return await work(admin);
+    } finally {
+      admin.release();
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, readlink, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Mode } from '@drydock/contracts/platform/values';
+import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
+import { z } from 'zod';
+
+/** Every role of a cluster can read the names of all others, so a name is random. */
+export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
+
+/** site.json: everything about a site that must survive. 0600, because it contains the password of the site's role. */
+const siteRecordSchema = z.strictObject({
+  site_id: z.string(),
+  mode: z.enum(['live', 'sandbox']),
+  domain: z.string(),
+  role: z.string(),
+  password: z.string(),
+  http_port: z.int(),
+  database_port: z.int(),
+  uid: z.int().nullable(),
+  /**
+   * The organisation whose share of the machine it uses. Sites of earlier versions have none until their next backup
+   * names it.
+   */
+  organisation_id: z.string().optional(),
+  /** The kind of server for its databases, one for each release; absent: they are in a cluster of Postgres. */
+  mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
+  /**
+   * The cluster for its new databases. It is fixed with the first of them, and stays if the site changes its
+   * organisation, because the site's role is in it.
+   */
+  cluster: z.string().optional(),
+});
+export type SiteRecord = z.infer<typeof siteRecordSchema>;
+
+/**
+ * release.json: the database that belongs to the files beside it, and its cluster. Absent: the shared cluster, or none
+ * if the site's databases are servers.
+ */
+const releaseRecordSchema = z.strictObject({
+  release_id: z.string(),
+  database: z.string(),
+  cluster: z.string().optional(),
+});
+export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
+
+/** app.json: counters that go on after a restart of the host. */
+const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restart_at: z.string().nullable() });
+export type AppRecord = z.infer<typeof appRecordSchema>;
+
+/**
+ * The layout on disk: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/},
+ * site.json, app.json, app.log, fence}`.
+ */
+export class SiteFolder {
+  readonly root: string;
+
+  constructor(sitesDir: string, mode: Mode, siteId: string) {
+    this.root = path.join(sitesDir, mode, siteId);
+  }
+
+  get recordFile(): string {
+    return path.join(this.root, 'site.json');
+  }
+
+  get fenceFile(): string {
+    return path.join(this.root, 'fence');
+  }
+
+  get currentLink(): string {
+    return path.join(this.root, 'current');
+  }
+
+  get releasesDir(): string {
+    return path.join(this.root, 'releases');
+  }
+
+  releaseDir(releaseId: string): string {
+    return path.join(this.releasesDir, releaseId);
+  }
+
+  filesDir(releaseId: string): string {
+    return path.join(this.releaseDir(releaseId), 'files');
+  }
+
+  async readRecord(): Promise<SiteRecord | null> {
+    const text = await readIfThere(this.recordFile);
+    return text === null ? null : siteRecordSchema.parse(JSON.parse(text));
+  }
+
+  async writeRecord(record: SiteRecord): Promise<void> {
+    await writeDurably(this.recordFile, `${JSON.stringify(record, null, 2)}\n`);
+  }
+
+  async readRelease(releaseId: string): Promise<ReleaseRecord | null> {
+    const text = await readIfThere(path.join(this.releaseDir(releaseId), 'release.json'));
+    return text === null ? null : releaseRecordSchema.parse(JSON.parse(text));
+  }
+
+  get appLogFile(): string {
+    return path.join(this.root, 'app.log');
+  }
+
+  /** Zeros before the first process. */
+  async readApp(): Promise<AppRecord> {
+    const text = await readIfThere(path.join(this.root, 'app.json'));
+    return text === null ? { generation: 0, last_restart_at: null } : appRecordSchema.parse(JSON.parse(text));
+  }
+
+  async writeApp(record: AppRecord): Promise<void> {
+    await writeDurably(path.join(this.root, 'app.json'), `${JSON.stringify(record)}\n`);
+  }
+
+  /** The target of the one pointer; null before the first release. */
+  async readCurrent(): Promise<string | null> {
+    try {
+      return path.basename(await readlink(this.currentLink));
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  async listReleases(): Promise<string[]> {
+    return (await this.readReleasesDir()).filter((name) => !isLeftover(name)).sort();
+  }
+
+  /** Removes the leftovers of a crash during a replacement. Returns unfinished release folders, which may be large. */
+  async clearLeftovers(): Promise<string[]> {
+    const names = (await readdir(this.root)).filter(isLeftover);
+    await Promise.all(names.map((name) => rm(path.join(this.root, name), { force: true })));
+    return (await this.readReleasesDir()).filter(isLeftover).map((name) => path.join(this.releasesDir, name));
+  }
+
+  /**
+   * Empty only before the first release: an error must not look like "no releases", or their databases would be
+   * dropped.
+   */
+  private async readReleasesDir(): Promise<string[]> {
+    try {
+      return await readdir(this.releasesDir);
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import type { StdioOptions } from 'node:child_process';
+import path from 'node:path';
+import type { ProgramDatabase } from '@drydock/agent/site';
+import { bySocket } from '@drydock/postgres';
+import {
+  type BoxRight,
+  type GuardedChild,
+  type Isolation,
+  programInBox,
+  programMounts,
+  spawnGuarded,
+  spawnInBox,
+} from '@drydock/process';
+import type { JobAccess } from '../database/release-database';
+
+/** The folder in the box where its files are. */
+const filesInBox = '/site';
+const socketInBox = '/database';
+
+export interface SiteProgram {
+  isolation: Isolation;
+  /** The site's account; null if we are not root. */
+  uid: number | null;
+  /** Rights over the box's files that the account does not have; none without a box. */
+  rights?: readonly BoxRight[];
+  /** The file name of our compiled program in this package. */
+  program: string;
+  /** The only files of the machine that it sees, besides programs; null: none. */
+  files: { dir: string; writable: boolean } | null;
+  /** The folder of a database's socket, for our programs that dump and load; applications never see it. */
+  socketFolder?: string | null;
+}
+
+/** The path of the files for the program. */
+export const filesPathIn = (isolation: Isolation, dir: string): string =>
+  isolation.kind === 'none' ? dir : filesInBox;
+
+/** The database for the program, by its socket if it has one. */
+export function databaseIn(isolation: Isolation, { database, socketFolder }: JobAccess): ProgramDatabase {
+  if (isolation.kind === 'none' || socketFolder === null) return database;
+  if (database.engine === 'postgres') return { ...database, url: bySocket(database.url, socketInBox) };
+  const socketPath = path.join(socketInBox, path.basename(database.login.socketPath));
+  return { ...database, login: { ...database.login, socketPath } };
+}
+
+/**
+ * Makes the allocator keep buffers of the archive's threads and use them again, instead of asking the kernel for each.
+ */
+const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '16777216', MALLOC_TRIM_THRESHOLD_: '33554432' };
+const env = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', ...allocator };
+
+/**
+ * A user namespace that contains only the site's account: it has an owner's rights over its files, whatever their modes
+ * are, and no rights over anything else. So a file that its owner has closed to himself is packed and removed like any
+ * other. Without namespaces the program runs without it.
+ */
+export const asOwner = [
+  '/bin/sh',
+  '-c',
+  'unshare --user --map-root-user true 2>/dev/null && exec unshare --user --map-root-user "$@"; exec "$@"',
+  'drydock-owner',
+];
+
+/**
+ * Starts one of our programs on a site's content, in a box as the site's account: hostile content can reach nothing but
+ * itself. Without boxes no code of customers runs either, so nothing changes the files while the program works; it then
+ * runs as the account alone.
+ */
+export function startSiteProgram(
+  { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
+  stdio: StdioOptions,
+): Promise<GuardedChild> {
+  const file = path.resolve(__dirname, '../../dist', program);
+  if (isolation.kind === 'none') {
+    const account = uid === null ? {} : { uid, gid: uid };
+    return spawnGuarded(process.execPath, [file], { cwd: '/', env, stdio, signalOnOrphan: 'SIGKILL', ...account });
+  }
+  return spawnInBox({
+    isolation,
+    // A namespace of the account's own would remove the rights over other accounts' files.
+    command: [...(rights.length > 0 ? [] : asOwner), process.execPath, programInBox(file)],
+    env,
+    account: uid,
+    rights,
+    mounts: [
+      ...programMounts(),
+      ...(files === null ? [] : [{ from: files.dir, to: filesInBox, writable: files.writable }]),
+      ...(socketFolder === null ? [] : [{ from: socketFolder, to: socketInBox, writable: false }]),
+    ],
+    workdir: '/',
+    limits: { openFiles: 4096 },
+    stdio,
+    onOrphan: 'SIGKILL',
+  });
+}
