@@ -62,7 +62,7 @@ async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<numb
       }),
     );
     const startedMs = performance.now();
-    dispatcher.enqueue({ workflowId: started.workflowId, orgId });
+    dispatcher.enqueue({ workflowId: started.workflowId, orgId, kind: 'bench' });
     await done;
     if (number >= 0) taken.push(performance.now() - startedMs);
   }

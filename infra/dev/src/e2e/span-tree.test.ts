@@ -83,7 +83,7 @@ gateway: GET /v1/api-keys
     tree: `
 gateway: POST /v1/sites/{siteId}/backups/restore
   hosting: POST /v1/sites/:siteId/backups/restore
-    hosting-worker: add hosting.run
+    hosting-worker: add hosting.restore_backup
       hosting-worker: process hosting
         hosting-worker: run restore_backup
           hosting-worker: restore_backup.switch
@@ -114,7 +114,7 @@ gateway: POST /v1/sites/{siteId}/backups/restore
     tree: `
 gateway: POST /v1/sites/{siteId}/vendor-snapshots/restore
   hosting: POST /v1/sites/:siteId/vendor-snapshots/restore
-    hosting-worker: add hosting.run
+    hosting-worker: add hosting.vendor_restore
       hosting-worker: process hosting
         hosting-worker: run vendor_restore
           hosting-worker: vendor_restore.follow`,
@@ -130,7 +130,7 @@ gateway: POST /v1/sites/{siteId}/vendor-snapshots/restore
     tree: `
 gateway: POST /v1/sites/{siteId}/offsite/restore
   hosting: POST /v1/sites/:siteId/offsite/restore
-    hosting-worker: add hosting.run
+    hosting-worker: add hosting.restore_offsite
       hosting-worker: process hosting
         hosting-worker: run restore_offsite
           hosting-worker: restore_offsite.stage
@@ -165,7 +165,7 @@ gateway: POST /v1/sites/{siteId}/offsite/restore
     tree: `
 gateway: POST /v1/sites/deleted/{deletedSiteId}/restore
   hosting: POST /v1/sites/deleted/:deletedSiteId/restore
-    hosting-worker: add hosting.run
+    hosting-worker: add hosting.restore_deleted_site
       hosting-worker: process hosting
         hosting-worker: run restore_deleted_site
           hosting-worker: restore_deleted_site.switch
@@ -186,7 +186,7 @@ gateway: POST /v1/sites/deleted/{deletedSiteId}/restore
     tree: `
 gateway: POST /v1/sites/{siteId}/app/restart
   hosting: POST /v1/sites/:siteId/app/restart
-    hosting-worker: add hosting.run
+    hosting-worker: add hosting.restart_app
       hosting-worker: process hosting
         hosting-worker: run restart_app
           hosting-worker: restart_app.confirm
@@ -203,7 +203,7 @@ gateway: POST /v1/sites/{siteId}/app/restart
     tree: `
 gateway: POST /v1/compute/servers/{serverId}/snapshots/{snapshotId}
   compute: POST /v1/compute/servers/:serverId/snapshots/:snapshotId
-    compute-worker: add compute.run
+    compute-worker: add compute.roll_back_server
       compute-worker: process compute
         compute-worker: run roll_back_server
           compute-worker: roll_back_server.follow
@@ -232,7 +232,7 @@ gateway: POST /v1/agency/boards/{boardId}/cards/{cardId}/restore
     tree: `
 gateway: POST /v1/databases/{databaseId}/upgrade
   databases: POST /v1/databases/:databaseId/upgrade
-    databases-worker: add databases.run
+    databases-worker: add databases.upgrade_database
       databases-worker: process databases
         databases-worker: run upgrade_database
           databases-worker: upgrade_database.cutover

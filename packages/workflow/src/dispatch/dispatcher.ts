@@ -10,12 +10,12 @@ import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameO
 /** Lets the accepting process have its workflow begun at once. */
 export interface Dispatcher {
   /** Call it after the commit. Returns at once and never throws; the sweep makes up for a lost job. */
-  enqueue(workflow: JobTarget, kind?: QueueKind): void;
+  enqueue(workflow: JobTarget, queue?: QueueKind): void;
   close(): Promise<void>;
 }
 
-/** The workflow that a job is for. */
-export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'>;
+/** The workflow that a job is for, and its kind. */
+export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'> & { kind: string };
 
 /**
  * The most waiting jobs to which a new one is added directly. Above it the sweep decides the order, because the sweep
@@ -40,21 +40,21 @@ export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher
     interactive: openAcceptingQueue(options, 'interactive'),
   };
   const inFlight = new Set<Promise<void>>();
-  const dispatch = async ({ workflowId, orgId }: JobTarget, kind: QueueKind): Promise<void> => {
-    const { queue, depth } = queues[kind];
+  const dispatch = async ({ workflowId, orgId, kind }: JobTarget, queueKind: QueueKind): Promise<void> => {
+    const { queue, depth } = queues[queueKind];
     const traceparent = activeTraceparent();
     try {
       faultpoint(enginePoints.dispatchBefore);
       if (depth.afterOneMore() > waitingMax) await announceDue(database.sql());
-      else await queue.enqueue({ workflowId, orgId, ...(traceparent === undefined ? {} : { traceparent }) }, 0);
+      else await queue.enqueue(kind, { workflowId, orgId, ...(traceparent === undefined ? {} : { traceparent }) });
       faultpoint(enginePoints.dispatchAfter);
     } catch (error) {
       log.info({ workflow_id: workflowId, internal: messageOf(error) }, 'not enqueued; the sweep will');
     }
   };
   return {
-    enqueue: (workflow, kind = 'default') => {
-      const enqueueing = dispatch(workflow, kind).finally(() => inFlight.delete(enqueueing));
+    enqueue: (workflow, queueKind = 'default') => {
+      const enqueueing = dispatch(workflow, queueKind).finally(() => inFlight.delete(enqueueing));
       inFlight.add(enqueueing);
     },
     close: async () => {

@@ -29,14 +29,14 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     const endless: Awaited<ReturnType<typeof world.start>>[] = [];
     for (let count = 0; count < 20; count += 1) endless.push(await world.start({ kind: 'dawdle', input: forEver }));
     const dispatcher = world.dispatcher();
-    for (const { workflowId } of endless) dispatcher.enqueue({ workflowId, orgId: world.orgId });
+    for (const { workflowId } of endless) dispatcher.enqueue({ workflowId, orgId: world.orgId, kind: 'dawdle' });
     await until(async () => (await running(world.orgId)) === 4);
     const swept = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
     await until(async () => (await world.status(swept.workflowId)) === 'succeeded');
     for (let count = 0; count < 8; count += 1) await world.start({ kind: 'dawdle', orgId: second, input: forEver });
     await until(async () => (await running(second)) > 0);
     const enqueued = await world.start({ kind: 'dawdle', orgId: victim, input: { ms: 1 } });
-    dispatcher.enqueue({ workflowId: enqueued.workflowId, orgId: victim });
+    dispatcher.enqueue({ workflowId: enqueued.workflowId, orgId: victim, kind: 'dawdle' });
     await until(async () => (await world.status(enqueued.workflowId)) === 'succeeded');
     expect(await running(world.orgId)).toBe(4);
   });
@@ -67,7 +67,7 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     expect(await claimWorkflow(world.database.sql(), { workflowId, orgId: uuidv7() }, limits)).toBeUndefined();
     world.engine([dawdle], { sweepMs: 3_600_000 });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
-    await until(() => queue.enqueue({ workflowId, orgId: uuidv7() }, 'forged').then(() => true));
+    await until(() => queue.enqueue('dawdle', { workflowId, orgId: uuidv7() }).then(() => true));
     await until(async () => (await queue.waiting()) === 0);
     await queue.close();
     expect(await world.status(workflowId)).toBe('queued');

@@ -18,7 +18,7 @@ import { isPostgresQueue, openQueue, queuePrefix } from './queue';
 
 /** The test's direct access to the queue, to add jobs that our code never adds. */
 function rawQueue(url: string): {
-  queue: Pick<Queue, 'add' | 'getWaitingCount' | 'getActiveCount'>;
+  queue: Pick<Queue, 'add' | 'getWaitingCount' | 'getActiveCount' | 'getJobs'>;
   close(): Promise<void>;
 } {
   const common = { prefix: queuePrefix('boxes') };
@@ -49,15 +49,11 @@ describe.each(queueBackends())('jobs only say where to look over %s', (backend: 
     const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 300 } });
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
     world.engine([dawdle]);
-    const ringTen = (from: number) =>
-      Promise.all(
-        Array.from({ length: 10 }, (_, number) =>
-          queue.enqueue({ workflowId, orgId: world.orgId }, `again${from + number}`),
-        ),
-      );
-    await until(() => ringTen(0).then(() => true));
+    const enqueueTen = () =>
+      Promise.all(Array.from({ length: 10 }, () => queue.enqueue('dawdle', { workflowId, orgId: world.orgId })));
+    await until(() => enqueueTen().then(() => true));
     await succeeded(workflowId);
-    await ringTen(10);
+    await enqueueTen();
     await until(async () => (await queue.waiting()) === 0);
     await queue.close();
     const { rows } = await world.pool.query('SELECT attempts FROM workflow_step WHERE workflow_id = $1', [workflowId]);
@@ -65,7 +61,19 @@ describe.each(queueBackends())('jobs only say where to look over %s', (backend: 
     expect(await world.status(workflowId)).toBe('succeeded');
   });
 
-  it('ignores, logs and removes jobs of another shape', async () => {
+  it('names a job as its workflow, and keeps it when it has run, so that a dashboard shows what ran', async () => {
+    world.engine([dawdle]);
+    const { workflowId } = await world.start({ kind: 'dawdle', input: { ms: 1 } });
+    await succeeded(workflowId);
+    const { queue, close } = rawQueue(world.queue.url);
+    const finished = async () => (await queue.getJobs(['completed'])).filter(({ data }) => data.orgId === world.orgId);
+    await until(async () => (await finished()).length > 0);
+    const jobs = (await finished()).map(({ name, data }) => ({ name, workflowId: data.workflowId }));
+    await close();
+    expect(jobs).toContainEqual({ name: 'dawdle', workflowId });
+  });
+
+  it('ignores and logs jobs of another shape', async () => {
     world.engine([dawdle]);
     const { queue, close } = rawQueue(world.queue.url);
     const data = [
@@ -146,7 +154,7 @@ const lacking = missingTools('redis');
     process.kill(world.queue.pid, 'SIGKILL');
     const during = await startMany(6);
     // There is nothing to wait for.
-    expect(during.map((id) => dispatcher.enqueue({ workflowId: id, orgId: world.orgId }))).toEqual(
+    expect(during.map((id) => dispatcher.enqueue({ workflowId: id, orgId: world.orgId, kind: 'dawdle' }))).toEqual(
       during.map(() => undefined),
     );
     const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-again-'));

@@ -18,7 +18,8 @@ import { messageOf } from '../definition/step-error';
 
 /** The enqueueing side of a queue. Both calls have a time limit and reject while the queue is away. */
 export interface JobQueue {
-  enqueue(job: WorkflowJob, dispatchNumber: number | string): Promise<void>;
+  /** `kind`, the workflow's, is the name under which a dashboard shows the job. */
+  enqueue(kind: string, job: WorkflowJob): Promise<void>;
   /** Jobs that no worker has taken. */
   waiting(): Promise<number>;
   close(): Promise<void>;
@@ -38,6 +39,9 @@ const callTimeoutMs = 1_500;
 
 export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
 
+/** Finished jobs that a dashboard can show: those of the last day (in seconds), and at most so many of a queue. */
+export const keptJobs = { age: 86_400, count: 1_000 };
+
 /** The hash tag keeps all keys of a queue in one slot of a Redis Cluster. */
 export const queuePrefix = (queueName: string): string => `{${queueName}}`;
 
@@ -53,10 +57,10 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
 export function openQueue(address: QueueAddress): JobQueue {
   const { log } = address;
   const opened = openBullQueue(address);
-  const jobOptions = { attempts: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
   return {
-    enqueue: async (job, dispatchNumber) => {
-      await bounded(opened.queue().add('run', job, { ...jobOptions, jobId: jobId(job.workflowId, dispatchNumber) }));
+    enqueue: async (kind, job) => {
+      const removeOnComplete = job === probeJob ? true : keptJobs;
+      await bounded(opened.queue().add(kind, job, { attempts: 1, removeOnComplete, removeOnFail: keptJobs }));
     },
     waiting: () => bounded(opened.queue().getWaitingCount()),
     close: async () => {
@@ -176,12 +180,6 @@ export type WorkflowJob = z.infer<typeof workflowJobSchema>;
 const noId = '00000000-0000-7000-8000-000000000000';
 /** Enqueued now and then to check that the queue still delivers; no workflow has its id. */
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
-
-/**
- * BullMQ ignores an id that it still knows, so each dispatch has its own: number 0 is the accepting process's, and the
- * sweep counts from 1. An id may have no colon and not be all digits.
- */
-export const jobId = (workflowId: string, dispatchNumber: number | string): string => `${workflowId}-${dispatchNumber}`;
 
 /**
  * Two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of its

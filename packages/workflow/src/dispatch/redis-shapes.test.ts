@@ -32,7 +32,7 @@ function openBoth(queueUrl: string) {
       let attempts = 0;
       const isHeard = async (): Promise<boolean> => {
         attempts += 1;
-        await queue.enqueue({ workflowId, orgId: uuidv7() }, attempts).catch(ignore);
+        await queue.enqueue('dawdle', { workflowId, orgId: uuidv7() }).catch(ignore);
         return answered.includes(workflowId);
       };
       await until(isHeard, { timeoutMs: 40_000, everyMs: 200, what: 'a job that is heard' });

@@ -6,7 +6,7 @@ import type { QueueKind } from './queue';
 export interface DueWorkflow {
   id: string;
   org_id: string;
-  dispatch_number: number;
+  kind: string;
   traceparent: string | null;
 }
 
@@ -112,11 +112,11 @@ const takeDueSql = `
     UPDATE workflow SET dispatch_number = dispatch_number + 1, dispatched_at = clock_timestamp(),
       dispatch_after = clock_timestamp() + make_interval(secs => $2::float8)
     FROM held WHERE workflow.id = held.id
-    RETURNING workflow.id, workflow.org_id, workflow.dispatch_number, workflow.traceparent, held.turn, held.due_at
+    RETURNING workflow.id, workflow.org_id, workflow.kind, workflow.traceparent, held.turn, held.due_at
   )
   SELECT (SELECT org_id::text FROM orgs, counted WHERE place = last_place + 1) AS next_org,
     coalesce(json_agg(json_build_object(
-      'id', id, 'org_id', org_id, 'dispatch_number', dispatch_number, 'traceparent', traceparent)
+      'id', id, 'org_id', org_id, 'kind', kind, 'traceparent', traceparent)
       ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
 /** Whether a schedule is due, and whether any workflow is unfinished: without either nothing else needs to be read. */

@@ -115,8 +115,7 @@ async function enqueueDue<Tx>(
   const { kind, queue, slots, waitingMax, silentSeconds } = own;
   if (!hasWork && silentSeconds() <= silenceMaxSeconds) return false;
   const waiting = await queue.waiting();
-  if (silentSeconds() > silenceMaxSeconds && waiting === 0)
-    await queue.enqueue(probeJob, `${process.pid}-${Date.now()}`);
+  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
   let room = waitingMax - waiting;
   // Completed rounds through all organisations: in the second one those that have had their turn share the remaining
   // room.
@@ -151,7 +150,7 @@ async function enqueueOne<Tx>(
       orgId: row.org_id,
       ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
     };
-    await inTraceOf(row.traceparent, () => queue.enqueue(job, row.dispatch_number));
+    await inTraceOf(row.traceparent, () => queue.enqueue(row.kind, job));
     faultpoint(enginePoints.dispatchAfter);
   } catch (error) {
     log.warn({ workflow_id: row.id, internal: messageOf(error) }, 'enqueue failed');

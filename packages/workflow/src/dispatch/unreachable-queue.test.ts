@@ -71,7 +71,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
     proxy.faults.isBlackhole = false;
     const workflowId = uuidv7();
     const isRung = () =>
-      queue.enqueue({ workflowId, orgId: uuidv7() }, 0).then(
+      queue.enqueue('dawdle', { workflowId, orgId: uuidv7() }).then(
         () => true,
         () => false,
       );

@@ -8,6 +8,7 @@ import type { RunEnd } from '../store/claim.types';
 import { markFailed } from '../store/telemetry';
 import {
   isPostgresQueue,
+  keptJobs,
   openQueue,
   postgresConnection,
   probeJob,
@@ -47,8 +48,8 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     prefix: queuePrefix(queueName),
     telemetry: queueTelemetry(queueName),
     concurrency: options.concurrency,
-    removeOnComplete: { count: 0 },
-    removeOnFail: { count: 0 },
+    removeOnComplete: keptJobs,
+    removeOnFail: keptJobs,
     // How long an idle worker blocks, and so the longest time to notice a Redis that came back empty.
     drainDelay: 2,
     // The pause after a refused connection; BullMQ's own is 15 s.

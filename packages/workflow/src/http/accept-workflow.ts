@@ -60,7 +60,12 @@ export async function acceptWorkflow<Tx, Input>(
   });
   const { workflowId } = started;
   if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, status: started.status }));
-  afterCommit(() => context.enqueue({ workflowId, orgId }, start.startBy === undefined ? 'default' : 'interactive'));
+  afterCommit(() =>
+    context.enqueue(
+      { workflowId, orgId, kind: definition.kind },
+      start.startBy === undefined ? 'default' : 'interactive',
+    ),
+  );
   return workflowId;
 }
 

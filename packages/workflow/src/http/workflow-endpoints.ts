@@ -159,7 +159,7 @@ const decideWorkflow = <Tx, Name extends string>(
     const path = pathOf(parent.subjectOf(params[parent.param]));
     const { orgId, mode, keyId: actorKeyId } = caller;
     await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
-    afterCommit(() => enqueue({ workflowId, orgId }, 'interactive'));
+    afterCommit(() => enqueue({ workflowId, orgId, kind: waiting.kind }, 'interactive'));
     return {};
   },
   awaitOutcome: async (

@@ -25,7 +25,7 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
   it('runs the steps in order and ends with the hooks of the definition', async () => {
     world.engine([refillBox]);
     const { box, workflowId } = await world.startBox();
-    world.dispatcher().enqueue({ workflowId, orgId: world.orgId });
+    world.dispatcher().enqueue({ workflowId, orgId: world.orgId, kind: 'refill_box' });
     await until(async () => (await world.status(workflowId)) === 'succeeded');
     expect(currentText(world.boxes, box)).toBe('new');
     expect(leftovers(world.boxes, box)).toEqual([]);

@@ -82,7 +82,7 @@ describe('accepting, waiting and watching', () => {
     const lost = await awaited();
     await until(async () => (await world.status(lost)) === 'succeeded');
     const enqueued = await awaited();
-    world.dispatcher().enqueue({ workflowId: enqueued, orgId: world.orgId }, 'interactive');
+    world.dispatcher().enqueue({ workflowId: enqueued, orgId: world.orgId, kind: 'dawdle' }, 'interactive');
     await until(async () => (await world.status(enqueued)) === 'succeeded');
     expect(await world.status(usual.workflowId)).toBe('queued');
   });
@@ -237,7 +237,7 @@ describe('accepting, waiting and watching', () => {
 
   it('never holds a request up when the queue is away', async () => {
     const queue = openQueue({ queueUrl: 'redis://127.0.0.1:1', queueName: 'boxes', log: world.log });
-    await expect(queue.enqueue({ workflowId: uuidv7(), orgId: uuidv7() }, 0)).rejects.toThrow(
+    await expect(queue.enqueue('dawdle', { workflowId: uuidv7(), orgId: uuidv7() })).rejects.toThrow(
       'the queue has not been reached yet',
     );
     await queue.close();

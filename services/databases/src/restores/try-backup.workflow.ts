@@ -99,7 +99,7 @@ export async function tryBackup(
     }),
   );
   const { workflowId } = started;
-  if (started.started) context.enqueue({ workflowId, orgId }, 'interactive');
+  if (started.started) context.enqueue({ workflowId, orgId, kind: tryBackupWorkflow.kind }, 'interactive');
   let isClaimed = false;
   for await (const { view } of watchWorkflow(database.sql(), workflowId, {
     listener,
