@@ -16,6 +16,13 @@ import {
   verifyPiece,
 } from '@drydock/archive';
 import { fail, type StepContext } from '@drydock/workflow/definition';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { completeLimits } from '@drydock/archive/format/archive-limits';
+import { type OpenArchive, openChain } from '@drydock/archive/read/open-archive';
+import { piecesOf, verifyPiece } from '@drydock/archive/read/verify-archive';
+import type { StepContext } from '@drydock/workflow/definition/definition';
+import { fail } from '@drydock/workflow/definition/step-error';
 import { refOf, type WorkContext } from '../context/work';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';
@@ -43,19 +50,16 @@ interface ChainSeen {
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
   await forEachAtOnce(readsAtOnce, chain, async ({ id, archive }) => {
-    const manifest = await reader
-      .source(archive.objectKey)
-      .read(manifestName)
-      .catch((error: unknown) => {
-        if (asMissingObject(error)) return null;
-        throw error;
-      });
-    if (manifest === null) {
+    const found = await reader.manifestSha256(archive.objectKey).catch((error: unknown) => {
+      if (asMissingObject(error)) return null;
+      throw error;
+    });
+    if (found === null) {
       seen.missing.push(id);
       return;
     }
     seen.present.push(id);
-    if (createHash('sha256').update(manifest).digest('hex') !== archive.manifestSha256) seen.altered.push(id);
+    if (found !== archive.manifestSha256) seen.altered.push(id);
   });
   return seen;
 }
