@@ -150,14 +150,14 @@ test("folders of many files do not keep another organisation's waiting, however 
 });
 
 test('a site that makes and drops releases faster than they are deleted waits: two of them lie in the trash at most', async () => {
-  await inFiles('for n in $(seq 1500); do : > $n; done');
+  await inFiles('for n in $(seq 3000); do : > $n; done');
   const archive = await packSite(host, site.site_id, {
     releaseId: 'initial',
     folder: path.join(host.config.SITES_DIR, 'archive'),
     fence: 2,
   });
   const seen: number[] = [];
-  for (let fence = 3; fence < 7; fence += 1) {
+  for (let fence = 3; fence < 8; fence += 1) {
     await stageSite(host, site.site_id, archive, { releaseId: `r${fence}`, fence });
     await host.client.removeRelease(site.site_id, `r${fence}`, claim(fence));
     seen.push((await readdir(trash())).length);
