@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { access, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -16,13 +15,6 @@ import {
   verifyPiece,
 } from '@drydock/archive';
 import { fail, type StepContext } from '@drydock/workflow/definition';
-import { rm } from 'node:fs/promises';
-import path from 'node:path';
-import { completeLimits } from '@drydock/archive/format/archive-limits';
-import { type OpenArchive, openChain } from '@drydock/archive/read/open-archive';
-import { piecesOf, verifyPiece } from '@drydock/archive/read/verify-archive';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
 import { refOf, type WorkContext } from '../context/work';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';

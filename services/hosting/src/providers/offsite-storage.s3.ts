@@ -7,11 +7,8 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { type ArchiveSource, isObjectName } from '@drydock/archive';
+import { ArchiveError, type ArchiveSource, isObjectName, manifestName } from '@drydock/archive';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { type ArchiveSource, isObjectName, manifestName } from '@drydock/archive/format/archive-objects';
-import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
 import { forEachAtOnce } from './for-each-at-once';
 import { asMissingObject, translateS3 } from './offsite-errors';
 import type { OffsitePlace } from './offsite-place.types';

@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
 import { addAbortSignal, Readable } from 'node:stream';
-import { ArchiveError, formatBounds } from '@drydock/archive';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { formatBounds } from '@drydock/archive/format/archive-limits';
-import { manifestName } from '@drydock/archive/format/archive-objects';
+import { ArchiveError, formatBounds, manifestName } from '@drydock/archive';
 
 /** The most bytes of an object, and the end of the time for it. */
 export interface BodyLimits {

@@ -120,7 +120,7 @@ export class Content {
     });
   }
 
-  /** A place for sending the rest of a file. Resolves with the function that gives it back. @throws {@link PagesBusy} */
+  /** Takes a place for sending the rest of a file; the function gives it back. @throws {@link PagesBusy} */
   download(): Promise<() => void> {
     return this.settings.places.download(this.settings.organisation());
   }

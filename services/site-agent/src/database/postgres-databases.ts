@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Newcomers } from '@drydock/agent/host';
-import type { Newcomers } from '@drydock/agent/host/newcomers';
-import { openSession } from '@drydock/postgres/session/session';
+import { openSession } from '@drydock/postgres';
 import pg from 'pg';
 import type { SiteRecord } from '../on-disk/site-folder';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';

@@ -1,23 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { SerialQueue } from '@drydock/agent/host';
-import { runChildJob } from '@drydock/agent/jobs';
+import { FairPlaces, runChildJob } from '@drydock/agent/jobs';
 import { type BoxRight, errorCodeOf, type Isolation } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { filesPathIn, startSiteProgram } from './site-box';
-import { runChildJob } from '@drydock/agent/jobs/child-job';
-import { FairPlaces } from '@drydock/agent/jobs/fair-places';
-import type { BoxRight } from '@drydock/process/box';
-import { errorCodeOf } from '@drydock/process/error-code';
-import type { Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
-import { metrics, type ObservableResult } from '@opentelemetry/api';
-import { z } from 'zod';
-import { filesPathIn, startSiteProgram } from '../sites/site-box';
-import type { SiteRecord } from '../sites/site-folder';
 
 /**
  * 50 files each 100 ms for an organisation, which has two folders at a time at most: after faster mass deletes,
