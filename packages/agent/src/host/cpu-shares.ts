@@ -14,7 +14,9 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
  * otherwise a backup would slow down the pages of its own site.
  */
 
-const sampleMs = 500;
+const usualSampleMs = 500;
+/** The time between two samples while sessions begin. */
+const soonMs = 50;
 /** The use of the CPU that an organisation is charged with decays with this time constant, in milliseconds. */
 const fadeMs = 2_000;
 /** An organisation that uses this share of the machine, or more, has the lowest priority. */
@@ -71,6 +73,8 @@ export interface CpuSharesOptions {
   onError: (error: unknown) => void;
   /** Reads what processes use, and sets their priorities. When missing, this machine's processes. */
   processes?: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
+  /** Milliseconds between two samples while no session begins. When missing, 500. */
+  sampleMs?: number;
   /** Milliseconds of a clock that never goes back. When missing, this machine's clock. */
   now?: () => number;
 }
@@ -92,6 +96,7 @@ export class CpuShares {
   private readonly stopping = new AbortController();
   private readonly thread: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
   private running: Promise<void> = Promise.resolve();
+  private hurry: () => void = () => undefined;
   private readonly now: () => number;
   private sampledMs: number;
 
@@ -110,6 +115,14 @@ export class CpuShares {
     this.stopping.abort();
     await this.thread.stop();
     await this.running;
+  }
+
+  /**
+   * Samples soon. A session of Postgres begins with the priority of the control plane, and an organisation that opens
+   * sessions all the time would keep it.
+   */
+  sessionBegan(): void {
+    this.hurry();
   }
 
   /** Watches a process that works for an organisation, with everything that it starts. */
@@ -150,11 +163,19 @@ export class CpuShares {
 
   private async run(): Promise<void> {
     const { signal } = this.stopping;
+    const { sampleMs = usualSampleMs } = this.options;
     while (!signal.aborted) {
+      const hurried = new Promise<void>((resolve) => {
+        this.hurry = resolve;
+      });
       await this.sample().catch((error: unknown) => {
         if (!signal.aborted) this.options.onError(error);
       });
-      await sleep(sampleMs, undefined, { signal }).catch(() => undefined);
+      await sleep(soonMs, undefined, { signal }).catch(() => undefined);
+      const usual = new AbortController();
+      const rest = sleep(sampleMs - soonMs, undefined, { signal: AbortSignal.any([signal, usual.signal]) });
+      await Promise.race([rest.catch(() => undefined), hurried]);
+      usual.abort();
     }
   }
 

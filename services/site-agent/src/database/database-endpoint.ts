@@ -128,7 +128,10 @@ export class DatabaseEndpoint implements SiteEndpoint {
       startup,
       newcomers: [this.newcomers, database.newcomers],
       siteId,
-      onAuthenticated: settle,
+      onAuthenticated: () => {
+        settle();
+        this.options.sessionBegan();
+      },
       inTurn,
     });
     this.sessions.add(session);

@@ -89,6 +89,8 @@ export interface EndpointOptions {
   served: () => Iterable<ReleaseDatabase>;
   /** Each piece, in either direction, takes a turn of the organisation's. */
   inTurn: InTurn;
+  /** A client has logged in. */
+  sessionBegan: () => void;
 }
 
 /** The one address of a site's database, whichever release is live. */

@@ -22,16 +22,21 @@ class Machine {
   private readonly processes = new Map<number, ProcessUse & { takes: number }>();
   private readonly nices = new Map<number, number>();
   private nowMs = 0;
+  onRead: () => void = () => undefined;
   readonly shares = new CpuShares({
     clusters: () => [],
     organisationOf: () => null,
     cores,
     now: () => this.nowMs,
+    sampleMs: 3_600_000,
     onError: (error) => {
       throw error;
     },
     processes: {
-      read: () => Promise.resolve(new Map([...this.processes].map(([pid, use]) => [pid, { ...use }]))),
+      read: () => {
+        this.onRead();
+        return Promise.resolve(new Map([...this.processes].map(([pid, use]) => [pid, { ...use }])));
+      },
       set: (nices) => {
         for (const [pid, nice] of nices) this.nices.set(pid, nice);
       },
@@ -111,4 +116,24 @@ test('a job keeps its own low priority and slows down no page of its organisatio
   machine.run({ pid: child, takes: 2 });
   await machine.pass(5);
   expect(machine.niceOf(greedy, job, child)).toEqual([highest, 5, undefined]);
+});
+
+test('a session that begins is looked at soon, and not when the next sample is due', async () => {
+  const machine = new Machine();
+  const read = () =>
+    new Promise<void>((resolve) => {
+      machine.onRead = resolve;
+    });
+  const first = read();
+  machine.shares.start();
+  await first;
+  machine.box({ pid: greedy, takes: 2 }, 'org-1');
+  machine.box({ pid: other, takes: 0.01 }, 'org-2');
+  await machine.pass(5);
+  machine.run({ pid: child, parent: greedy });
+  const next = read();
+  machine.shares.sessionBegan();
+  await next;
+  await machine.shares.stop();
+  expect(machine.niceOf(child)).toEqual([lowest]);
 });

@@ -82,6 +82,7 @@ export class Site {
       isDiskFull: () => this.disk.isDatabaseClosed,
       served: () => [...this.served].map(({ database }) => database),
       inTurn,
+      sessionBegan: () => around.cpu.sessionBegan(),
     });
     const network =
       around.network.kind === 'machine'
