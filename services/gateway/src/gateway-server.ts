@@ -65,7 +65,7 @@ interface Connection {
 }
 
 /**
- * The HTTP server of every service, with the limits of one that strangers reach. `open` limits the connections by
+ * The gateway's HTTP server, with the limits of one that strangers reach. `open` limits the connections by
  * address. `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating
  * names and values.
  */

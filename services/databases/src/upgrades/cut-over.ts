@@ -5,6 +5,7 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 
 type Step = StepContext<unknown, unknown>;
 
+/** Fewer than the engine's five, so that this step says why the upgrade failed. */
 const attemptsMax = 4;
 
 /**

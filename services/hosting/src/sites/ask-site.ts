@@ -12,7 +12,7 @@ export interface Patience {
 
 /** The patience for a new site, which has no visitors yet. With 8 s for each probe this takes up to eight minutes. */
 export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
-/** Visitors wait meanwhile: up to two minutes. */
+/** Visitors wait meanwhile. The site agent lets each wait for 20 s, and then answers 503. */
 export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
 
 /** The patience before a backup. A site that does not answer is backed up all the same. */
