@@ -1,4 +1,5 @@
-import dns, { type LookupAddress } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
+import { Resolver } from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
@@ -21,7 +22,26 @@ export interface GuardOptions {
   resolve?: ResolveAll;
 }
 
-const resolveBySystem: ResolveAll = (hostname, answer) => dns.lookup(hostname, { all: true }, answer);
+const nameServers = new Resolver({ timeout: 2_000, tries: 2 });
+/** The name is known, and has no address of the family that was asked for. */
+const isNameless = (code: unknown): boolean => code === 'ENOTFOUND' || code === 'ENODATA';
+
+/**
+ * Asks the name servers only. The system's resolver has two threads for the whole process, and a customer's name whose
+ * servers never answer keeps one of them for 10 s or longer: everybody else's names would wait.
+ */
+const resolveByNameServers: ResolveAll = (hostname, answer) => {
+  const asked = [nameServers.resolve4(hostname), nameServers.resolve6(hostname)];
+  void Promise.allSettled(asked).then((answers) => {
+    const found = answers.flatMap((one, at) =>
+      one.status === 'fulfilled' ? one.value.map((address) => ({ address, family: at === 0 ? 4 : 6 })) : [],
+    );
+    if (found.length > 0) return answer(null, found);
+    const isUnknown = answers.every((one) => one.status === 'rejected' && isNameless(one.reason.code));
+    // The system's own codes, which callers know.
+    answer(Object.assign(new Error(`no address of ${hostname}`), { code: isUnknown ? 'ENOTFOUND' : 'EAI_AGAIN' }), []);
+  });
+};
 
 /** The most sockets to one customer's storage: as many as objects are moved at once, and a few more. */
 const socketsMax = 16;
@@ -31,7 +51,7 @@ const socketsMax = 16;
  * exactly the addresses that were checked, so that a later change of the name has no effect. One refused address
  * refuses the whole name.
  */
-export function createGuardedAgents({ origin, allowed, resolve = resolveBySystem }: GuardOptions): {
+export function createGuardedAgents({ origin, allowed, resolve = resolveByNameServers }: GuardOptions): {
   httpAgent: http.Agent;
   httpsAgent: https.Agent;
 } {
@@ -79,8 +99,12 @@ export function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   };
 }
 
+/** A name of this machine, which no name server knows. */
+const isLocal = (hostname: string): boolean => /(?:^|\.)localhost\.?$/i.test(hostname);
+
 const resolveChecked = (resolve: ResolveAll, hostname: string): Promise<LookupAddress[]> =>
   new Promise((done, fail) => {
+    if (isLocal(hostname)) return fail(new AddressRefused(hostname));
     resolve(hostname, (error, addresses) => {
       if (error !== null) return fail(error);
       if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address)))

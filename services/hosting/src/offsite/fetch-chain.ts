@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { access, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -43,19 +42,16 @@ interface ChainSeen {
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
   await forEachAtOnce(readsAtOnce, chain, async ({ id, archive }) => {
-    const manifest = await reader
-      .source(archive.objectKey)
-      .read(manifestName)
-      .catch((error: unknown) => {
-        if (asMissingObject(error)) return null;
-        throw error;
-      });
-    if (manifest === null) {
+    const found = await reader.manifestSha256(archive.objectKey).catch((error: unknown) => {
+      if (asMissingObject(error)) return null;
+      throw error;
+    });
+    if (found === null) {
       seen.missing.push(id);
       return;
     }
     seen.present.push(id);
-    if (createHash('sha256').update(manifest).digest('hex') !== archive.manifestSha256) seen.altered.push(id);
+    if (found !== archive.manifestSha256) seen.altered.push(id);
   });
   return seen;
 }

@@ -13,7 +13,7 @@ import { assertStorageKey, type BackupReader, type BackupStorage } from './backu
 import { s3CanaryStorage } from './canary-storage.s3';
 import { forEachAtOnce } from './for-each-at-once';
 import { readAhead } from './read-ahead';
-import { readObjectBody } from './read-object-body';
+import { objectBytesMax, readObjectBody } from './read-object-body';
 import { isMissingObject, keyAt, openS3Client, type S3Place } from './s3-place';
 import { deleteVersions, hasObjectLock, listVersions, lockVersions, type ObjectVersion } from './s3-versions';
 
@@ -188,7 +188,8 @@ async function readVersion(client: S3Client, version: VersionInput): Promise<Buf
   const signal = AbortSignal.timeout(objectMs);
   try {
     const { Body, ContentLength } = await client.send(new GetObjectCommand(version), { abortSignal: signal });
-    return await readObjectBody(Body, ContentLength, signal);
+    const bytesMax = objectBytesMax(version.Key.slice(version.Key.lastIndexOf('/') + 1));
+    return await readObjectBody(Body, ContentLength, { bytesMax, signal });
   } catch (error) {
     if (isMissingObject(error)) return null;
     throw error;

@@ -97,6 +97,10 @@ describe('a file', () => {
       () => ({ status: 200, body: `<p>${proofsOf().proofOf({ orgId, domain: literal() }).http.content}</p>` }),
     ],
     [
+      'an answer that changes the protocol',
+      () => ({ status: 101, body: '', headers: { connection: 'Upgrade', upgrade: 'other' } }),
+    ],
+    [
       'an endless page',
       () => ({
         status: 200,

@@ -98,6 +98,7 @@ async function readFirstBytes(
     return await new Promise<string>((done, fail) => {
       const agent = protocol === 'https:' ? httpsAgent : httpAgent;
       const request = (protocol === 'https:' ? https : http).get(address, { agent, signal }, (response) => {
+        request.off('close', noAnswer);
         let text = '';
         if (response.statusCode !== 200) {
           fail(new Error(`HTTP ${response.statusCode}`));
@@ -112,7 +113,9 @@ async function readFirstBytes(
           if (text.length > contentBytesMax) request.destroy(new Error('more than a proof'));
         });
       });
-      request.on('error', fail);
+      // To Node an answer that changes the protocol (101) is neither a response nor an error.
+      const noAnswer = (): void => fail(new Error('closed without an answer'));
+      request.on('error', fail).on('close', noAnswer);
     });
   } finally {
     httpAgent.destroy();

@@ -6,7 +6,10 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { uuidv7 } from 'uuidv7';
+import { lookAtChain } from '../offsite/fetch-chain';
 import { translateS3 } from './offsite-errors';
 import type { OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
@@ -86,6 +89,62 @@ describe('an endpoint that answers without end', () => {
     const { error, bytesTaken } = await facing(endless(status), work);
     expect(String(error)).toContain('larger than');
     expect(bytesTaken).toBeLessThan(64e6);
+  });
+});
+
+const megabyte = 2 ** 20;
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+it('a request that looks at a chain keeps nothing of what its storage sends for manifests', async () => {
+  const [links, sentMb] = [6, 14];
+  const bytesHeld = (): number => {
+    collectGarbage();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const before = bytesHeld();
+  let most = 0;
+  const all: (() => void)[] = [];
+  const large: http.RequestListener = (_request, response) => {
+    response.writeHead(200, { 'content-length': (sentMb + 1) * megabyte });
+    const piece = Buffer.alloc(megabyte, 'a');
+    for (let sent = 1; sent < sentMb; sent += 1) response.write(piece);
+    response.write(piece, () => {
+      all.push(() => response.end(piece));
+      if (all.length < links) return;
+      // All but the last piece of each has been sent.
+      most = bytesHeld() - before;
+      for (const end of all) end();
+    });
+  };
+  const chain = Array.from({ length: links }, (_, at) => ({
+    id: uuidv7(),
+    archive: {
+      objectKey: `${folder}/${at}`,
+      manifestMac: '',
+      manifestSha256: 'a'.repeat(64),
+      sizeBytes: 1,
+      rawBytes: 1,
+    },
+  }));
+  const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
+  expect(error).toBeNull();
+  // The pieces are in this process too, on their way to the client: a few for each.
+  expect(most).toBeLessThan((links * sentMb * megabyte) / 2);
+});
+
+it.each([
+  ['segment-00000001', 8],
+  ['manifest', 16],
+  ['index-00000001', 24],
+])('of %s no more is read than one may have: %d MB, and a little', async (name, mostMb) => {
+  const isDeclared: http.RequestListener = (_request, response) => {
+    response.writeHead(200, { 'content-length': (mostMb + 2) * megabyte });
+    for (let sent = 0; sent < mostMb + 2; sent += 1) response.write(Buffer.alloc(megabyte));
+    response.end();
+  };
+  expect((await facing(isDeclared, (storage) => storage.source(key).read(name))).error).toMatchObject({
+    reason: 'tampered',
   });
 });
 

@@ -57,9 +57,9 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
   it('gives back what was written, and replaces an object that is written again', async () => {
     const key = `${newFolder()}/7`;
     const large = Buffer.alloc(9_000_000, 'drydock ');
-    await opened.storage.sink(key).write('segment-00000000', Buffer.from('first'));
-    await opened.storage.sink(key).write('segment-00000000', large);
-    expect((await opened.storage.source(key).read('segment-00000000')).equals(large)).toBe(true);
+    await opened.storage.sink(key).write('index-00000000', Buffer.from('first'));
+    await opened.storage.sink(key).write('index-00000000', large);
+    expect((await opened.storage.source(key).read('index-00000000')).equals(large)).toBe(true);
   });
 
   it('writes below the prefix alone', async () => {

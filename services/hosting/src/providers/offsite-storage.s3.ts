@@ -7,13 +7,13 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { type ArchiveSource, isObjectName } from '@drydock/archive';
+import { ArchiveError, type ArchiveSource, isObjectName, manifestName } from '@drydock/archive';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import { forEachAtOnce } from './for-each-at-once';
 import { asMissingObject, translateS3 } from './offsite-errors';
 import type { OffsitePlace } from './offsite-place.types';
 import { type OffsiteDeadlines, OffsiteError, type OffsiteStorage, type OpenOffsite } from './offsite-storage';
-import { readObjectBody } from './read-object-body';
+import { type BodyLimits, digestObjectBody, objectBytesMax, readObjectBody } from './read-object-body';
 import { leaveRequestsOutOfTraces } from './s3-place';
 
 /** Twice a page of a listing: a thousand of the longest keys, with their fields. */
@@ -151,7 +151,14 @@ class OpenS3 implements OffsiteStorage {
 
   source(objectKey: string): ArchiveSource {
     const folder = this.folderOf(objectKey);
-    return { read: (name) => this.read(`${folder}/${objectName(name)}`) };
+    return { read: (name) => this.read(`${folder}/${objectName(name)}`, objectBytesMax(name)) };
+  }
+
+  manifestSha256(objectKey: string): Promise<string> {
+    const bytesMax = objectBytesMax(manifestName);
+    return this.get(`${this.folderOf(objectKey)}/${manifestName}`, bytesMax, (body, _bytes, limits) =>
+      digestObjectBody(body, limits),
+    );
   }
 
   sink(objectKey: string) {
@@ -172,7 +179,7 @@ class OpenS3 implements OffsiteStorage {
     const content = randomBytes(64);
     await this.write(key, content);
     try {
-      if (!(await this.read(key)).equals(content))
+      if (!(await this.read(key, answerBytesMax)).equals(content))
         throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
       if (!(await this.isListed(key))) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
     } catch (error) {
@@ -181,7 +188,7 @@ class OpenS3 implements OffsiteStorage {
       throw asUnusable(error);
     }
     await this.delete(key);
-    const left = await this.read(key).then(
+    const left = await this.read(key, answerBytesMax).then(
       () => true,
       (error: unknown) => !asMissingObject(error),
     );
@@ -192,13 +199,22 @@ class OpenS3 implements OffsiteStorage {
     this.client.destroy();
   }
 
-  private async read(Key: string): Promise<Buffer> {
+  private read(key: string, bytesMax: number): Promise<Buffer> {
+    return this.get(key, bytesMax, readObjectBody);
+  }
+
+  /** `take` gets the body and its declared length. */
+  private async get<T>(
+    Key: string,
+    bytesMax: number,
+    take: (body: unknown, declaredBytes: number | undefined, limits: BodyLimits) => Promise<T>,
+  ): Promise<T> {
     const signal = this.limit();
-    const send = async (): Promise<Buffer> => {
+    const send = async (): Promise<T> => {
       const { Body, ContentLength } = await this.client.send(new GetObjectCommand({ Bucket: this.place.bucket, Key }), {
         abortSignal: signal,
       });
-      return readObjectBody(Body, ContentLength, signal);
+      return take(Body, ContentLength, { bytesMax, signal });
     };
     return translateS3(send, { isRead: true });
   }
@@ -259,9 +275,9 @@ class OpenS3 implements OffsiteStorage {
   }
 }
 
-/** A missing object that was there a moment ago makes the bucket unusable. */
+/** An object that is missing, or larger than the one that was written a moment ago, makes the bucket unusable. */
 const asUnusable = (error: unknown): unknown =>
-  asMissingObject(error)
+  error instanceof ArchiveError
     ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error })
     : error;
 

@@ -25,6 +25,11 @@ export interface OffsiteReader {
    * any archive's is never read to its end.
    */
   source(objectKey: string): ArchiveSource;
+  /**
+   * The SHA-256 of the manifest of that archive, in hex. Rejects as its source does. A request can ask many at once,
+   * because nothing of a manifest stays in memory.
+   */
+  manifestSha256(objectKey: string): Promise<string>;
   close(): void;
 }
 

@@ -1,48 +1,69 @@
+import { createHash } from 'node:crypto';
 import { addAbortSignal, Readable } from 'node:stream';
-import { ArchiveError, formatBounds } from '@drydock/archive';
+import { ArchiveError, formatBounds, manifestName } from '@drydock/archive';
 
-/** Twice the largest object that an archive may have. A larger object is not ours and is not read to its end. */
-const objectBytesMax = 2 * formatBounds.blockIndexRawBytes;
+/** The most bytes of an object, and the end of the time for it. */
+export interface BodyLimits {
+  bytesMax: number;
+  signal: AbortSignal;
+}
+
+/** A sixteenth more than the format's bound: the seal, and what compression makes larger. */
+const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
+
+/** The most bytes that an archive's object of this name may have. A larger one is not ours. */
+export function objectBytesMax(name: string): number {
+  if (name === manifestName) return sealed(formatBounds.manifestBytes);
+  return sealed(name.startsWith('segment-') ? formatBounds.segmentRawBytes : formatBounds.blockIndexRawBytes);
+}
 
 const tooLarge = (): never => {
-  throw new ArchiveError('tampered', 'an object larger than any');
+  throw new ArchiveError('tampered', 'an object larger than any of its kind');
 };
 
 /** The whole body, in memory of its own. Rejects when it ends early, is too large, or `signal` is aborted. */
 export async function readObjectBody(
   body: unknown,
   declaredBytes: number | undefined,
-  signal: AbortSignal,
+  { bytesMax, signal }: BodyLimits,
 ): Promise<Buffer> {
-  if (!(body instanceof Readable)) throw new Error('an answer without a body');
-  const stream = addAbortSignal(signal, body);
-  try {
-    return await (declaredBytes === undefined ? gather(stream) : fill(stream, declaredBytes));
-  } finally {
-    stream.destroy();
-  }
-}
-
-/** Fills one allocation, because that can be moved to a thread. */
-async function fill(stream: AsyncIterable<Buffer>, declaredBytes: number): Promise<Buffer> {
-  if (declaredBytes > objectBytesMax) tooLarge();
-  const bytes = Buffer.allocUnsafeSlow(declaredBytes);
-  let filled = 0;
-  for await (const chunk of stream) {
-    if (filled + chunk.length > declaredBytes) tooLarge();
-    filled += chunk.copy(bytes, filled);
-  }
-  if (filled < declaredBytes) throw new Error(`the body ended after ${filled} of ${declaredBytes} bytes`);
+  if (declaredBytes !== undefined && declaredBytes > bytesMax) tooLarge();
+  const bytes = declaredBytes === undefined ? null : Buffer.allocUnsafeSlow(declaredBytes);
+  const chunks: Buffer[] = [];
+  const filled = await hear(body, { bytesMax: declaredBytes ?? bytesMax, signal }, (chunk, at) => {
+    // One allocation can be moved to a thread.
+    if (bytes === null) chunks.push(chunk);
+    else chunk.copy(bytes, at);
+  });
+  if (bytes === null) return Buffer.concat(chunks);
+  if (filled < bytes.length) throw new Error(`the body ended after ${filled} of ${bytes.length} bytes`);
   return bytes;
 }
 
-async function gather(stream: AsyncIterable<Buffer>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+/** The SHA-256 of a body, in hex. Keeps nothing of it. Rejects when it is too large, or `signal` is aborted. */
+export async function digestObjectBody(body: unknown, limits: BodyLimits): Promise<string> {
+  const hash = createHash('sha256');
+  await hear(body, limits, (chunk) => hash.update(chunk));
+  return hash.digest('hex');
+}
+
+/** Calls `onChunk` for each piece with its place. Resolves with the number of bytes. */
+async function hear(
+  body: unknown,
+  { bytesMax, signal }: BodyLimits,
+  onChunk: (chunk: Buffer, at: number) => void,
+): Promise<number> {
+  if (!(body instanceof Readable)) throw new Error('an answer without a body');
+  const stream = addAbortSignal(signal, body);
   let bytes = 0;
-  for await (const chunk of stream) {
-    bytes += chunk.length;
-    if (bytes > objectBytesMax) tooLarge();
-    chunks.push(chunk);
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (bytes + chunk.length > bytesMax) tooLarge();
+      onChunk(chunk, bytes);
+      bytes += chunk.length;
+    }
+    return bytes;
+  } finally {
+    stream.destroy();
   }
-  return Buffer.concat(chunks);
 }

@@ -222,7 +222,9 @@ async function post(url: URL, { headers, body, allowed, answerMs }: Message): Pr
       const request = isPlain
         ? http.request(url, { ...options, agent: httpAgent }, answered)
         : https.request(url, { ...options, agent: httpsAgent }, answered);
-      request.on('error', reject).end(body);
+      // To Node an answer that changes the protocol (101) is neither a response nor an error.
+      const noAnswer = (): void => reject(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }));
+      request.on('error', reject).on('close', noAnswer).end(body);
     });
   } finally {
     httpAgent.destroy();

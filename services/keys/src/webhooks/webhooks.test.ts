@@ -36,7 +36,7 @@ async function startReceiver() {
   const receiver = {
     received,
     port: 0,
-    answer: (_message: Received): number | 'hang' | 'drip' | Promise<number> => 204,
+    answer: (_message: Received): number | 'hang' | 'drip' | 'other protocol' | Promise<number> => 204,
     url: (path: string) => `http://127.0.0.1:${receiver.port}${path}`,
     /** The events that a path has received, in order. */
     at: (path: string) => received.filter((message) => message.path === path),
@@ -65,6 +65,8 @@ async function startReceiver() {
     const status = await receiver.answer(message);
     // Sends a header now and then, and never the last one.
     if (status === 'drip') return dripInto(response);
+    if (status === 'other protocol')
+      return void response.socket?.end('HTTP/1.1 101 Other\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
     if (status !== 'hang') response.writeHead(status, { location: receiver.url('/elsewhere') }).end('thanks');
   };
   const server = http.createServer((request, response) => void take(request, response));
@@ -233,15 +235,15 @@ test('what is never taken ends as failed, lets the next event of its resource go
   ).toBe('404 webhook_delivery_not_found');
 });
 
-test('a receiver that hangs or answers for ever is given up after its time, and the event comes again', async () => {
+test('a receiver that hangs, answers for ever or changes the protocol is given up after its time, and the event comes again', async () => {
   startSender({ answerMs: 400 });
   const webhook = await create({ event_types: ['workflow.*'] });
-  const behaviour = ['hang', 'drip', 204] as const;
+  const behaviour = ['other protocol', 'hang', 'drip', 204] as const;
   receiver.answer = () => behaviour[receiver.at(pathOf(webhook)).length - 1] ?? 204;
   const event = turn('/v1/sites/k');
   await happen([event]);
   await until(async () => (await deliveriesOf(webhook))[0]?.status === 'delivered');
-  expect(receiver.at(pathOf(webhook)).map(({ id }) => id)).toEqual([event.id, event.id, event.id]);
+  expect(receiver.at(pathOf(webhook)).map(({ id }) => id)).toEqual(behaviour.map(() => event.id));
 });
 
 test('a receiver that has gone is asked for three days after growing pauses, and what waited comes in its order once it is back', async () => {

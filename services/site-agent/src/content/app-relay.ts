@@ -99,6 +99,10 @@ class RelayedRequest {
     this.say = say;
     upstream.on('error', (error) => this.fail(error));
     upstream.once('response', (answer) => this.take(answer));
+    // To Node an answer that changes the protocol (101) is neither a response nor an error.
+    upstream.once('close', () => {
+      if (this.answer === null) this.fail(new Error('the application closed its connection without an answer'));
+    });
     if (hasBody) say({ say: 'want' });
     else upstream.end();
   }

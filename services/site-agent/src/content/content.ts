@@ -120,6 +120,11 @@ export class Content {
     });
   }
 
+  /** Takes a place for sending the rest of a file; the function gives it back. @throws {@link PagesBusy} */
+  download(): Promise<() => void> {
+    return this.settings.places.download(this.settings.organisation());
+  }
+
   private async inPlace<T>(work: (child: ContentChild) => Promise<T>): Promise<T> {
     const { places, organisation } = this.settings;
     const leave = places.visitNow(organisation());

@@ -69,40 +69,48 @@ test('pages of one organisation beyond its share wait, and too many that wait ar
   expect((await Promise.allSettled(waiting)).filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
 });
 
-describe('pages that their visitors do not take', () => {
+describe('pages and long files that their visitors do not take', () => {
   let host: TestHost;
   let greedy: FilledSite;
   let other: FilledSite;
   const ids: [string, string] = [newSiteId(), newSiteId()];
   beforeAll(async () => {
-    host = await startHost(await hostConfig(), new PagePlaces({ renders: 4 }));
+    host = await startHost(await hostConfig(), new PagePlaces({ renders: 4, downloads: 4 }));
     greedy = await host.client.ensureSite(ids[0], { domain: 'greedy.org', organisation_id: 'org-1' }, claim(1));
     other = await host.client.ensureSite(ids[1], { domain: 'other.org', organisation_id: 'org-2' }, claim(1));
     await runSql(greedy.database_url, "create table texts as select repeat('x', 7000000) as text");
     await writeFile(`${greedy.files_dir}/large.html`, '<?sql select text from texts ?>');
     await writeFile(`${greedy.files_dir}/file.txt`, 'a file');
     await writeFile(`${other.files_dir}/page.html`, '<?sql select 7 ?>');
+    for (const { files_dir: folder } of [greedy, other])
+      await writeFile(`${folder}/long.bin`, Buffer.alloc(20_000_000));
   });
   afterAll(() => clearHost(host, ids));
 
-  it('are as many as their organisation’s share; its files and other organisations’ pages are shown as ever', async () => {
-    const visitors = [];
-    const statuses: (number | undefined)[] = [];
-    for (let number = 0; number < 3; number += 1) {
-      const visitor = http.get(new URL('large.html', greedy.url), { agent: false }).on('error', () => undefined);
-      visitors.push(visitor);
-      const [response] = (await once(visitor, 'response')) as [http.IncomingMessage];
-      statuses.push(response.statusCode);
-    }
-    expect(statuses).toEqual([200, 200, 503]);
-    const shown = await Promise.all(
-      [new URL('file.txt', greedy.url), new URL('page.html', other.url)].map((url) => fetch(url)),
-    );
-    expect(await Promise.all(shown.map((response) => response.text()))).toEqual(['a file', '7']);
-    for (const visitor of visitors) visitor.destroy();
-    await until(async () => (await fetch(new URL('large.html', greedy.url))).status === 200, {
-      timeoutMs: 60_000,
-      what: 'the page again',
-    });
-  });
+  it.each(['large.html', 'long.bin'])(
+    'are as many as their organisation’s share; its other files, and other organisations’, are shown as ever: %s',
+    async (name) => {
+      const visitors = [];
+      const statuses: (number | undefined)[] = [];
+      for (let number = 0; number < 3; number += 1) {
+        const visitor = http.get(new URL(name, greedy.url), { agent: false }).on('error', () => undefined);
+        visitors.push(visitor);
+        const [response] = (await once(visitor, 'response')) as [http.IncomingMessage];
+        statuses.push(response.statusCode);
+      }
+      expect(statuses).toEqual([200, 200, 503]);
+      const shown = await Promise.all(
+        [new URL('file.txt', greedy.url), new URL('page.html', other.url)].map((url) => fetch(url)),
+      );
+      expect(await Promise.all(shown.map((response) => response.text()))).toEqual(['a file', '7']);
+      expect((await (await fetch(new URL('long.bin', other.url))).arrayBuffer()).byteLength).toBe(20_000_000);
+      for (const visitor of visitors) visitor.destroy();
+      const again = async (): Promise<boolean> => {
+        const response = await fetch(new URL(name, greedy.url));
+        await response.body?.cancel();
+        return response.status === 200;
+      };
+      await until(again, { timeoutMs: 60_000, what: 'the page again' });
+    },
+  );
 });

@@ -12,6 +12,8 @@ const processesMin = 16;
 const rendersMax = 64;
 /** Limit for visitors whom applications answer. One piece of 64 kB for each is in our memory. */
 const visitsMax = 4_096;
+/** Limit for visitors of files that are longer than one answer. About 600 kB of each are in our memory. */
+const downloadsMax = 1_024;
 /** Limit for an organisation's visitors that wait for a place. */
 const waitingMax = 256;
 const waitMs = 5_000;
@@ -36,6 +38,7 @@ interface PlaceNumbers {
   processes?: number;
   renders?: number;
   visits?: number;
+  downloads?: number;
   pieces?: FairPace;
   carried?: Pick<FairPace, 'take'>;
 }
@@ -52,13 +55,14 @@ export interface PlacedProcess {
 
 /**
  * The share of this host that sites' pages and applications may use, by organisation: processes for files and pages,
- * pages that are being rendered or sent, visitors of applications, and the pieces of the answers to them. An
- * organisation gets at most half of each, and another one finds its own share at once.
+ * pages that are being rendered or sent, long files that are being sent, visitors of applications, and the pieces of
+ * the answers to them. An organisation gets at most half of each, and another one finds its own share at once.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;
   private readonly renders: FairPlaces;
   private readonly visits: FairPlaces;
+  private readonly downloads: FairPlaces;
   /** Pieces of applications' answers after the first one: each costs the event loop that all sites share. */
   readonly pieces: FairPace;
   /**
@@ -72,12 +76,14 @@ export class PagePlaces {
     processes = processesFor(usableBytes()),
     renders = rendersMax,
     visits = visitsMax,
+    downloads = downloadsMax,
     pieces = new FairPace(),
     carried = new FairPace({ max: 160, share: 80 }),
   }: PlaceNumbers = {}) {
     this.processes = new FairPlaces(processes);
     this.renders = new FairPlaces(renders);
     this.visits = new FairPlaces(visits);
+    this.downloads = new FairPlaces(downloads);
     this.pieces = pieces;
     this.carried = carried;
   }
@@ -112,6 +118,11 @@ export class PagePlaces {
   /** A place for a visitor of an application; null if the organisation uses its whole share. */
   visitNow(organisation: string): (() => void) | null {
     return this.visits.takeNow(organisation);
+  }
+
+  /** A place for a file that is longer than one answer. Throws {@link PagesBusy} as {@link render} does. */
+  download(organisation: string): Promise<() => void> {
+    return waitFor(this.downloads, organisation);
   }
 
   private makeRoom(organisation: string): void {

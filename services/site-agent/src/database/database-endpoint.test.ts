@@ -83,6 +83,21 @@ test('no other role, no wrong password, no replication', async () => {
   );
 });
 
+test('a probe runs no function of the site’s, even where the site has put its own before the server’s', async () => {
+  const { username: role } = new URL(site.database_url);
+  await runSql(
+    site.database_url,
+    `create schema own;
+    create function own.step(n int) returns int language plpgsql as $$ begin raise exception 'code of the site'; end $$;
+    create aggregate own.count(*) (sfunc = own.step, stype = int, initcond = '0');
+    alter role ${role} set search_path = own, pg_catalog`,
+  );
+  await expect(runSql(site.database_url, 'select count(*) from pg_class')).rejects.toThrow('code of the site');
+  const probed = await host.client.probeSite(siteId, '/');
+  await runSql(site.database_url, `alter role ${role} reset search_path; drop schema own cascade`);
+  expect(probed).toMatchObject({ sql_ok: true, sql_answered: true });
+});
+
 /** A client that says who it wants to be and never proves it. */
 async function askAndStaySilent(url: string): Promise<net.Socket> {
   const { port, username } = new URL(url);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Newcomers } from '@drydock/agent/host';
+import { openSession } from '@drydock/postgres';
 import pg from 'pg';
 import type { SiteRecord } from '../on-disk/site-folder';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
@@ -158,23 +159,24 @@ class PostgresDatabase implements ReleaseDatabase {
   }
 }
 
-/** Probes with a session of its own. Never throws. */
+/**
+ * Probes with a session of its own, whose settings the site cannot change: its own functions would else come before the
+ * server's, and answer as much as fits into its memory, and thus into ours. Never throws.
+ */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: deadlineMs,
-    query_timeout: deadlineMs,
-  });
-  client.on('error', () => undefined);
+  const signal = AbortSignal.timeout(deadlineMs);
   try {
-    await client.connect();
-    await client.query('select count(*) from pg_catalog.pg_class');
-    return { isAnswered: true, detail: null };
-  } catch (error) {
+    const { client, close } = await openSession(url, { purpose: 'read', signal, applicationName: 'drydock probe' });
+    try {
+      await client.query('select count(*) from pg_catalog.pg_class');
+      return { isAnswered: true, detail: null };
+    } finally {
+      await close();
+    }
+  } catch (thrown) {
+    const error: unknown = signal.aborted ? signal.reason : thrown;
     const detail = `sql: ${error instanceof Error ? error.message : String(error)}`;
     return { isAnswered: error instanceof pg.DatabaseError && !isPassing(error.code ?? ''), detail };
-  } finally {
-    await client.end().catch(() => undefined);
   }
 }
 

@@ -1,11 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import { type Dirent, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
+import { type Dir, type Dirent, opendirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { runJobProgram } from '@drydock/agent/jobs';
 import { errorCodeOf } from '@drydock/process';
 import { z } from 'zod';
 
-const setupSchema = z.strictObject({ dir: z.string(), batch_files: z.int().min(1), pause_ms: z.int().min(0) });
+const setupSchema = z.strictObject({
+  dir: z.string(),
+  batch_files: z.int().min(1),
+  pause_ms: z.int().min(0),
+  /** After so many removals it stops, so that others get their turn. */
+  turn_files: z.int().min(1),
+});
+/** Node takes it, and gives names as Buffers. Its types do not know it. */
+const asBytes = 'buffer' as BufferEncoding;
 
 /** Limit for the paths that the report names, each with its error. */
 const namedMost = 10;
@@ -13,39 +21,49 @@ const namedMost = 10;
 /**
  * Removes everything that it can from a folder, slowly, and names the rest. Names are bytes. A folder inside another
  * one is moved to the top first, so that paths stay short however deep the tree is; if it cannot be moved, it is
- * emptied in its place. The program runs in the box of the site that owns the files, so nothing in the tree leads
- * anywhere else.
+ * emptied in its place. A folder is emptied while it is read, because it may have more names than fit into memory. The
+ * program runs in the box of the site that owns the files, so nothing in the tree leads anywhere else.
  */
 class Emptying {
   private readonly top: Buffer;
   private readonly setup: z.infer<typeof setupSchema>;
-  private readonly named: string[] = [];
-  private steps = 0;
+  private named: string[] = [];
   private left = 0;
+  private gone = 0;
+  private steps = 0;
 
   constructor(setup: z.infer<typeof setupSchema>) {
     this.setup = setup;
     this.top = Buffer.from(setup.dir);
   }
 
-  async run(): Promise<{ left: number; named: string[] }> {
-    /** Names at the top that stay. */
-    const tried = new Set<string>();
-    for (let entries = this.entriesIn(this.top); entries.length > 0; ) {
-      for (const entry of entries) {
-        await this.remove(this.top, entry);
-        tried.add(entry.name.toString('latin1'));
-      }
-      entries = this.entriesIn(this.top).filter(({ name }) => !tried.has(name.toString('latin1')));
+  /** `isOver`: it has stopped before the end. */
+  async run(): Promise<{ left: number; named: string[]; isOver: boolean }> {
+    // Entries that come while a folder is read may be missed, so that it is read again until nothing more goes.
+    for (let before = -1; before < this.gone && !this.isOver; ) {
+      before = this.gone;
+      [this.left, this.named] = [0, []];
+      await this.empty(this.top);
     }
-    return { left: this.left, named: this.named };
+    return { left: this.left, named: this.named, isOver: this.isOver };
+  }
+
+  private get isOver(): boolean {
+    return this.gone >= this.setup.turn_files;
+  }
+
+  private async empty(folder: Buffer): Promise<void> {
+    for (const entry of this.entriesIn(folder)) {
+      await this.remove(folder, entry);
+      if (this.isOver) return;
+    }
   }
 
   private async remove(folder: Buffer, entry: Dirent<Buffer>): Promise<void> {
     const place = below(folder, entry.name);
     if (!entry.isDirectory()) this.attempt(place, unlinkSync);
     else if (folder === this.top || !this.moveToTop(place)) {
-      for (const inner of this.entriesIn(place)) await this.remove(place, inner);
+      await this.empty(place);
       this.attempt(place, rmdirSync);
     }
     this.steps += 1;
@@ -55,28 +73,42 @@ class Emptying {
   private moveToTop(folder: Buffer): boolean {
     try {
       renameSync(folder, below(this.top, Buffer.from(`drydock-${randomBytes(12).toString('hex')}`)));
+      this.gone += 1;
       return true;
     } catch {
       return false;
     }
   }
 
-  private entriesIn(folder: Buffer): Dirent<Buffer>[] {
-    return this.attempt(folder, (place) => readdirSync(place, { encoding: 'buffer', withFileTypes: true })) ?? [];
+  private *entriesIn(folder: Buffer): Generator<Dirent<Buffer>> {
+    let open: Dir | undefined;
+    try {
+      open = opendirSync(folder, { encoding: asBytes, bufferSize: 256 });
+      for (let entry = open.readSync(); entry !== null; entry = open.readSync())
+        yield entry as unknown as Dirent<Buffer>;
+    } catch (error) {
+      this.note(folder, error);
+    } finally {
+      open?.closeSync();
+    }
+  }
+
+  private attempt(place: Buffer, work: (place: Buffer) => void): void {
+    try {
+      work(place);
+      this.gone += 1;
+    } catch (error) {
+      this.note(place, error);
+    }
   }
 
   /** An error is recorded, unless the path has gone or its own contents are the reason. */
-  private attempt<T>(place: Buffer, work: (place: Buffer) => T): T | undefined {
-    try {
-      return work(place);
-    } catch (error) {
-      const code = errorCodeOf(error);
-      if (code === 'ENOENT' || code === 'ENOTEMPTY') return undefined;
-      this.left += 1;
-      if (this.named.length < namedMost)
-        this.named.push(`${code} ${place.subarray(this.top.length + 1, this.top.length + 201).toString()}`);
-      return undefined;
-    }
+  private note(place: Buffer, error: unknown): void {
+    const code = errorCodeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTEMPTY') return;
+    this.left += 1;
+    if (this.named.length < namedMost)
+      this.named.push(`${code} ${place.subarray(this.top.length + 1, this.top.length + 201).toString()}`);
   }
 }
 

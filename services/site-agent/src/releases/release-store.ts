@@ -85,7 +85,7 @@ export class ReleaseStore {
       this.unfinished.delete(beside);
     };
     const discard = async (): Promise<void> => {
-      await this.removal.moveAside(beside);
+      await this.removal.moveAside(beside, record);
       if (!isKept) await database.drop();
       this.unfinished.delete(beside);
     };
@@ -97,7 +97,7 @@ export class ReleaseStore {
    * release is without its database.
    */
   async remove(record: SiteRecord, releaseId: string): Promise<void> {
-    await this.removal.moveAside(this.folder.releaseDir(releaseId));
+    await this.removal.moveAside(this.folder.releaseDir(releaseId), record);
     await this.dropOrphans(record);
   }
 
@@ -110,7 +110,7 @@ export class ReleaseStore {
     for (const releaseId of await this.folder.listReleases())
       await closeToOthers(this.folder.releaseDir(releaseId), record.uid);
     for (const folder of await this.folder.clearLeftovers())
-      if (!this.unfinished.has(folder)) await this.removal.moveAside(folder);
+      if (!this.unfinished.has(folder)) await this.removal.moveAside(folder, record);
     await this.dropOrphans(record);
   }
 

@@ -10,6 +10,7 @@ import path from 'node:path';
 import { detectIsolation, findFreePort, type Isolation } from '@drydock/process';
 import { createLog } from '@drydock/service/telemetry';
 import { until } from '@drydock/testing/wait';
+import { packSite, stageSite } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { SlowRemoval } from './slow-removal';
 
@@ -119,6 +120,51 @@ test('what cannot be removed keeps nothing else, is named, is an alarm after a d
   await rm(folder, { recursive: true, force: true });
 });
 
+/** A folder of a site's, with so many files. */
+async function folderOf(folder: string, name: string, count: number): Promise<string> {
+  const files = path.join(folder, name, 'files');
+  await mkdir(files, { recursive: true });
+  for (let number = 0; number < count; number += 1) await writeFile(path.join(files, `f${number}`), '');
+  if (isRoot) await chown(files, 200_777, 200_777);
+  return path.join(folder, name);
+}
+
+test("folders of many files do not keep another organisation's waiting, however many there are", async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
+  await chmod(folder, 0o711);
+  const pace = { batch_files: 1, pause_ms: 50, turn_files: 20 };
+  const removal = new SlowRemoval(folder, boxless, createLog({ service: 'test', level: 'silent' }), { pace });
+  await removal.resume();
+  await chmod(path.join(folder, 'trash'), 0o711);
+  const organisations = ['greedy 1', 'greedy 2', 'greedy 3', 'greedy 4', 'other'];
+  for (const [at, organisation_id] of organisations.entries())
+    for (let number = 0; number < 2; number += 1) {
+      const own = await folderOf(folder, `${organisation_id} ${number}`, organisation_id === 'other' ? 3 : 400);
+      await removal.moveAside(own, { site_id: `site ${at}`, organisation_id });
+    }
+  const left = async (): Promise<string[]> => readdir(path.join(folder, 'trash'));
+  await until(async () => !(await left()).some((name) => name.startsWith('other')), { what: "the other's folders" });
+  expect((await left()).length).toBe(8);
+  await removal.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('a site that makes and drops releases faster than they are deleted waits: two of them lie in the trash at most', async () => {
+  await inFiles('for n in $(seq 3000); do : > $n; done');
+  const archive = await packSite(host, site.site_id, {
+    releaseId: 'initial',
+    folder: path.join(host.config.SITES_DIR, 'archive'),
+    fence: 2,
+  });
+  const seen: number[] = [];
+  for (let fence = 3; fence < 8; fence += 1) {
+    await stageSite(host, site.site_id, archive, { releaseId: `r${fence}`, fence });
+    await host.client.removeRelease(site.site_id, `r${fence}`, claim(fence));
+    seen.push((await readdir(trash())).length);
+  }
+  expect(Math.max(...seen)).toBeLessThanOrEqual(2);
+});
+
 test('the age of the oldest folder in the trash is a metric', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
   await chmod(folder, 0o711);
@@ -168,7 +214,7 @@ process.exit(fs.readdirSync('aside').length > 0 ? 0 : 3);
 `;
 const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
 /** The exchange has a second for its turn, twice. */
-const slowly = { batch_files: 50, pause_ms: 1_000 };
+const slowly = { batch_files: 50, pause_ms: 1_000, turn_files: 1_000 };
 
 /**
  * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the
@@ -199,7 +245,7 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
   await removal.resume();
   // A plain child of the site's account has to get to the files, which a box shows without any way to them.
   await chmod(path.join(folder, 'trash'), 0o711);
-  await removal.moveAside(path.join(folder, 'site'));
+  await removal.moveAside(path.join(folder, 'site'), { site_id: 'site' });
   await removal.settle();
   await removal.stop();
   app.kill('SIGKILL');

@@ -1,16 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { SerialQueue } from '@drydock/agent/host';
-import { runChildJob } from '@drydock/agent/jobs';
+import { FairPlaces, runChildJob } from '@drydock/agent/jobs';
 import { type BoxRight, errorCodeOf, type Isolation } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { filesPathIn, startSiteProgram } from './site-box';
 
-/** 50 files each 100 ms: after faster mass deletes, creating files on ext4 was measured to be 2 to 4 times slower. */
-const usualPace = { batch_files: 50, pause_ms: 100 };
+/**
+ * 50 files each 100 ms for an organisation, which has two folders at a time at most: after faster mass deletes,
+ * creating files on ext4 was measured to be 2 to 4 times slower. `turn_files` are a minute's work: then the folder of
+ * another organisation has its turn.
+ */
+const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
+/** Folders that are emptied at a time, shared between organisations. */
+const atOnceMax = 4;
+/** Folders of one site that may wait to be emptied. They count for no limit of the disk. */
+const waitingMax = 2;
 /** The first pause before leftovers are tried again; each further one is twice as long, up to five hours. */
 const usualAgainMs = 600_000;
 const doublingsMost = 5;
@@ -18,10 +26,13 @@ const dayMs = 86_400_000;
 /** An account that owns nothing. */
 const nobody = 65_534;
 
-const emptiedSchema = z.strictObject({ left: z.int(), named: z.array(z.string()) });
+const emptiedSchema = z.strictObject({ left: z.int(), named: z.array(z.string()), isOver: z.boolean() });
 type Emptied = z.infer<typeof emptiedSchema>;
-const nothingLeft: Emptied = { left: 0, named: [] };
-const nothingDone: Emptied = { left: 1, named: [] };
+const nothingLeft: Emptied = { left: 0, named: [], isOver: false };
+const nothingDone: Emptied = { left: 1, named: [], isOver: false };
+
+/** The owner of a folder. */
+type Owner = Pick<SiteRecord, 'site_id' | 'organisation_id'>;
 
 const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('site_trash.oldest', {
   unit: 's',
@@ -29,7 +40,7 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 });
 
 /**
- * Moves folders out of the way at once and deletes them slowly, one after the other; after a restart it continues.
+ * Moves folders out of the way at once and deletes them slowly, in turns; after a restart it continues.
  * A folder is a site's or a release's, laid out as in SiteFolder. A child in a box deletes the customers' files in it,
  * as the account that owns them; the rest is ours. A second child deletes files that the account may not remove, such
  * as one that an operator made as root, in a box that shows the same files and nothing else, with root's rights over
@@ -41,7 +52,10 @@ export class SlowRemoval {
   private readonly log: Log;
   private readonly pace: typeof usualPace;
   private readonly againMs: number;
-  private readonly queue = new SerialQueue();
+  private readonly places = new FairPlaces(atOnceMax);
+  private readonly running = new Set<Promise<void>>();
+  /** The folders of each site that have not been tried to the end yet. */
+  private readonly waiting = new Map<string, Set<Promise<void>>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
   private readonly since = new Map<string, number>();
@@ -63,12 +77,12 @@ export class SlowRemoval {
     for (const name of await readdir(this.folder)) {
       const folder = path.join(this.folder, name);
       this.since.set(folder, await movedAsideAt(folder));
-      this.enqueue(folder, 0);
+      this.begin(folder, name, 0);
     }
   }
 
   /** Moves the folder away; its files are deleted later. No error if there is none. */
-  async moveAside(folder: string): Promise<void> {
+  async moveAside(folder: string, { site_id: siteId, organisation_id: organisation = siteId }: Owner): Promise<void> {
     const now = Date.now();
     const aside = path.join(this.folder, `${path.basename(folder)}.${now}-${randomBytes(6).toString('hex')}`);
     try {
@@ -78,7 +92,30 @@ export class SlowRemoval {
       throw error;
     }
     this.since.set(aside, now);
-    this.enqueue(aside, 0);
+    const ofSite = this.waiting.get(siteId) ?? new Set();
+    this.waiting.set(siteId, ofSite);
+    const tried = this.begin(aside, organisation, 0).then(() => {
+      ofSite.delete(tried);
+      if (ofSite.size === 0 && this.waiting.get(siteId) === ofSite) this.waiting.delete(siteId);
+    });
+    ofSite.add(tried);
+  }
+
+  /**
+   * Resolves when few folders of the site wait to be emptied. Otherwise a site that makes and drops releases of many
+   * small files faster than they are deleted would fill the disk. Rejects with the signal's reason.
+   */
+  async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
+    const aborted = new Promise<never>((_, reject) => {
+      if (signal.aborted) reject(signal.reason);
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+    aborted.catch(() => undefined);
+    for (;;) {
+      const waiting = this.waiting.get(siteId);
+      if (waiting === undefined || waiting.size < waitingMax) return;
+      await Promise.race([...waiting, aborted]);
+    }
   }
 
   /** The age of the oldest folder in the trash; 0 without one. */
@@ -89,7 +126,7 @@ export class SlowRemoval {
 
   /** Resolves when each folder was tried; leftovers wait for their next turn. */
   async settle(): Promise<void> {
-    await this.queue.run(() => Promise.resolve());
+    while (this.running.size > 0) await Promise.all(this.running);
   }
 
   async stop(): Promise<void> {
@@ -99,23 +136,36 @@ export class SlowRemoval {
     await this.settle();
   }
 
-  private enqueue(folder: string, attempt: number): void {
-    void this.queue.run(async () => {
-      try {
-        const { left, named } = await this.remove(folder);
+  /** Resolves when the folder was tried to its end. Never rejects. */
+  private begin(folder: string, owner: string, attempt: number): Promise<void> {
+    const run = this.removeInTurns(folder, owner).then(
+      ({ left, named }) => {
         if (left === 0) this.since.delete(folder);
-        else this.tryAgain(folder, attempt, { left, named });
-      } catch (error) {
-        this.tryAgain(folder, attempt, { err: error });
-      }
-    });
+        else this.tryAgain(folder, { owner, attempt }, { left, named });
+      },
+      (error: unknown) => this.tryAgain(folder, { owner, attempt }, { err: error }),
+    );
+    this.running.add(run);
+    return run.finally(() => this.running.delete(run));
+  }
+
+  private async removeInTurns(folder: string, owner: string): Promise<Emptied> {
+    for (;;) {
+      const leave = await this.places.take(owner, this.stopping.signal);
+      const emptied = await this.remove(folder).finally(leave);
+      if (!emptied.isOver) return emptied;
+    }
   }
 
   /**
    * Alarms once the folder has been there for a day. Until then files that stay are no error, but a child that failed
    * is one.
    */
-  private tryAgain(folder: string, attempt: number, why: { left: number; named: string[] } | { err: unknown }): void {
+  private tryAgain(
+    folder: string,
+    { owner, attempt }: { owner: string; attempt: number },
+    why: { left: number; named: string[] } | { err: unknown },
+  ): void {
     if (this.stopping.signal.aborted) return;
     const pauseMs = this.againMs * 2 ** Math.min(attempt, doublingsMost);
     const isOld = Date.now() - (this.since.get(folder) ?? 0) > dayMs;
@@ -128,7 +178,7 @@ export class SlowRemoval {
     this.log[isOld || 'err' in why ? 'error' : 'warn'](told, 'old files could not be removed; they are tried again');
     const timer = setTimeout(() => {
       this.timers.delete(timer);
-      this.enqueue(folder, attempt + 1);
+      void this.begin(folder, owner, attempt + 1);
     }, pauseMs);
     this.timers.add(timer.unref());
   }
@@ -136,8 +186,9 @@ export class SlowRemoval {
   private async remove(folder: string): Promise<Emptied> {
     let rest = nothingLeft;
     for (const files of await filesFoldersIn(folder)) {
-      const { left, named } = await this.removeFiles(files);
-      rest = { left: rest.left + left, named: [...rest.named, ...named] };
+      const { left, named, isOver } = await this.removeFiles(files);
+      if (isOver) return { left, named, isOver };
+      rest = { ...rest, left: rest.left + left, named: [...rest.named, ...named] };
     }
     // Without customers' files, only our own files, and folders of ours that are empty now, are left.
     if (rest.left === 0) await rm(folder, { recursive: true, force: true });
@@ -152,9 +203,10 @@ export class SlowRemoval {
     // Without boxes, root's own files were never a site's.
     if (isOurs && !hasBoxes) return nothingLeft;
     let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
+    if (emptied.isOver) return emptied;
     if (emptied.left > 0 && isRoot && hasBoxes) emptied = await this.empty(dir, nobody, ['dac_override', 'fowner']);
     // This fails if a child left something without reporting it: from here on paths are followed with all our rights.
-    if (emptied.left === 0) await rmdir(dir);
+    if (emptied.left === 0 && !emptied.isOver) await rmdir(dir);
     return emptied;
   }
 

@@ -33,6 +33,7 @@ const pages = {
   '/bytes': (request, response) => { for (let n = 0; n < 20_000; n += 1) response.write('x'); response.end('.'); },
   '/lone': (request, response) => response.setHeader('Connection', 'close').end('alone'),
   '/cut': (request, response) => { response.write('half'); setTimeout(() => response.destroy(), 50); },
+  '/other': (request, response) => response.socket.end('HTTP/1.1 101 Other\\r\\nConnection: Upgrade\\r\\nUpgrade: other\\r\\n\\r\\n'),
   '/quiet': (request, response) => { response.flushHeaders(); waiting.push(response); response.once('close', () => { seen.left += 1; }); },
   '/event': (request, response) => { for (const one of waiting) one.write('event ' + request.headers['x-number'] + '\\n'); response.end(); },
   '/method': (request, response) => request.on('data', () => undefined).on('end', () => response.end(request.method + request.url)),
@@ -130,6 +131,11 @@ test('what an application says in between comes at once, and its visitor’s lea
 test('an answer that the application breaks off is seen to be cut, and the next one comes', async () => {
   await expect(fetch(url('cut')).then((response) => response.text())).rejects.toThrow('terminated');
   expect(await (await fetch(url('none'))).text()).toBe('');
+});
+
+test('an application that answers every request with another protocol is an application that does not answer', async () => {
+  expect((await fetch(url('other'))).status).toBe(502);
+  expect((await fetch(url('none'))).status).toBe(204);
 });
 
 test('connections to the application are used again, and made anew where it closes them', async () => {

@@ -20,6 +20,12 @@ const notForwarded = new Set([
   'x-forwarded-for',
 ]);
 
+/**
+ * A page, or a piece of a file or of an answer, is in our memory until its visitor has received it. A visitor who does
+ * not is dropped after this time.
+ */
+export const untakenMs = 30_000;
+
 /** Names and values by turns. */
 function withoutHops(raw: readonly string[]): string[] {
   const kept: string[] = [];
@@ -60,6 +66,7 @@ export class AppVisit implements AppVisitor {
     this.incoming = incoming;
     this.response = response;
     this.process = process;
+    response.on('timeout', () => response.destroy());
     const { method = 'GET', url = '/', headers, rawHeaders, socket } = incoming;
     const isChunked = headers['transfer-encoding'] !== undefined;
     this.forwarded = {
@@ -128,7 +135,14 @@ export class AppVisit implements AppVisitor {
       const go = (): void => this.inTurn(() => this.more());
       if (body.length === 0) response.flushHeaders();
       if (body.length === 0 || response.write(body)) go();
-      else response.once('drain', go);
+      else {
+        // A visitor who takes nothing would keep a place for ever. One for whom there is nothing yet may wait.
+        response.setTimeout(untakenMs);
+        response.once('drain', () => {
+          response.setTimeout(0);
+          go();
+        });
+      }
     }
   }
 

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { RestOfFile } from '../content/content';
 import type { Found, FoundFile } from '../content/protocol';
 import type { Release } from '../releases/release';
-import { AppVisit, announceGeneration } from './forward-to-app';
+import { AppVisit, announceGeneration, untakenMs } from './forward-to-app';
 
 /** The queries of a page failed; the message is for the site's owner, in the log. */
 export class PageFailed extends Error {
@@ -28,9 +28,6 @@ export function sendText(
   });
   response.end(text);
 }
-
-/** A page is in our memory until its visitor has received it. A visitor who does not is dropped after this time. */
-const untakenMs = 30_000;
 
 function leaveWhenSent(response: ServerResponse, leave: () => void): void {
   const timer = setTimeout(() => response.destroy(), untakenMs);
@@ -80,12 +77,22 @@ async function sendFile(
     return;
   }
   const { start, end } = range === 'whole' ? { start: 0, end: size - 1 } : range;
+  const isEmpty = request.method === 'HEAD' || size === 0;
+  const leave = isEmpty || rest === null ? null : await release.content.download();
+  if (leave !== null) giveBackWhenSent(response, leave);
   const headers = { 'content-type': contentTypeOf(found.extension), 'content-length': end - start + 1 };
   if (range === 'whole') response.writeHead(200, headers);
   else response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${end}/${size}` });
-  if (request.method === 'HEAD' || size === 0) response.end();
+  if (isEmpty) response.end();
   else if (rest === null) response.end(body.subarray(start, end + 1));
   else await pipeline(bytesOf(body, rest, start, end), response);
+}
+
+function giveBackWhenSent(response: ServerResponse, leave: () => void): void {
+  // It is measured from the last byte that the visitor has taken: a file may take hours.
+  response.setTimeout(untakenMs, () => response.destroy());
+  if (response.destroyed) leave();
+  else response.once('close', leave);
 }
 
 async function* bytesOf(body: Buffer, rest: RestOfFile, start: number, end: number): AsyncGenerator<Buffer> {

@@ -4,11 +4,13 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
+import http from 'node:http';
 import os from 'node:os';
 import { isChaos } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { PagePlaces } from '../content/page-places';
 
 /** One site's application against the pages of another. Each of these once cost the other one seconds. */
 let host: TestHost;
@@ -160,3 +162,44 @@ test.each([64, 300])(
     }
   },
 );
+
+/** Answers for ever, as fast as its visitor takes it. */
+const plentiful = `
+const piece = Buffer.alloc(65_536, 'x');
+require('node:http').createServer((request, response) => {
+  const write = () => { while (!response.destroyed && response.write(piece)); };
+  response.on('drain', write);
+  write();
+}).listen(1);
+`;
+
+describe('a visitor who takes nothing', () => {
+  let few: TestHost;
+  let site: FilledSite;
+  const siteId = newSiteId();
+  beforeAll(async () => {
+    // Four for an organisation.
+    few = await startHost(await hostConfig(), new PagePlaces({ visits: 8, downloads: 8 }));
+    site = await few.client.ensureSite(siteId, { domain: 'few.org', organisation_id: 'org-1' }, claim(1));
+    await writeFile(`${site.files_dir}/app.js`, plentiful);
+    await mkdir(`${site.files_dir}/public`);
+    await writeFile(`${site.files_dir}/public/long.bin`, Buffer.alloc(20_000_000));
+  });
+  afterAll(() => clearHost(few, [siteId]));
+
+  test.each(['/long.bin', '/'])('loses its place: %s', async (path) => {
+    const ask = async (): Promise<{ status: number | undefined; leave(): void }> => {
+      const request = http.get(new URL(path, site.url), { agent: false }).on('error', () => undefined);
+      const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+      return { status: response.on('error', () => undefined).statusCode, leave: () => request.destroy() };
+    };
+    for (let number = 0; number < 4; number += 1) expect((await ask()).status).toBe(200);
+    expect((await ask()).status).toBe(503);
+    const statusNow = async (): Promise<number | undefined> => {
+      const { status, leave } = await ask();
+      leave();
+      return status;
+    };
+    await until(async () => (await statusNow()) === 200, { timeoutMs: 120_000, everyMs: 1_000, what: 'a place' });
+  });
+});

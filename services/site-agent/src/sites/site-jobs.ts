@@ -76,7 +76,7 @@ async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<
 
 async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {
   const { spec } = context;
-  const release = await site.prepareRelease(spec.release_id, spec.contents);
+  const release = await site.prepareRelease(spec.release_id, spec.contents ?? 'all', context.signal);
   try {
     const { isolation } = site;
     const { loader } = release;

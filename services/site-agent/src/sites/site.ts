@@ -92,9 +92,7 @@ export class Site {
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /**
-   * Serves the release that the pointer names; a site without one answers 503. A second call continues after a failure.
-   */
+  /** Serves the release that the pointer names, or answers 503. A second call continues after a failure. */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);
@@ -197,7 +195,8 @@ export class Site {
   }
 
   /** Makes an empty, unpublished release, in place of one of the same name. With `files` it uses the live database. */
-  async prepareRelease(releaseId: string, contents: 'all' | 'files' = 'all'): Promise<PreparedRelease> {
+  async prepareRelease(releaseId: string, contents: 'all' | 'files', signal: AbortSignal): Promise<PreparedRelease> {
+    await this.around.removal.waitForRoom(this.record.site_id, signal);
     const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
     const kept = contents === 'files' ? (this.current?.releaseId ?? firstReleaseId) : null;
     const release = await inTurn(async () => {
@@ -303,7 +302,7 @@ export class Site {
   async destroy(): Promise<void> {
     await this.close();
     await this.releases.dropAll(this.record);
-    await this.around.removal.moveAside(this.folder.root);
+    await this.around.removal.moveAside(this.folder.root, this.record);
   }
 
   async close(): Promise<void> {
