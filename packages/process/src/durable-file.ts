@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { link, open, readFile, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCodeOf } from './error-code';
 
 const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
 
@@ -74,4 +73,12 @@ export async function readIfThere(file: string): Promise<string | null> {
     if (errorCodeOf(error) === 'ENOENT') return null;
     throw error;
   }
+}
+
+/**
+ * The system's code of an error (`ENOENT`), or an empty text. It reads the property only, because an error may come
+ * from another realm.
+ */
+export function errorCodeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }

@@ -1,9 +1,16 @@
 export { type Answer, waitUntilAnswering } from './answering-server';
 export { type BoxedChild, type BoxMount, type BoxRight, spawnInBox } from './box';
 export { readCommandLine } from './command-line';
-export { createDurably, isLeftover, pointDurably, readIfThere, syncFolder, writeDurably } from './durable-file';
+export {
+  createDurably,
+  errorCodeOf,
+  isLeftover,
+  pointDurably,
+  readIfThere,
+  syncFolder,
+  writeDurably,
+} from './durable-file';
 export { endProcess, waitUntilLeft } from './end-process';
-export { errorCodeOf } from './error-code';
 export { type FaultMode, faultpoint, faultTokenName, InjectedFault } from './faultpoint';
 export { findProgram } from './find-program';
 export { findFreePort, isPortFree, startOnFreePort } from './free-port';

@@ -1,4 +1,4 @@
-import { createLocalCounter } from './local-counter';
+import { createLocalCounter } from './limit';
 
 let now = 0;
 const counter = () => createLocalCounter(1_000, () => now);

@@ -8,8 +8,8 @@ import {
 import { databaseReady, deriveKeys, layFoundation, type Process } from '@drydock/service/process';
 import { takeDeliveries } from './audit/take-delivery';
 import type { ServerConfig, WorkerConfig } from './config';
+import { waitForGateways } from './context/context';
 import { openDatabase } from './context/database.store';
-import { waitForGateways } from './context/seen-everywhere';
 import { createSequencer } from './events/sequencer';
 import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';

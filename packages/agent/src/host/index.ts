@@ -1,11 +1,16 @@
 export { Accounts, firstAccounts } from './accounts';
 export { CpuShares, niceOf, type WorkKind } from './cpu-shares';
-export { DatabaseAddress, type Verdict } from './database-address';
+export { DatabaseAddress, Newcomers, type Verdict } from './database-address';
 export { isDiskFull } from './disk-full';
 export { carryInTurn, hearInTurn, hearUntil, type InTurn, joinInTurn } from './in-turn';
-export { packetHeadBytes, writeMysqlError } from './mysql-packet';
-export { Newcomers } from './newcomers';
 export { listenStubbornly, PortAllocator } from './ports';
 export { runHost } from './run-host';
 export { SerialQueue } from './serial-queue';
-export { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from './startup-packet';
+export {
+  type FirstPacket,
+  packetHeadBytes,
+  readFirstPacket,
+  writeFatal,
+  writeMysqlError,
+  writeStartup,
+} from './startup-packet';

@@ -1,4 +1,4 @@
-import { Newcomers } from './newcomers';
+import { Newcomers } from './database-address';
 
 test('the newest always gets a place, and the oldest of where most came from loses its own', () => {
   const newcomers = new Newcomers(5);

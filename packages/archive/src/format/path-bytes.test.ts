@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { FoldedNames } from './fold-names';
+import { FoldedNames } from '../read/check-tree';
 import { bytesOfText, comparePaths, textOfBytes } from './path-bytes';
 
 test('paths sort as a walk meets them: a directory, what is below it, then its siblings', () => {

@@ -1,11 +1,10 @@
-import { type Call, jsonReply, type Reply } from '../protocol/call';
-import { pathValue } from '../protocol/routes';
+import { type Call, emptyReply, jsonReply, type Reply } from '../protocol/call';
+import { type PathValues, pathValue } from '../protocol/routes';
 import { locations, serverTypes } from './catalogue';
 import { refused } from './hetzner-errors';
-import { type ProjectRoute, protocolAt } from './hetzner-world';
-import { pageOf, sorted } from './paging';
-import { allowQuery } from './request-schemas';
-import { showServerType } from './shapes';
+import { type HetznerWorld, imagesOf, type ProjectRoute, protocolAt, requireImage } from './hetzner-world';
+import { matchesLabels, pageOf, sorted } from './paging';
+import { allowNoBody, allowQuery, bodySchemas, parseBody, showImage, showServerType } from './shapes';
 
 type Entry = Readonly<Record<string, unknown>> & { id: number; name: string };
 
@@ -39,4 +38,64 @@ export const catalogueRoutes: readonly ProjectRoute[] = [
   ...readOnly('server_type', serverTypes, showServerType),
   ...readOnly('location', locations, (location) => location),
   ...readOnly('ssh_key', [], (key) => key),
+];
+
+const filters = [
+  'type',
+  'status',
+  'label_selector',
+  'bound_to',
+  'architecture',
+  'name',
+  'include_deprecated',
+  'sort',
+  'page',
+  'per_page',
+];
+
+function listImages(world: HetznerWorld, project: string, call: Call): Reply {
+  allowQuery(call, filters);
+  const { query } = call;
+  const isWanted = (name: string, value: string): boolean =>
+    query.getAll(name).length === 0 || query.getAll(name).includes(value);
+  const selector = query.get('label_selector');
+  const images = imagesOf(world, project).filter(
+    (image) =>
+      isWanted('type', image.type) &&
+      isWanted('status', image.status) &&
+      isWanted('architecture', image.architecture) &&
+      isWanted('name', image.name ?? '') &&
+      isWanted('bound_to', String(image.boundTo)) &&
+      (selector === null || matchesLabels(selector, image.labels)),
+  );
+  const { items, meta } = pageOf(call, sorted(call, images, ['id', 'name', 'created']));
+  return jsonReply(200, { images: items.map(showImage), meta });
+}
+
+function deleteImage(world: HetznerWorld, project: string, call: Call, values: PathValues): Reply {
+  allowNoBody(call);
+  const image = requireImage(world, project, pathValue(values, 'id'));
+  if (image.project === null) throw refused('invalid_input', 'only snapshots and backups can be deleted');
+  if (image.isDeleteProtected) throw refused('protected', 'image deletion is protected');
+  world.state.images = world.state.images.filter(({ id }) => id !== image.id);
+  world.save();
+  return emptyReply(204);
+}
+
+/** /images of the public schema. */
+export const imageRoutes: readonly ProjectRoute[] = [
+  protocolAt('GET', '/images', listImages),
+  protocolAt('GET', '/images/:id', (world, project, call, values) => {
+    allowQuery(call, []);
+    return jsonReply(200, { image: showImage(requireImage(world, project, pathValue(values, 'id'))) });
+  }),
+  protocolAt('PUT', '/images/:id', (world, project, call, values) => {
+    const change = parseBody(bodySchemas.updateImage, call);
+    const image = requireImage(world, project, pathValue(values, 'id'));
+    if (image.project === null) throw refused('invalid_input', 'only snapshots and backups can be changed');
+    Object.assign(image, change, change.type === 'snapshot' ? { boundTo: null } : {});
+    world.save();
+    return jsonReply(200, { image: showImage(image) });
+  }),
+  protocolAt('DELETE', '/images/:id', deleteImage),
 ];

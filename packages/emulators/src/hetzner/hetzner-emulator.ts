@@ -11,11 +11,10 @@ import { openLedger } from '../protocol/ledger';
 import { matchRoute, pathValue, type Route, routeAt } from '../protocol/routes';
 import { openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
-import { catalogueRoutes } from './catalogue-routes';
+import { catalogueRoutes, imageRoutes } from './catalogue-routes';
 import { errorReply, refused } from './hetzner-errors';
 import { hetznerStateSchema, serverStatuses } from './hetzner-state';
 import { type ActionSeconds, type HetznerWorld, openWorld, requireServer } from './hetzner-world';
-import { imageRoutes } from './image-routes';
 import { actionRoutes, serverRoutes } from './server-routes';
 
 /**

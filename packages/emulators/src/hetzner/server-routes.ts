@@ -13,8 +13,7 @@ import {
   requireServer,
 } from './hetzner-world';
 import { matchesLabels, pageOf, sorted } from './paging';
-import { allowNoBody, allowQuery, bodySchemas, parseBody } from './request-schemas';
-import { showAction, showImage, showServer } from './shapes';
+import { allowNoBody, allowQuery, bodySchemas, parseBody, showAction, showImage, showServer } from './shapes';
 
 /**
  * Labels of a server with which a user of the sandbox orders failures: the command that fails, and how much longer the

@@ -3,8 +3,7 @@ import { type PathValues, pathValue } from '../protocol/routes';
 import { dataReply, died, unreachable, unverified } from './proxmox-errors';
 import { nodeNames, storages, type Vm } from './proxmox-state';
 import { type AccountRoute, apiAt, type ProxmoxWorld } from './proxmox-world';
-import { allowQuery } from './request-schemas';
-import { showResource, showStatus, showTask, showTaskStatus } from './shapes';
+import { allowQuery, showResource, showStatus, showTask, showTaskStatus } from './shapes';
 
 /** The VMs and templates that the account may see. */
 const vmsOf = ({ state }: ProxmoxWorld, account: string): Vm[] =>

@@ -3,8 +3,7 @@ import { type PathValues, pathValue } from '../protocol/routes';
 import { dataReply, died, noSuchUri, unverified } from './proxmox-errors';
 import { nodeNames, type Vm } from './proxmox-state';
 import { type AccountRoute, apiAt, type ProxmoxWorld, requireVm } from './proxmox-world';
-import { allowQuery, bodySchemas, parseForm } from './request-schemas';
-import { showConfig, showSnapshots, showStatus } from './shapes';
+import { allowQuery, bodySchemas, parseForm, showConfig, showSnapshots, showStatus } from './shapes';
 import { isBusy, startTask } from './start-task';
 
 const vmAt = (world: ProxmoxWorld, account: string, values: PathValues): Vm =>

@@ -1,2 +1,8 @@
-export { AddressRefused, createGuardedAgents, type ResolveAll } from './guarded-agent';
-export { authorityOf, isEndpointAllowed, isPublicAddress } from './public-address';
+export {
+  AddressRefused,
+  authorityOf,
+  createGuardedAgents,
+  isEndpointAllowed,
+  isPublicAddress,
+  type ResolveAll,
+} from './guarded-agent';

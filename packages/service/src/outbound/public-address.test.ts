@@ -1,4 +1,4 @@
-import { authorityOf, isEndpointAllowed, isPublicAddress } from './public-address';
+import { authorityOf, isEndpointAllowed, isPublicAddress } from './guarded-agent';
 
 describe('a customer’s endpoint', () => {
   it.each([

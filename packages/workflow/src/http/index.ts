@@ -5,16 +5,17 @@ export {
   assertAllowed,
   assertAllowedOn,
   assertFree,
+  connectWorkflows,
   followHeaders,
   problemOf,
   readStartBy,
   startDecidedMs,
   startWithinSeconds,
+  type WorkflowContext,
   type WorkTarget,
 } from './accept-workflow';
 export { runStaffCommand } from './staff-command';
 export { composeWorkerProcess } from './worker-process';
-export { connectWorkflows, type WorkflowContext } from './workflow-context';
 export {
   abandonWorkflow,
   getWorkflow,

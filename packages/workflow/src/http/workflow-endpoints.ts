@@ -13,8 +13,7 @@ import {
 } from '../store/read-workflow';
 import { watchWorkflow as watchVersions } from '../store/watch-workflow';
 import * as states from '../store/workflow-states';
-import { followHeaders } from './accept-workflow';
-import type { WorkflowContext } from './workflow-context';
+import { followHeaders, type WorkflowContext } from './accept-workflow';
 
 interface Subject {
   type: keyof typeof subjectPaths;

@@ -6,8 +6,7 @@ import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { listDatabases as listRows } from './database.store';
 import { ownerOf } from './database.types';
-import { viewDatabase } from './database.view';
-import { readDatabase } from './find-database';
+import { readDatabase, viewDatabase } from './find-database';
 
 export const getDatabase = (context: HandlerContext) =>
   ({

@@ -5,8 +5,7 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { describeDatabase } from './database.store';
 import { databasePath } from './database.types';
-import { viewDatabase } from './database.view';
-import { holdDatabase } from './find-database';
+import { holdDatabase, viewDatabase } from './find-database';
 
 /** Changes the label and metadata. The row is locked, so that of two changes at once neither is lost. */
 export const updateDatabase = ({ database }: HandlerContext) =>

@@ -18,7 +18,7 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { findDatabase, insertDatabase } from '../databases/database.store';
 import { databasePath, type ManagedDatabase, onDatabase, ownerOf } from '../databases/database.types';
-import { viewDatabase } from '../databases/database.view';
+import { viewDatabase } from '../databases/find-database';
 import { refuseOrigin } from '../restores/restore.rules';
 import { createDatabaseWorkflow } from './create-database.workflow';
 import { createFromBackupWorkflow } from './create-from-backup.workflow';

@@ -20,8 +20,7 @@ import type { Tx } from '../context/database.store';
 import { compareVersions, isVersion, refuseUnavailable } from '../databases/database.rules';
 import { changeStatus } from '../databases/database.store';
 import { databasePath, databaseResourceKey, type ManagedDatabase, onDatabase } from '../databases/database.types';
-import { viewDatabase } from '../databases/database.view';
-import { holdDatabase, readDatabase } from '../databases/find-database';
+import { holdDatabase, readDatabase, viewDatabase } from '../databases/find-database';
 import { DatabaseProviderError, type UpgradePlan } from '../providers/database-provider';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 

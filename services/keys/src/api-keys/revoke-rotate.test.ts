@@ -4,7 +4,7 @@ import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { type GoodKey, gateways, type KeysApi, startKeys } from '../../test/keys-api';
-import { waitForGateways } from '../context/seen-everywhere';
+import { waitForGateways } from '../context/context';
 
 let api: KeysApi;
 let root: GoodKey;

@@ -2,9 +2,8 @@ import type { rotateApiKey as endpoint } from '@drydock/contracts/keys/api-keys'
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context/context';
+import { type HandlerContext, seenEverywhere } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { seenEverywhere } from '../context/seen-everywhere';
 import { effectiveScopes, limitsOfRotation, refuseRotation } from './api-key.rules';
 import { expireApiKey, lockApiKey } from './api-key.store';
 import { holdCreator, mintKey, replayToken } from './mint-key';

@@ -2,9 +2,8 @@ import type { updateApiKey as endpoint } from '@drydock/contracts/keys/api-keys'
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context/context';
+import { type HandlerContext, seenEverywhere } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { seenEverywhere } from '../context/seen-everywhere';
 import { normaliseScopes, refuseChange, refuseRevocation } from './api-key.rules';
 import { changeApiKey, lockApiKey } from './api-key.store';
 import { viewDetail } from './api-key.view';

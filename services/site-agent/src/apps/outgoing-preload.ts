@@ -1,6 +1,6 @@
 /**
  * Runs in a customer's process before its own code, if its box has a network of its own. Its connections to the outside
- * go to the site agent (`outgoing-dialler.ts`) in two steps. First the agent is asked to connect, and answers with a
+ * go to the site agent (`app-network.ts`) in two steps. First the agent is asked to connect, and answers with a
  * ticket, or with the error for the application. Then a second connection shows the ticket and is joined to the first.
  * All of this is below `net.Socket`, so that TLS and everything else built on sockets works unchanged. Programs that
  * the application starts get the address of a proxy instead.

@@ -3,7 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import type { RestOfFile } from '../content/content';
 import type { Found, FoundFile } from '../content/protocol';
 import type { Release } from '../releases/release';
-import { contentTypeOf } from './content-types';
 import { AppVisit, announceGeneration, untakenMs } from './forward-to-app';
 
 /** The queries of a page failed; the message is for the site's owner, in the log. */
@@ -192,3 +191,40 @@ function readRange(header: string | undefined, size: number): ByteRange {
   if (last !== '' && Number(last) < start) return 'whole';
   return start >= size ? 'unsatisfiable' : { start, end };
 }
+
+const types: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.htm': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.map': 'application/json',
+  '.webmanifest': 'application/manifest+json',
+  '.xml': 'application/xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+  '.csv': 'text/csv; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.jpeg': 'image/jpeg',
+  '.gif': 'image/gif',
+  '.webp': 'image/webp',
+  '.avif': 'image/avif',
+  '.ico': 'image/x-icon',
+  '.woff': 'font/woff',
+  '.woff2': 'font/woff2',
+  '.ttf': 'font/ttf',
+  '.otf': 'font/otf',
+  '.mp3': 'audio/mpeg',
+  '.mp4': 'video/mp4',
+  '.webm': 'video/webm',
+  '.pdf': 'application/pdf',
+  '.zip': 'application/zip',
+  '.gz': 'application/gzip',
+  '.wasm': 'application/wasm',
+};
+
+/** By a lower-case extension with its dot; an unknown one is a download. */
+const contentTypeOf = (extension: string): string => types[extension] ?? 'application/octet-stream';

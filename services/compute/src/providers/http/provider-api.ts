@@ -1,11 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import type { z } from 'zod';
 import type { Change } from '../compute.types';
 import { ComputeError } from '../compute-provider';
-import { openCircuits } from './circuit';
 import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProviderHttp } from './provider-http';
 import { createRateBudget } from './rate-budget';
-import { readAgain } from './read-again';
 
 const firstPauseMs = 1_000;
 
@@ -132,4 +131,80 @@ export function openProviderApi(provider: Provider): ProviderApi {
     },
     close: () => http.close(),
   };
+}
+
+/** The number of calls in a row without a usable answer that opens the circuit. `openMs` later, one call may try. */
+const failuresMax = 8;
+const openMs = 5_000;
+
+/**
+ * Sends nothing to a provider that does not answer, except for one probe at a time, so that neither requests nor
+ * workers pile up. There is a circuit for each part of the provider; a call whose part is null passes them all. @throws
+ * ComputeError `unavailable` at once while the circuit is open: then nothing was sent
+ */
+export type Guard = <T>(part: string | null, call: () => Promise<T>) => Promise<T>;
+
+type Circuit = <T>(call: () => Promise<T>) => Promise<T>;
+
+const isSilent = (error: Error): boolean =>
+  error instanceof ComputeError && (error.reason === 'unavailable' || error.reason === 'ambiguous');
+
+function openCircuits(): Guard {
+  const circuits = new Map<string, Circuit>();
+  return (part, call) => {
+    if (part === null) return call();
+    const circuit = circuits.get(part) ?? createCircuit();
+    circuits.set(part, circuit);
+    return circuit(call);
+  };
+}
+
+function createCircuit(): Circuit {
+  const policy = circuitBreaker(handleWhen(isSilent), {
+    halfOpenAfter: openMs,
+    breaker: new ConsecutiveBreaker(failuresMax),
+  });
+  return (call) =>
+    policy.execute(call).catch((error: unknown) => {
+      if (!(error instanceof BrokenCircuitError)) throw error;
+      throw new ComputeError('unavailable', 'the provider has not answered for a while', {
+        retryAfterSeconds: openMs / 1_000,
+        cause: error,
+      });
+    });
+}
+
+const attemptsMax = 3;
+const readPauseMs = 150;
+
+/**
+ * Repeats a read that was `unavailable`, or `rate_limited` for no longer than is left, within `deadlineMs` in all, with
+ * pauses that double and jitter. `attempt` gets the end of its own share of the time, so that a hanging attempt leaves
+ * time for another.
+ */
+async function readAgain<T>(
+  deadlineMs: number,
+  attempt: (ends: AbortSignal) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const endsAtMs = performance.now() + deadlineMs;
+  for (let tried = 1; ; tried += 1) {
+    const ownMs = Math.max(1, Math.min(deadlineMs * 0.4, endsAtMs - performance.now()));
+    const ends = AbortSignal.timeout(Math.ceil(ownMs));
+    try {
+      return await attempt(signal === undefined ? ends : AbortSignal.any([ends, signal]));
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!(error instanceof ComputeError)) throw error;
+      const pauseMs = pauseOf(error, tried);
+      if (pauseMs === null || tried === attemptsMax || performance.now() + pauseMs >= endsAtMs) throw error;
+      await wait(pauseMs, undefined, { signal });
+    }
+  }
+}
+
+function pauseOf({ reason, retryAfterSeconds }: ComputeError, tried: number): number | null {
+  const jitter = 0.75 + Math.random() / 2;
+  if (reason === 'rate_limited') return (retryAfterSeconds ?? 1) * 1_000 * (1 + Math.random() / 4);
+  return reason === 'unavailable' && retryAfterSeconds === null ? readPauseMs * 2 ** (tried - 1) * jitter : null;
 }
