@@ -149,20 +149,19 @@ test("folders of many files do not keep another organisation's waiting, however 
   await rm(folder, { recursive: true, force: true });
 });
 
-test('a site that makes and drops releases faster than they are deleted waits: two of them lie in the trash at most', async () => {
-  await inFiles('for n in $(seq 3000); do : > $n; done');
+test('a site with two old releases in the trash gets its next one when one of them is gone, however often it is restored', async () => {
   const archive = await packSite(host, site.site_id, {
     releaseId: 'initial',
     folder: path.join(host.config.SITES_DIR, 'archive'),
     fence: 2,
   });
-  const seen: number[] = [];
-  for (let fence = 3; fence < 8; fence += 1) {
-    await stageSite(host, site.site_id, archive, { releaseId: `r${fence}`, fence });
-    await host.client.removeRelease(site.site_id, `r${fence}`, claim(fence));
-    seen.push((await readdir(trash())).length);
+  for (const releaseId of ['one', 'two']) {
+    const { files_dir: folder } = await host.client.stageRelease(site.site_id, releaseId, claim(3));
+    await inFiles(`cd ${folder}; for n in $(seq 8000); do : > $n; done`);
+    await host.client.removeRelease(site.site_id, releaseId, claim(3));
   }
-  expect(Math.max(...seen)).toBeLessThanOrEqual(2);
+  await stageSite(host, site.site_id, archive, { releaseId: 'three', fence: 4 });
+  expect((await readdir(trash())).length).toBeLessThan(2);
 });
 
 test('the age of the oldest folder in the trash is a metric', async () => {
