@@ -27,11 +27,20 @@ export interface HostingWorld extends ServiceWorld {
   ledger(): LedgerEntry[];
 }
 
-/** A service's world with a site host. `more` goes to API and workers. */
+export type SiteAgentConfig = Parameters<typeof composeSiteHost>[0];
+export type StartSiteAgent = (config: SiteAgentConfig) => Promise<{ url: string; stop(): Promise<void> }>;
+
+const inThisProcess: StartSiteAgent = async (config) => {
+  const { url, lifetime } = await composeSiteHost(config);
+  return { url, stop: () => lifetime.close() };
+};
+
+/** A service's world with a site agent. `more` goes to API and workers. */
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,
   more: Record<string, string> = {},
+  startSiteAgent = inThisProcess,
 ): Promise<HostingWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-hosting-'));
   // A site's account has to get through to its own folder.
@@ -39,7 +48,7 @@ export async function openWorld(
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
   mkdirSync(sitesDir);
   const [siteHostSecret, readerSecret, archiveKey] = [newSecret(), newSecret(), newSecret()];
-  const site = await composeSiteHost({
+  const site = await startSiteAgent({
     SERVICE_NAME: 'site-host',
     HOST: '127.0.0.1',
     PORT: 0,
@@ -85,7 +94,7 @@ export async function openWorld(
       for (const { id } of await world.api.rows<{ id: string }>('SELECT id FROM sites'))
         await host.destroySite(id, { fence: String(2 ** 52) });
       await host.close();
-      await site.lifetime.close();
+      await site.stop();
       await world.close();
       // A site's content may be closed to its own account.
       spawnSync('chmod', ['-R', 'u+rwx', folder]);

@@ -48,7 +48,7 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema },
       (site, { ttl_ms }) => site.freeze(ttl_ms),
     ),
-    change('POST /thaw', { op: 'thaw', body: changeSchema }, async (site) => site.thaw()),
+    change('POST /thaw', { op: 'thaw', body: changeSchema }, (site) => site.gate.thaw()),
     change(
       'POST /switch',
       { op: 'switch', detail: ({ expected_release }) => String(expected_release), body: switchSchema },

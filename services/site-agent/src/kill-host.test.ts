@@ -13,11 +13,12 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 import { spawnHost } from '../test/spawned-host';
 import { fillVersion, readPage } from '../test/versions';
+import { SiteFolder } from './sites/site-folder';
 
 test.each([
   ['site_host.switch.before_rename', 1],
   ['site_host.switch.after_rename', 2],
-])('killed with -9 at %s the site is release %d, whole, after a restart', async (point, version) => {
+])('killed with -9 at %s the site is release %d, whole, and closed until it is thawed', async (point, version) => {
   const config = await hostConfig();
   const faults = await mkdtemp(path.join(os.tmpdir(), 'drydock-faults-'));
   const siteId = newSiteId();
@@ -33,14 +34,44 @@ test.each([
   await client.close();
 
   const restarted = await startHost(config);
-  expect(await readPage(site.url)).toBe(`file=${version} row=${version}`);
-  expect(await runSql(site.database_url, 'select v from version')).toEqual([{ v: version }]);
+  expect(await restarted.client.readSite(siteId)).toMatchObject({ frozen: true });
+  const through: string[] = [];
+  const visits = [
+    readPage(site.url).finally(() => through.push('page')),
+    runSql(site.database_url, 'select v from version').finally(() => through.push('session')),
+  ];
+  expect(await restarted.client.probeSite(siteId, '/')).toMatchObject({ http_status: 200, sql_ok: true });
+  expect([through, (await restarted.client.readSite(siteId)).frozen]).toEqual([[], true]);
+  await restarted.client.thawSite(siteId, claim(1));
+  expect(await Promise.all(visits)).toEqual([`file=${version} row=${version}`, [{ v: version }]]);
   // The workflow comes again with the same step: it ends where it wanted to.
   expect((await restarted.client.switchRelease(siteId, move, claim(1))).current_release).toBe('next');
   await restarted.client.thawSite(siteId, claim(1));
   expect(await readPage(site.url)).toBe('file=2 row=2');
   await clearHost(restarted, [siteId]);
   await rm(faults, { recursive: true });
+});
+
+test('killed with -9 again and again, a freeze of a worker that is gone ends by itself all the same', async () => {
+  const config = await hostConfig();
+  const siteId = newSiteId();
+  const die = async ({ child, client }: Awaited<ReturnType<typeof spawnHost>>): Promise<void> => {
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+    await client.close();
+  };
+  const first = await spawnHost(config, '');
+  const site = await first.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
+  await fillVersion(site, 1);
+  await first.client.freezeSite(siteId, 2_000, claim(1));
+  await die(first);
+  await die(await spawnHost(config, ''));
+  const last = await startHost(config);
+  expect(await readPage(site.url)).toBe('file=1 row=1');
+  const folder = new SiteFolder(config.SITES_DIR, 'live', siteId);
+  await until(async () => (await folder.readFreeze()) === null, { what: 'the end of its record' });
+  await clearHost(last, [siteId]);
 });
 
 test('killed at arbitrary moments of staging and removing, nothing half-made is served or kept', async () => {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
+import type { FreezeRecord, FreezeStore } from '../serving/gate';
 
 /** Every role of a cluster can read the names of all others, so a name is random. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
@@ -48,11 +49,17 @@ export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restart_at: z.string().nullable() });
 export type AppRecord = z.infer<typeof appRecordSchema>;
 
+/** freeze.json: the freeze in force. */
+const freezeRecordSchema: z.ZodType<FreezeRecord> = z.strictObject({
+  ttl_ms: z.int().min(0),
+  ends_at: z.iso.datetime().nullable(),
+});
+
 /**
  * The layout on disk: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/},
- * site.json, app.json, app.log, fence}`.
+ * site.json, app.json, app.log, fence, freeze.json}`.
  */
-export class SiteFolder {
+export class SiteFolder implements FreezeStore {
   readonly root: string;
 
   constructor(sitesDir: string, mode: Mode, siteId: string) {
@@ -65,6 +72,10 @@ export class SiteFolder {
 
   get fenceFile(): string {
     return path.join(this.root, 'fence');
+  }
+
+  private get freezeFile(): string {
+    return path.join(this.root, 'freeze.json');
   }
 
   get currentLink(): string {
@@ -109,6 +120,21 @@ export class SiteFolder {
 
   async writeApp(record: AppRecord): Promise<void> {
     await writeDurably(path.join(this.root, 'app.json'), `${JSON.stringify(record)}\n`);
+  }
+
+  /** Null if the site is not frozen. */
+  async readFreeze(): Promise<FreezeRecord | null> {
+    const text = await readIfThere(this.freezeFile);
+    return text === null ? null : freezeRecordSchema.parse(JSON.parse(text));
+  }
+
+  async writeFreeze(record: FreezeRecord): Promise<void> {
+    await writeDurably(this.freezeFile, `${JSON.stringify(record)}\n`);
+  }
+
+  /** Not synced: a removal that a power cut undoes only freezes the site for that time once more. */
+  async removeFreeze(): Promise<void> {
+    await rm(this.freezeFile, { force: true });
   }
 
   /** The target of the one pointer; null before the first release. */

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { SerialQueue } from '@drydock/agent/host/serial-queue';
 
 const heldMax = 2_000;
 /** Longer than most switches take, shorter than most clients wait. */
@@ -9,11 +10,34 @@ export class GateError extends Error {
   override readonly name = 'GateError';
 }
 
+/**
+ * A freeze on disk. `ends_at` is null until a start of this process has begun its time once more; from then on it
+ * stays, so that no number of starts makes the freeze longer.
+ */
+export interface FreezeRecord {
+  ttl_ms: number;
+  ends_at: string | null;
+}
+
+/** Where a freeze is kept, because a site whose agent dies must not be open when the next one starts. */
+export interface FreezeStore {
+  readFreeze(): Promise<FreezeRecord | null>;
+  writeFreeze(record: FreezeRecord): Promise<void>;
+  removeFreeze(): Promise<void>;
+}
+
 /** While it is open, everybody passes. While it is frozen, they wait here, and are not refused, until it thaws. */
 export class Gate {
+  private readonly store: FreezeStore;
+  /** The record and the timer change together. */
+  private readonly changes = new SerialQueue();
   private timer: NodeJS.Timeout | undefined;
   private readonly held = new Set<() => void>();
   private isClosed = false;
+
+  constructor(store: FreezeStore) {
+    this.store = store;
+  }
 
   get isFrozen(): boolean {
     return this.timer !== undefined;
@@ -22,23 +46,41 @@ export class Gate {
   /**
    * Freezes for `ttlMs` at most, so that a worker that dies leaves no site frozen. A second call starts the time again.
    */
-  freeze(ttlMs: number): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.thaw(), ttlMs);
+  freeze(ttlMs: number): Promise<void> {
+    return this.changes.run(async () => {
+      await this.store.writeFreeze({ ttl_ms: ttlMs, ends_at: null });
+      this.holdFor(ttlMs);
+    });
   }
 
-  thaw(): void {
-    clearTimeout(this.timer);
-    this.timer = undefined;
-    const held = [...this.held];
-    this.held.clear();
-    for (const go of held) go();
+  /**
+   * Call it before the site is served: freezes it again if this process ended during a freeze. The first start begins
+   * the time once more, because the worker has to find this process again; later ones leave what remains.
+   */
+  resume(): Promise<void> {
+    return this.changes.run(async () => {
+      const kept = await this.store.readFreeze();
+      if (kept === null) return;
+      const { ttl_ms, ends_at } = kept;
+      const now = Date.now();
+      if (ends_at === null) await this.store.writeFreeze({ ttl_ms, ends_at: new Date(now + ttl_ms).toISOString() });
+      const leftMs = ends_at === null ? ttl_ms : Math.min(Date.parse(ends_at) - now, ttl_ms);
+      if (leftMs > 0) this.holdFor(leftMs);
+      else await this.store.removeFreeze();
+    });
   }
 
-  /** Ends all waiting with an error: it will not be thawed any more. */
+  thaw(): Promise<void> {
+    return this.changes.run(async () => {
+      await this.store.removeFreeze();
+      this.letGo();
+    });
+  }
+
+  /** Ends all waiting with an error: it will not be thawed any more. The record of a freeze stays. */
   close(): void {
     this.isClosed = true;
-    this.thaw();
+    this.letGo();
   }
 
   /**
@@ -59,6 +101,29 @@ export class Gate {
       (error: unknown) =>
         error instanceof GateError ? `the site is being restored (${error.message})` : 'not available',
     );
+  }
+
+  private holdFor(ttlMs: number): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.expire(), ttlMs);
+  }
+
+  /** A record that cannot be removed freezes the site for its time once more, when this process starts again. */
+  private expire(): void {
+    this.letGo();
+    this.changes
+      .run(async () => {
+        if (!this.isFrozen) await this.store.removeFreeze();
+      })
+      .catch(() => undefined);
+  }
+
+  private letGo(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const held = [...this.held];
+    this.held.clear();
+    for (const go of held) go();
   }
 
   private hold(signal: AbortSignal): Promise<void> {

@@ -55,6 +55,7 @@ test('a restart keeps addresses, contents, password and fence', async () => {
   await fillVersion(site, 1);
   await fillVersion(await host.client.stageRelease(siteId, 'next', claim(2)), 2);
   await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: 'initial' }, claim(3));
+  await host.client.thawSite(siteId, claim(3));
   await host.stop();
   host = await startHost(host.config);
   expect(await host.client.readSite(siteId)).toMatchObject({

@@ -29,8 +29,8 @@ import type { SiteSurroundings } from './site-surroundings';
 /** Longer than a page's statement may take, shorter than visitors put up with. */
 const drainMs = 3_000;
 /**
- * From the switch on nobody may see the new release before it was probed, and the rest of the caller's freeze may be
- * shorter than the wait for the last visitors.
+ * From the switch on nobody may see the new release before it was probed. The rest of the caller's freeze may be
+ * shorter than the wait for the last visitors, or than the caller's way back to an agent that has died.
  */
 const switchFreezeMs = 15_000;
 const portLimitMs = 10_000;
@@ -50,10 +50,10 @@ export interface PreparedRelease {
  */
 export class Site {
   readonly folder: SiteFolder;
+  readonly gate: Gate;
   private settings: SiteRecord;
   private readonly around: SiteSurroundings;
   private readonly releases: ReleaseStore;
-  private readonly gate = new Gate();
   private readonly web: SiteWeb;
   private readonly databases: SiteDatabases;
   private readonly endpoint: SiteEndpoint;
@@ -65,6 +65,7 @@ export class Site {
 
   constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
     this.folder = folder;
+    this.gate = new Gate(folder);
     this.settings = record;
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
     this.databases = around.databases.of(record);
@@ -100,6 +101,7 @@ export class Site {
     const currentId = await this.folder.readCurrent();
     if (currentId !== null) this.current ??= await this.openRelease(currentId);
     await this.current?.database.serve();
+    await this.gate.resume();
     const { host } = this.around;
     if (!this.web.server.listening) await listenStubbornly(this.web.server, this.record.http_port, host, portLimitMs);
     await listenStubbornly(this.endpoint.server, this.record.database_port, host, portLimitMs);
@@ -222,12 +224,8 @@ export class Site {
   }
 
   async freeze(ttlMs: number): Promise<FreezeAnswer> {
-    this.gate.freeze(ttlMs);
+    await this.gate.freeze(ttlMs);
     return { frozen: true, drained: (await this.current?.drained(drainMs)) ?? true };
-  }
-
-  thaw(): void {
-    this.gate.thaw();
   }
 
   /**
@@ -247,12 +245,14 @@ export class Site {
     const next = await this.openRelease(releaseId);
     // This is done while visitors still get the old release, so that they do not wait for it.
     await next.content.warm();
-    this.gate.freeze(switchFreezeMs);
-    await old.drained(drainMs);
-    const failure = await this.point(releaseId).then(
-      () => null,
-      (error: unknown) => ({ error }),
-    );
+    const failure = await this.gate
+      .freeze(switchFreezeMs)
+      .then(() => old.drained(drainMs))
+      .then(() => this.point(releaseId))
+      .then(
+        () => null,
+        (error: unknown) => ({ error }),
+      );
     // The pointer on disk decides, even after an error, which may have come after the rename.
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
