@@ -9,6 +9,7 @@ import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
+import { createFaultTokens } from '@drydock/testing/fault-tokens';
 import { serviceBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
@@ -154,6 +155,27 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
       expect(backups.map(({ kind }) => kind)).toEqual(['on_demand']);
     },
   );
+
+  it('never takes back what visitors may have written: a restore that serves waits for staff if its end fails', async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const backupId = await makeBackup(world, siteId);
+    await fillSite(world, siteId, 2);
+    await world.endWorkers();
+    const faults = createFaultTokens();
+    faults.arm('restore_backup.thaw.after_effect', 'throw');
+    world.spawnWorker({ DRYDOCK_FAULTS: faults.folder });
+    const { headers } = await restore(siteId, backupId);
+    expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
+    await runSql((await world.placeOf(siteId)).databaseUrl, "INSERT INTO only_in_1 (note) VALUES ('of a visitor')");
+    const written = await stateOf(world, siteId);
+    expect(written.page).toBe('200 file=1 row=1');
+    expect((await world.api.call('POST', `${String(headers['location'])}/retry`)).status).toBe(202);
+    await until(async () => (await ended(world, headers['location'])).status === 'succeeded', { what: 'its end' });
+    expect(await stateOf(world, siteId)).toEqual(written);
+    expect((await surfaceOf(siteId)).backups).toMatchObject([{ kind: 'pre_restore', status: 'completed' }, {}]);
+    faults.remove();
+  });
 
   it('is done when it was accepted in time, also if the backup’s own time ends while it waits for a worker', async () => {
     const siteId = await makeSite(world);

@@ -3,6 +3,8 @@ import { describeLoadFindings } from '@drydock/agent/database';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
+import { conclude, fail } from '@drydock/workflow/definition/step-error';
 import { refOf, type WorkContext } from '../context/work';
 import { type ArchiveToStage, type HostedSite, hostOf, type Probe } from '../providers/site-host';
 import { askSite, outcomeOf, whileFrozen } from '../sites/ask-site';
@@ -74,12 +76,14 @@ export async function standingOf(
   return { is: releaseId === oldRelease ? 'before' : 'changed' };
 }
 
-/** Permanent failure `superseded`: the site stays as it is. */
+/**
+ * Permanent failure `superseded`: the site stays as it is. The host itself says so, and staff have nothing to decide.
+ */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
     standing.is
   ];
-  return fail('superseded', { internal: `${found}: the record of this restore is older than the site` });
+  return conclude('superseded', { internal: `${found}: the record of this restore is older than the site` });
 }
 
 /** True if the restored release is live already; the steps before the switch then have nothing to do. */

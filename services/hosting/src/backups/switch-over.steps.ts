@@ -75,8 +75,9 @@ interface Proven {
 
 /**
  * The second half of every restore: makes the staged release live, and a safety copy of the release that it replaces.
- * Until `thaw` has succeeded, every failure undoes everything. After it the site is the restored one, and only the
- * safety copy remains to be made. Before anything is frozen, a trial proves that it can be made.
+ * Until `probe` has succeeded, every failure undoes everything. After it the site is the restored one: a freeze ends
+ * by itself, so visitors may write to it whether or not `thaw` succeeds. Before anything is frozen, a trial proves
+ * that the safety copy can be made.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -147,6 +148,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
         await assertServes(context, step, step.input.platform, { answer, failsOnPurpose });
       },
     })
+    .pointOfNoReturn()
     .step('thaw', {
       ...frozenLimits,
       weight: 0.2,
@@ -162,8 +164,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
         const copy = { id, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: timeOfId(id) } as const;
         await insertBackup(tx, step, { ...copy, location });
       },
-    })
-    .pointOfNoReturn();
+    });
 }
 
 function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Proven>(

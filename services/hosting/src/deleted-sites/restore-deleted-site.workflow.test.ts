@@ -201,26 +201,29 @@ it('a site whose database does not have it is taken down again, and its record g
   await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
 });
 
-it('a site that serves again is never taken down: what its visitors have written since stays, whatever fails then', async () => {
-  const siteId = await makeSite(world);
-  await fillSite(world, siteId, 1);
-  const id = await deletedSite(siteId);
-  faults.arm('restore_deleted_site.retire.before', 'throw');
-  const { headers } = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
-  expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
-  await fillSite(world, siteId, 2);
-  const written = await stateOf(world, siteId);
-  expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
-  await until(async () => (await ended(world, headers['location'])).status === 'failed', {
-    timeoutMs: 30_000,
-    what: 'its end',
-  });
-  expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
-  expect(await stateOf(world, siteId)).toEqual(written);
-  expect(await read(id)).toMatchObject({ restored_at: expect.any(String), reason_code: 'already_restored' });
-  const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
-  expect(backups).toMatchObject([{ status: 'completed', expires_at: expect.any(String) }]);
-});
+it.each(['thaw', 'retire'])(
+  'a site that serves again is never taken down: what its visitors have written since stays, also if %s fails',
+  async (step) => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const id = await deletedSite(siteId);
+    faults.arm(`restore_deleted_site.${step}.after_effect`, 'throw');
+    const { headers } = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
+    expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
+    await fillSite(world, siteId, 2);
+    const written = await stateOf(world, siteId);
+    expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
+    await until(async () => (await ended(world, headers['location'])).status === 'failed', {
+      timeoutMs: 30_000,
+      what: 'its end',
+    });
+    expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
+    expect(await stateOf(world, siteId)).toEqual(written);
+    expect(await read(id)).toMatchObject({ restored_at: expect.any(String), reason_code: 'already_restored' });
+    const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+    expect(backups).toMatchObject([{ status: 'completed', expires_at: expect.any(String) }]);
+  },
+);
 
 it('a site whose deletion was given up half-way comes back out of the backup that it was destroyed after', async () => {
   const siteId = await makeSite(world);

@@ -7,6 +7,7 @@ import { expiryOf } from '../backups/backup.rules';
 import { findBackup } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
 import { assertRebuilt, assertRoom, stageRelease } from '../backups/restore.steps';
+import type { Tx } from '../context/database.store';
 import { defineWorkflow, refOf, type WorkContext } from '../context/work';
 import { hostOf } from '../providers/site-host';
 import { definitely } from '../sites/definite-failure';
@@ -14,7 +15,14 @@ import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf, sandboxBehaviour } from '../sites/site.rules';
 import { changeStatus, recordUrl } from '../sites/site.store';
 import { reasonNotRestorable } from './deleted-site.rules';
-import { findDeletedSite, findRecord, limitBackup, removeRevivedSite, setRestoredAt } from './deleted-site.store';
+import {
+  findDeletedSite,
+  findRecord,
+  isLetGo,
+  limitBackup,
+  removeRevivedSite,
+  setRestoredAt,
+} from './deleted-site.store';
 import { waitToServe } from './serve-check.store';
 
 /** `siteId`: the id that the site had and gets again. */
@@ -47,9 +55,10 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * Restores a deleted site. Until `thaw` a failure removes everything that the restore made, and the record can be
- * restored again. From `thaw` on visitors write to the site, so it is not taken down any more. If the site's own code
- * fails, as it may have before the deletion, the site stays suspended until its owner has repaired it.
+ * Restores a deleted site. Until `probe` has succeeded a failure removes everything that the restore made, and the
+ * record can be restored again. After it the site is not taken down any more: its freeze ends by itself, so visitors
+ * may write to it whether or not `thaw` succeeds. If the site's own code fails, as it may have before the deletion,
+ * the site stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -119,20 +128,19 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
     },
+    commit: (tx, step, { serves }, context) => letGo(tx, step, serves, context.now()),
   })
+  .pointOfNoReturn()
   .step('thaw', {
     ...frozenLimits,
     weight: 0.2,
     run: (step, context) =>
       hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
-      const { siteId } = step.input;
-      await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
-      const record = await findRecord(tx, step.subject.id);
-      if (record !== null) await limitBackup(tx, step.input.backupId, expiryOf(context.now(), retentionDaysOf(record)));
+      // A restore that an earlier version has taken past its probe was not let go there.
+      if (!(await isLetGo(tx, step.input.siteId))) await letGo(tx, step, step.outputs.probe.serves, context.now());
     },
   })
-  .pointOfNoReturn()
   .step('retire', {
     weight: 0.2,
     run: async (step, context) => {
@@ -149,6 +157,14 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     },
   })
   .build();
+
+/** Gives the site to its owner and its visitors: active, or, if its page fails, suspended until it serves. */
+async function letGo(tx: Tx, step: StepContext<RevivalInput, unknown>, serves: boolean, now: Date): Promise<void> {
+  const { siteId, backupId } = step.input;
+  await (serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, now));
+  const record = await findRecord(tx, step.subject.id);
+  if (record !== null) await limitBackup(tx, backupId, expiryOf(now, retentionDaysOf(record)));
+}
 
 /** The release that the site serves. Null if it is still the empty first one, or if the site is not on the host. */
 async function findLive(
