@@ -558,6 +558,8 @@ itWithRedis(
     expect(await stays()).toEqual(everythingStays);
     await receiver.more();
     expect((await front.ask(idle.token, 'GET', '/v1/me')).status).toBe(401);
+    const sentAgain = await mint('used');
+    expect([sentAgain.status, sentAgain.body['code']]).toEqual([422, 'idempotency_key_reused']);
     const [unused] = await runSql<{ named: boolean }>(
       keysDatabase(),
       'SELECT revoked_at IS NULL AND created_at < $2 AND coalesce(last_used_at, created_at) < $2 AS named FROM api_keys WHERE id = $1',

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
-import { Problem, type ProblemDetails } from '@drydock/contracts/platform/problem';
+import { Problem, type ProblemDetails, problem } from '@drydock/contracts/platform/problem';
 import { type ProblemCode, problems } from '@drydock/contracts/platform/problems';
 import { faultpoint } from '@drydock/process';
 import type { Turns } from '../access/turns';
@@ -10,6 +10,7 @@ import { type Answer, answerOf, answerOfProblem, problemOfError } from '../http/
 import { type AnswerTime, acceptedDetail } from '../http/answer-in-time';
 import type { HandlerRequest, Reply, Route } from '../http/route';
 import { parametersOf } from '../http/route-table';
+import { SecretGone } from '../process/secrets';
 import type { Log } from '../telemetry/log';
 import { claimOrReplay, type IdempotencyLimits } from './idempotency';
 import {
@@ -46,10 +47,26 @@ function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Repl
   return { ...reply, body: kept };
 }
 
-/** The stored answer with its secret in place again. Refusals are stored whole. */
+/**
+ * The stored answer with its secret in place again. Refusals are stored whole. Throws `idempotency_key_reused` if the
+ * secret came from a master key that is gone: only a fresh Idempotency-Key leads on.
+ */
 function rehydratedAnswer(route: Route<never>, request: AnyRequest, rawKey: string, answer: Answer): Answer {
   if (route.replaySecret === undefined || answer.status >= 300) return answer;
-  return { ...answer, text: JSON.stringify(route.replaySecret.rehydrate(JSON.parse(answer.text), rawKey, request)) };
+  try {
+    return { ...answer, text: JSON.stringify(route.replaySecret.rehydrate(JSON.parse(answer.text), rawKey, request)) };
+  } catch (error) {
+    if (!(error instanceof SecretGone)) throw error;
+    const made = answer.headers['location'];
+    throw problem('idempotency_key_reused', {
+      detail: [
+        `The first request with this Idempotency-Key was carried out${made === undefined ? '' : `, see ${made}`}.`,
+        'Its answer showed a secret that cannot be shown again: this installation has changed its master key since.',
+        'If you do not have the secret, replace or delete what was made, and use a fresh Idempotency-Key.',
+      ].join(' '),
+      cause: error,
+    });
+  }
 }
 
 const attemptsMax = 3;

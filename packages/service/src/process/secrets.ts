@@ -38,15 +38,20 @@ export function deriveKeys(text: string, label: string): CurrentFirst<Buffer> {
  */
 export const nameOfSecret = (secretHex: string): string => deriveKey(secretHex, 'name').toString('hex', 0, 4);
 
+/** A secret that is no longer accepted: the master key that it came from was rotated. */
+export class SecretGone extends Error {
+  override readonly name = 'SecretGone';
+}
+
 /**
- * The secret of that name; without a name the first one, as before secrets could be rotated. Throws if it is no longer
- * accepted.
+ * The secret of that name; without a name the first one, as before secrets could be rotated. Throws {@link SecretGone}
+ * if it is no longer accepted.
  */
 export function secretNamed(text: string, name: string | undefined): string {
   const secrets = secretsIn(text);
   if (name === undefined) return secrets[0];
   const found = secrets.find((each) => nameOfSecret(each) === name);
-  if (found === undefined) throw new Error(`the secret ${name} is no longer accepted`);
+  if (found === undefined) throw new SecretGone(`the secret ${name} is no longer accepted`);
   return found;
 }
 

@@ -93,6 +93,40 @@ test('a rotation replays its token too, and rotates once', async () => {
   expect(await dump()).not.toContain(tokenOf(first).slice(-49));
 });
 
+test('a repeat answers what was true at first, also when the new key was rotated and revoked since: its token opens nothing', async () => {
+  const key = randomUUID();
+  const first = await post(key, { name: 'short-lived' });
+  const { id } = first.json as MintedApiKey;
+  const rotation = { path: `/v1/api-keys/${id}/rotate` };
+  const rotated = await post(key, { grace_seconds: 0 }, rotation);
+  expect(rotated.status).toBe(201);
+  const successor = `/v1/api-keys/${(rotated.json as MintedApiKey).id}`;
+  expect((await api.call(root.caller, 'DELETE', successor)).status).toBe(204);
+  const again = [await post(key, { name: 'short-lived' }), await post(key, { grace_seconds: 0 }, rotation)];
+  expect(again.map(({ status, text }) => [status, text])).toEqual([first, rotated].map(({ text }) => [201, text]));
+  for (const answer of again) {
+    expect(answer.headers['idempotent-replayed']).toBe('true');
+    expect(await api.verify(tokenOf(answer))).toMatchObject({ valid: false });
+  }
+});
+
+test('a repeat whose token came from a master key that is gone says so and makes nothing, and a fresh one does', async () => {
+  const key = randomUUID();
+  const first = await post(key, { name: 'before the rotation' });
+  const renewed = await startKeys({ DATABASE_URL: api.postgres.url, WEBHOOK_SECRET: api.secrets.webhook });
+  const postAgain = (idempotencyKey: string) =>
+    renewed.call(root.caller, 'POST', '/v1/api-keys', { body: { name: 'before the rotation' }, idempotencyKey });
+  const again = await postAgain(key);
+  expect([refusalOf(again), again.headers['content-type']]).toEqual([
+    '422 idempotency_key_reused',
+    'application/problem+json',
+  ]);
+  expect(again.json).toMatchObject({ detail: expect.stringContaining(String(first.headers['location'])) });
+  expect(await keysNamed('before the rotation')).toBe(1);
+  expect((await postAgain(randomUUID())).status).toBe(201);
+  await renewed.close();
+});
+
 test('a refusal that waiting cannot change is replayed, one for a missing right is asked again', async () => {
   const [wrong, early] = [randomUUID(), randomUUID()];
   const first = await post(wrong, { name: 'x', scopes: ['sites.fly'] });
