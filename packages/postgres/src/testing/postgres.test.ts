@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { testPostgres } from './postgres';
 import { runSql } from './run-sql';
 
@@ -12,4 +13,13 @@ test('two clones of one template do not see each other, and their owner is no su
   expect(await runSql(one.adminUrl, 'SELECT n FROM seen')).toEqual([{ n: 1 }]);
   await Promise.all([one.close(), two.close()]);
   await expect(runSql(one.url, 'SELECT 1')).rejects.toMatchObject({ code: '3D000' });
+});
+
+test('a session that is just ending is not ended by force when its database is dropped', async () => {
+  const database = await testPostgres();
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  const last = client.query('SELECT pg_sleep(0.5)').then(() => client.end());
+  await database.close();
+  await expect(last).resolves.toBeUndefined();
 });

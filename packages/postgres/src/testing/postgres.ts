@@ -10,7 +10,7 @@ export interface TestPostgres {
   adminUrl: string;
   /** With the superuser, in the database `postgres` of the same cluster. */
   clusterUrl: string;
-  /** Drops the database, and ends every connection to it. */
+  /** Drops the database. Ends the sessions that are still open after some seconds. */
   close(): Promise<void>;
 }
 
@@ -29,11 +29,22 @@ export async function testPostgres(content: TemplateContent = {}): Promise<TestP
     url: ownerUrl(cluster, name),
     adminUrl: withDatabase(cluster.adminUrl, name),
     clusterUrl: cluster.adminUrl,
-    close: () =>
-      withAdmin(cluster.adminUrl, async (admin) => {
-        await admin.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
-      }),
+    close: () => withAdmin(cluster.adminUrl, (admin) => dropWhenLeft(admin, name)),
   };
+}
+
+/** There are sessions in the database. */
+const inUseCode = '55006';
+
+/**
+ * The end of a pool resolves before its sessions have ended. One that is ended by force just then tells its client, and
+ * the test fails for it. So Postgres waits for them first, which it does for five seconds.
+ */
+async function dropWhenLeft(admin: pg.Client, name: string): Promise<void> {
+  await admin.query(`DROP DATABASE IF EXISTS "${name}"`).catch(async (error: unknown) => {
+    if (!(error instanceof pg.DatabaseError) || error.code !== inUseCode) throw error;
+    await admin.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
+  });
 }
 
 async function withAdmin(adminUrl: string, work: (admin: pg.Client) => Promise<void>): Promise<void> {
