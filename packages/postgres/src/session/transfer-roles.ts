@@ -163,12 +163,12 @@ const namesSchema = z.array(z.object({ name: z.string() }));
 const dependentsCode = '2BP01';
 
 /**
- * Ends the role's sessions and drops it. A role stays when the customer's code has created something as this loader. It
- * can then no longer log in, and is dropped when `dropTransferRole` is called again after its database is gone.
- * Resolves with whether the role is gone.
+ * Ends the role's sessions, takes its rights on databases, and drops it. A role stays when something depends on it:
+ * what a customer's code has created as this role, or a right that another customer has given to it. It can then no
+ * longer log in, and goes when this is called again after the database in question is gone. Resolves with whether it
+ * is gone.
  */
-export async function dropTransferRole(admin: pg.ClientBase, role: string): Promise<boolean> {
-  if (!transferRolePattern.test(role)) throw new Error(`${role} is no transfer role`);
+export async function dropLogin(admin: pg.ClientBase, role: string): Promise<boolean> {
   if ((await admin.query(existsSql, [role])).rowCount === 0) return true;
   await admin.query(`alter role ${name(role)} nologin`);
   await admin.query(endSessionsSql, [role]);
@@ -182,6 +182,12 @@ export async function dropTransferRole(admin: pg.ClientBase, role: string): Prom
     if (error instanceof pg.DatabaseError && error.code === dependentsCode) return false;
     throw error;
   }
+}
+
+/** As {@link dropLogin}. Throws if the role is no transfer role, whose name no customer chooses. */
+export async function dropTransferRole(admin: pg.ClientBase, role: string): Promise<boolean> {
+  if (!transferRolePattern.test(role)) throw new Error(`${role} is no transfer role`);
+  return dropLogin(admin, role);
 }
 
 /**

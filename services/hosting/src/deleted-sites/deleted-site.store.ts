@@ -71,41 +71,34 @@ export async function setReason(tx: Tx, id: string, reason: DeletedSite['reason'
 export const findRecord = (tx: Reader, id: string): Promise<DeletedSite | null> =>
   tx.deletedSite.findUnique({ where: { id } });
 
+/** The columns that a site and the record of its deletion have in common, beside `metadata`. */
+const commonColumns = [
+  'orgId',
+  'mode',
+  'name',
+  'primaryDomain',
+  'domainProvenAt',
+  'platform',
+  'database',
+  'dailyBackups',
+  'backupRetentionDays',
+  'backupSequence',
+] as const;
+type Common = Pick<DeletedSite, (typeof commonColumns)[number]>;
+
+const commonOf = (row: Common & { metadata: unknown }) => ({
+  ...(Object.fromEntries(commonColumns.map((column) => [column, row[column]])) as unknown as Common),
+  metadata: metadataSchema.parse(row.metadata),
+});
+
 /**
  * Inserts the site again, under its old id and suspended, with its domain. False if somebody else has the domain or the
  * id: a unique index decides, whatever was read before.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
-  const {
-    siteId,
-    orgId,
-    mode,
-    name,
-    primaryDomain,
-    domainProvenAt,
-    platform,
-    database,
-    dailyBackups,
-    backupRetentionDays,
-    backupSequence,
-    metadata,
-  } = record;
-  const site = {
-    id: siteId,
-    orgId,
-    mode,
-    name,
-    primaryDomain,
-    domainProvenAt,
-    platform,
-    database,
-    dailyBackups,
-    backupRetentionDays,
-    backupSequence,
-    metadata: metadataSchema.parse(metadata),
-    // The id was made with the site.
-    createdAt: record.siteCreatedAt ?? timeOfId(siteId),
-  };
+  const { siteId: id } = record;
+  // The id was made with the site.
+  const site = { ...commonOf(record), id, createdAt: record.siteCreatedAt ?? timeOfId(id) };
   const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
   return count === 1;
 }
@@ -145,37 +138,9 @@ interface Deletion {
 
 /** Deletes the site's row and frees its domain. Its backups stay. */
 export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion): Promise<void> {
-  const {
-    orgId,
-    mode,
-    name,
-    primaryDomain,
-    domainProvenAt,
-    platform,
-    database,
-    dailyBackups,
-    backupRetentionDays,
-    backupSequence,
-    metadata,
-    createdAt,
-  } = await tx.site.delete({ where: { id: siteId } });
-  const site = {
-    siteId,
-    siteCreatedAt: createdAt,
-    orgId,
-    mode,
-    name,
-    primaryDomain,
-    domainProvenAt,
-    platform,
-    database,
-    dailyBackups,
-    backupRetentionDays,
-    backupSequence,
-    metadata: metadataSchema.parse(metadata),
-  };
+  const site = await tx.site.delete({ where: { id: siteId } });
   await forgetVendorPackage(tx, siteId);
-  await tx.deletedSite.create({ data: { ...site, ...deletion } });
+  await tx.deletedSite.create({ data: { ...commonOf(site), siteId, siteCreatedAt: site.createdAt, ...deletion } });
 }
 
 /** The owner's record; null if there is none, or if it is another organisation's or the other mode's. */

@@ -221,3 +221,18 @@ test('a site is removed whole, though its owner has made its database a template
   await again.close();
   expect(await runSql(adminUrl, left)).toEqual([]);
 });
+
+test('the role of a site that is removed goes at once, though another site has let it into its database', async () => {
+  const { adminUrl } = readSharedCluster();
+  const ids = { giver: newSiteId(), guest: newSiteId() };
+  const giver = await host.client.ensureSite(ids.giver, { domain: 'giver.org' }, claim(1));
+  const guest = await host.client.ensureSite(ids.guest, { domain: 'guest.org' }, claim(1));
+  const { username: role } = new URL(guest.database_url);
+  await runSql(
+    giver.database_url,
+    `do $$ begin execute format('grant connect on database %I to ${role}', current_database()); end $$`,
+  );
+  await host.client.destroySite(ids.guest, claim(2));
+  expect(await runSql(adminUrl, `select from pg_roles where rolname = '${role}'`)).toEqual([]);
+  await host.client.destroySite(ids.giver, claim(2));
+});

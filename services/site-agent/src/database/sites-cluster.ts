@@ -5,6 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Newcomers } from '@drydock/agent/host';
 import { bySocket, loginUrl, ScramClient, sessionStartupOptions, setRolePassword } from '@drydock/postgres';
 import { classifyDatabaseError } from '@drydock/service/database';
+import { Newcomers } from '@drydock/agent/host/newcomers';
+import { ScramClient } from '@drydock/postgres/session/scram-client';
+import { bySocket, sessionStartupOptions } from '@drydock/postgres/session/session';
+import { dropLogin, loginUrl, setRolePassword } from '@drydock/postgres/session/transfer-roles';
+import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import pg from 'pg';
 import { z } from 'zod';
 import { ConnectionBudget } from './connection-budget';
@@ -34,8 +39,6 @@ const lookSql = `
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: an earlier, interrupted attempt has made the role. */
 const duplicateCode = '42710';
-/** Something depends on the role. */
-const dependentsCode = '2BP01';
 /** After a crash of the machine Postgres may recover for so long. */
 const recoveryMs = 60_000;
 const lookMs = 2_000;
@@ -215,15 +218,15 @@ export class SitesCluster {
   }
 
   /**
-   * Any site of the cluster can give the role a right, and the role cannot go before that site's database. It can then
-   * no longer log in, and goes when this host starts again, or with the cluster.
+   * Any site of the cluster can give the role a right on what is in that site's database, and the role cannot go before
+   * it. It then goes when this host starts again, or with the cluster.
    */
   async dropRole(role: string): Promise<void> {
+    const admin = await this.connect();
     try {
-      await this.query(`drop role if exists ${quoteName(role)}`);
-    } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== dependentsCode) throw error;
-      await this.query(`alter role ${quoteName(role)} nologin`);
+      await dropLogin(admin, role);
+    } finally {
+      admin.release();
     }
   }
 
@@ -231,7 +234,7 @@ export class SitesCluster {
   private async dropLeftRoles(): Promise<void> {
     const { rows } = await this.query(leftRolesSql);
     for (const { name } of z.array(z.object({ name: z.string() })).parse(rows))
-      await this.query(`drop role if exists ${quoteName(name)}`).catch(() => undefined);
+      await this.dropRole(name).catch(() => undefined);
   }
 
   /** Makes an empty database that the role owns; nobody else may connect. */
