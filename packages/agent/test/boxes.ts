@@ -82,7 +82,7 @@ export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions
   const routes = [
     route('GET', async () => ok(known), z.object({ text: z.string() })),
     route('GET /password', async () => ok(known)),
-    change('POST /put', { op: 'put', body: putSchema, status: 201 }, (box, { text }) => box.put(text)),
+    change('POST /put', { op: 'put', body: putSchema }, (box, { text }) => box.put(text)),
     change('POST /touch', { op: 'touch', body: changeSchema }, async () => undefined),
   ];
   const check = async (): Promise<void> => undefined;

@@ -9,7 +9,6 @@ import {
   releaseIdSchema,
   siteDescriptionSchema,
   siteHostProtocol,
-  stageReleaseSchema,
   switchSchema,
 } from '@drydock/agent/site';
 import type { HostedSites } from './sites/hosted-sites';
@@ -25,15 +24,6 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
     route('DELETE', async (id, body) => {
       await sites.destroy(id, changeSchema.parse(body));
       return done;
-    }),
-    change(
-      'POST /releases',
-      { op: 'stage_release', detail: ({ release_id }) => release_id, body: stageReleaseSchema, status: 201 },
-      (site, { release_id }) => site.stageRelease(release_id),
-    ),
-    route('GET /releases/{releaseId}', async (id, _body, sentId) => {
-      const releaseId = releaseIdSchema.parse(sentId);
-      return ok(await sites.read(id).describeRelease(releaseId));
     }),
     route('DELETE /releases/{releaseId}', async (id, body, sentId) => {
       const releaseId = releaseIdSchema.parse(sentId);

@@ -10,6 +10,7 @@ import { defaultMajor, findPostmaster, settlePostgresFolder } from '@drydock/pos
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { isSameProcess, proveProcess } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
+import { stageCopy } from '../test/archives';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 import { spawnHost } from '../test/spawned-host';
 import { fillVersion, readPage } from '../test/versions';
@@ -25,7 +26,7 @@ test.each([
   const { child, client } = await spawnHost(config, faults);
   const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
   await fillVersion(site, 1);
-  await fillVersion(await client.stageRelease(siteId, 'next', claim(1)), 2);
+  await fillVersion(await stageCopy({ client }, siteId, 'next', 1), 2);
   await writeFile(path.join(faults, `${point}@kill`), '');
   const exited = once(child, 'exit');
   const move = { releaseId: 'next', expectedRelease: 'initial' };
@@ -77,13 +78,13 @@ test('killed with -9 again and again, a freeze of a worker that is gone ends by 
 test('killed at arbitrary moments of staging and removing, nothing half-made is served or kept', async () => {
   const config = await hostConfig();
   const siteId = newSiteId();
-  for (const afterMs of [5, 20, 40, 70]) {
+  for (const [fence, afterMs] of [5, 40, 150, 400, 800].entries()) {
     const { child, client } = await spawnHost(config, '');
     const exited = once(child, 'exit');
-    const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
-    const work = client
-      .stageRelease(siteId, 'next', claim(1))
-      .then(() => client.removeRelease(siteId, 'next', claim(1)));
+    const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(fence));
+    const work = stageCopy({ client }, siteId, 'next', fence).then(() =>
+      client.removeRelease(siteId, 'next', claim(fence)),
+    );
     setTimeout(() => child.kill('SIGKILL'), afterMs);
     await work.catch(() => undefined);
     await exited;

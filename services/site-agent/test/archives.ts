@@ -2,6 +2,14 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { PackResult, PackSpec } from '@drydock/agent/site';
 import { type ArchiveLink, deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import { claim, type TestHost } from './host';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import type { PackResult, PackSpec } from '@drydock/agent/site/site-jobs.protocol';
+import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
+import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import { claim, type Filled, type TestHost } from './host';
 
 export const archiveKey = randomBytes(32);
 
@@ -13,7 +21,7 @@ export interface TestArchive {
 
 /** Packs a site's release into a folder, as a worker has it done. */
 export async function packSite(
-  { client }: TestHost,
+  { client }: Pick<TestHost, 'client'>,
   siteId: string,
   {
     releaseId,
@@ -40,7 +48,7 @@ export async function packSite(
 
 /** Stages an archive on a site, as a worker has it done. */
 export async function stageSite(
-  { client }: TestHost,
+  { client }: Pick<TestHost, 'client'>,
   siteId: string,
   { link, spec }: TestArchive,
   { releaseId, fence, signal }: { releaseId: string; fence: number; signal?: AbortSignal },
@@ -53,4 +61,26 @@ export async function stageSite(
     { sources: [link.source] },
     { claim: { ...claim(fence), ...(signal && { signal }) } },
   );
+}
+
+/** Stages a copy of the live release, as a restore has it done. Resolves with its place. */
+export async function stageCopy(
+  host: Pick<TestHost, 'client'>,
+  siteId: string,
+  releaseId: string,
+  fence: number,
+): Promise<Filled> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-copy-'));
+  try {
+    const { current_release: live } = await host.client.readSite(siteId);
+    const archive = await packSite(host, siteId, {
+      releaseId: live ?? '',
+      folder: path.join(folder, 'archive'),
+      fence,
+    });
+    await stageSite(host, siteId, archive, { releaseId, fence });
+    return await host.client.placeOfRelease(siteId, releaseId);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }

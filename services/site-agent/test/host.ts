@@ -10,6 +10,11 @@ import {
   type SiteHostClient,
 } from '@drydock/agent/site';
 import { bySocket, defaultMajor, settlePostgresFolder } from '@drydock/postgres';
+import { type Claim, createSiteHostClient, type SiteHostClient } from '@drydock/agent/site/client';
+import type { SiteDescription } from '@drydock/agent/site/protocol';
+import { defaultMajor } from '@drydock/postgres/server/native-postgres';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
+import { bySocket } from '@drydock/postgres/session/session';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { readIfThere } from '@drydock/process';
 import { z } from 'zod';
@@ -61,12 +66,10 @@ export interface Filled {
 export type FilledSite = SiteDescription & Filled;
 
 /** A client whose answers say where the content is: tests fill sites by hand. */
-export interface TestClient
-  extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'stageRelease' | 'readRelease' | 'switchRelease'> {
+export interface TestClient extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'switchRelease'> {
   ensureSite(...args: Parameters<SiteHostClient['ensureSite']>): Promise<SiteDescription & Filled>;
   readSite(siteId: string): Promise<SiteDescription & Filled>;
-  stageRelease(...args: Parameters<SiteHostClient['stageRelease']>): Promise<ReleaseDescription & Filled>;
-  readRelease(siteId: string, releaseId: string): Promise<ReleaseDescription & Filled>;
+  placeOfRelease(siteId: string, releaseId: string): Promise<Filled>;
   switchRelease(...args: Parameters<SiteHostClient['switchRelease']>): Promise<SiteDescription & Filled>;
 }
 
@@ -92,7 +95,7 @@ export function withPlaces(
       note?.trim() ?? path.join(home, 'socket'),
     );
   };
-  const releasePlaceOf = async (siteId: string, releaseId: string): Promise<Filled> => {
+  const placeOfRelease = async (siteId: string, releaseId: string): Promise<Filled> => {
     const folders = (['live', 'sandbox'] as const).map((mode) => new SiteFolder(sitesDir, mode, siteId));
     for (const folder of folders) {
       const [site, release] = [await folder.readRecord(), await folder.readRelease(releaseId)];
@@ -111,18 +114,12 @@ export function withPlaces(
     ...(await described),
     ...(await placeOf(siteId)),
   });
-  const ofRelease = async (siteId: string, releaseId: string, described: Promise<ReleaseDescription>) => ({
-    ...(await described),
-    ...(await releasePlaceOf(siteId, releaseId)),
-  });
   return {
     ...client,
     ensureSite: (siteId, ...rest) => ofSite(siteId, client.ensureSite(siteId, ...rest)),
     readSite: (siteId) => ofSite(siteId, client.readSite(siteId)),
     switchRelease: (siteId, ...rest) => ofSite(siteId, client.switchRelease(siteId, ...rest)),
-    stageRelease: (siteId, releaseId, claim) =>
-      ofRelease(siteId, releaseId, client.stageRelease(siteId, releaseId, claim)),
-    readRelease: (siteId, releaseId) => ofRelease(siteId, releaseId, client.readRelease(siteId, releaseId)),
+    placeOfRelease,
   };
 }
 

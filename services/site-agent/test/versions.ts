@@ -8,7 +8,10 @@ export async function fillVersion(release: Filled, version: number): Promise<voi
   const page = `file=${version} row=<?sql select v from version ?>`;
   await writeFile(path.join(release.files_dir, 'index.html'), page);
   await writeFile(path.join(release.files_dir, 'version.txt'), String(version));
-  await runSql(release.database_url, `create table version (v int); insert into version values (${version})`);
+  await runSql(
+    release.database_url,
+    `drop table if exists version; create table version (v int); insert into version values (${version})`,
+  );
 }
 
 /** `file=1 row=1`, or what else the site answers. */

@@ -49,7 +49,7 @@ export interface ControlProtocol<Code extends string> {
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /**
- * A call on one thing, as a README writes it: `PUT` is for the thing itself, `POST /freeze` and `GET /releases/{id}`
+ * A call on one thing, as a README writes it: `PUT` is for the thing itself, `POST /freeze` and `DELETE /releases/{id}`
  * are for what is below it.
  */
 export type Call = Method | `${Method} /${string}`;

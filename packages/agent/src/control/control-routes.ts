@@ -37,8 +37,6 @@ interface ChangeRoute<Body> {
   /** The starting point of the change, for the ledger. */
   detail?: (body: Body) => string | undefined;
   body: z.ZodType<Body>;
-  /** The status of the answer. When missing it is 200, or 204 for a change without an answer. */
-  status?: number;
 }
 
 export const ok = (body: unknown): ControlAnswer => ({ status: 200, body });
@@ -69,13 +67,13 @@ export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
   };
   const change = <Body extends Change>(
     call: Call,
-    { op, detail, body: schema, status = 200 }: ChangeRoute<Body>,
+    { op, detail, body: schema }: ChangeRoute<Body>,
     work: (known: Known, body: Body) => Promise<unknown>,
   ): ControlRoute =>
     route(call, async (id, body) => {
       const wanted = schema.parse(body);
       const answer = await hosted.change(id, { op, detail: detail?.(wanted) }, wanted, (known) => work(known, wanted));
-      return answer === undefined ? done : { status, body: answer };
+      return answer === undefined ? done : ok(answer);
     });
   return { route, hostRoute, change };
 }

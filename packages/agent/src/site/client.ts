@@ -12,9 +12,7 @@ import {
   hostDatabasesSchema,
   type ProbeAnswer,
   probeAnswerSchema,
-  type ReleaseDescription,
   type RestartAnswer,
-  releaseDescriptionSchema,
   restartAnswerSchema,
   type SiteDescription,
   siteDescriptionSchema,
@@ -45,12 +43,6 @@ export interface SiteHostClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   /** Removes everything of the site. Idempotent: a site that is already gone is no error. */
   destroySite(siteId: string, claim: Claim): Promise<void>;
-  /**
-   * Creates an empty release. With the same id again, it starts again with an empty one. `release_is_current` for the
-   * release in use.
-   */
-  stageRelease(siteId: string, releaseId: string, claim: Claim): Promise<ReleaseDescription>;
-  readRelease(siteId: string, releaseId: string, signal?: AbortSignal): Promise<ReleaseDescription>;
   /** Holds new requests and sessions for at most `ttlMs`. `drained` says whether every request in flight had ended. */
   freezeSite(siteId: string, ttlMs: number, claim: Claim): Promise<FreezeAnswer>;
   thawSite(siteId: string, claim: Claim): Promise<void>;
@@ -143,10 +135,6 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
     ensureSite: (id, fields, claim) => change('PUT', { id, claim, fields, answer: siteDescriptionSchema }),
     readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
     destroySite: (id, claim) => change('DELETE', { id, claim, answer: nothing }),
-    stageRelease: (id, releaseId, claim) =>
-      change('POST /releases', { id, claim, fields: { release_id: releaseId }, answer: releaseDescriptionSchema }),
-    readRelease: (id, releaseId, signal) =>
-      ask(`GET /releases/${encodeURIComponent(releaseId)}`, { id, signal, answer: releaseDescriptionSchema }),
     freezeSite: (id, ttlMs, claim) =>
       change('POST /freeze', { id, claim, fields: { ttl_ms: ttlMs }, answer: freezeAnswerSchema }),
     thawSite: (id, claim) => change('POST /thaw', { id, claim, answer: nothing }),

@@ -51,7 +51,6 @@ export const ensureSiteSchema = z.strictObject({
   database: siteDatabaseSchema.default('postgres'),
   organisation_id: z.string().min(1).max(64).optional(),
 });
-export const stageReleaseSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema });
 export const freezeSchema = z.strictObject({ ...changeFields, ttl_ms: z.int().min(100).max(600_000) });
 export const switchSchema = z.strictObject({
   ...changeFields,
@@ -66,8 +65,6 @@ export const probeSchema = z.strictObject({
 });
 
 /** No path, no account and no password. The control plane reaches a site only through the host's calls and jobs. */
-export const releaseDescriptionSchema = z.object({ release_id: z.string(), is_current: z.boolean() });
-
 export const siteDescriptionSchema = z.object({
   site_id: z.string(),
   mode: modeSchema,
@@ -103,7 +100,6 @@ export const restartAnswerSchema = z.object({ restarted_at: z.string(), generati
 
 export type EnsureSite = z.infer<typeof ensureSiteSchema>;
 export type SiteDescription = z.infer<typeof siteDescriptionSchema>;
-export type ReleaseDescription = z.infer<typeof releaseDescriptionSchema>;
 export type FreezeAnswer = z.infer<typeof freezeAnswerSchema>;
 export type AppDescription = z.infer<typeof appDescriptionSchema>;
 export type RestartAnswer = z.infer<typeof restartAnswerSchema>;

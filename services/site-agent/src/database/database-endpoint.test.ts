@@ -53,8 +53,8 @@ test('the address is the one that a customer is told, and the role can do nothin
 
 test('no other database: not by the endpoint, not past it', async () => {
   expect(await codeOf(changed(site.database_url, (url) => (url.pathname = '/postgres')))).toBe('3D000');
-  const direct = (await host.client.readRelease(siteId, 'initial')).database_url;
-  const foreign = new URL((await host.client.readRelease(otherId, 'initial')).database_url).pathname;
+  const direct = (await host.client.placeOfRelease(siteId, 'initial')).database_url;
+  const foreign = new URL((await host.client.placeOfRelease(otherId, 'initial')).database_url).pathname;
   expect(await codeOf(direct)).toBe('connected');
   for (const database of ['/postgres', '/template1', foreign]) {
     expect(await codeOf(changed(direct, (url) => (url.pathname = database)))).toBe('42501');

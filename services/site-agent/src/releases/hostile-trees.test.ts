@@ -232,7 +232,7 @@ test.each(batches)(
     }
     await host.client.switchRelease(siteId, { releaseId: 'copy', expectedRelease: 'initial' }, claim(5));
     await host.client.thawSite(siteId, claim(5));
-    const { files_dir: served } = await host.client.readRelease(siteId, 'copy');
+    const { files_dir: served } = await host.client.placeOfRelease(siteId, 'copy');
 
     const stopServing = await race(site, async () => served, trees);
     for (const name of trees.flatMap((tree) => tree.asked)) {

@@ -11,6 +11,7 @@ import { detectIsolation, findFreePort, type Isolation } from '@drydock/process'
 import { createLog } from '@drydock/service/telemetry';
 import { until } from '@drydock/testing/wait';
 import { packSite, stageSite } from '../../test/archives';
+import { stageCopy } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { SlowRemoval } from './slow-removal';
 
@@ -72,7 +73,7 @@ test("an old release goes with what is not the site's own: files and folders tha
   await mkdir(made('theirs/own'));
   await writeFile(made('theirs/own/file'), '');
   if (isRoot && site.owner !== null) await chown(made('theirs/own'), site.owner.uid, site.owner.gid);
-  await host.client.stageRelease(site.site_id, 'next', claim(2));
+  await stageCopy(host, site.site_id, 'next', 2);
   await host.client.switchRelease(site.site_id, { releaseId: 'next', expectedRelease: 'initial' }, claim(3));
   await host.client.removeRelease(site.site_id, 'initial', claim(4));
   await expectEmptyTrash();

@@ -10,6 +10,7 @@ import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
+import { stageCopy } from '../../test/archives';
 import { claim, clearHost, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { fillVersion, readPage } from '../../test/versions';
 
@@ -53,7 +54,7 @@ test('a restart keeps addresses, contents, password and fence', async () => {
   const siteId = newSiteId();
   const site = await host.client.ensureSite(siteId, { domain: 'a.org', mode: 'sandbox' }, claim(1));
   await fillVersion(site, 1);
-  await fillVersion(await host.client.stageRelease(siteId, 'next', claim(2)), 2);
+  await fillVersion(await stageCopy(host, siteId, 'next', 2), 2);
   await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: 'initial' }, claim(3));
   await host.client.thawSite(siteId, claim(3));
   await host.stop();
@@ -111,7 +112,7 @@ test('a record that cannot be read, and what is no site, keep no other site from
 test('destroying removes all, and an older claim cannot bring it back', async () => {
   const siteId = newSiteId();
   const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(5));
-  await host.client.stageRelease(siteId, 'next', claim(5));
+  await stageCopy(host, siteId, 'next', 5);
   const role = new URL(site.database_url).username;
   await host.client.destroySite(siteId, claim(6));
   await host.client.destroySite(siteId, claim(6));
@@ -151,7 +152,7 @@ test('a site whose destruction broke off serves its visitors when it is made aga
   expect(isDestroyed).toBe(false);
   await runSql(inDatabase.href, `drop subscription "${role}"`);
   const again = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(7));
-  await fillVersion(await host.client.stageRelease(siteId, 'next', claim(7)), 2);
+  await fillVersion(await stageCopy(host, siteId, 'next', 7), 2);
   await host.client.switchRelease(
     siteId,
     { releaseId: 'next', expectedRelease: again.current_release ?? '' },
@@ -183,7 +184,7 @@ test('no call without the right token, none that is bound to another, none that 
   expect((await fetch(`${address}/control/sites/${newSiteId()}`)).status).toBe(401);
   expect((await fetch(`${address}/readyz`)).status).toBe(200);
   await expect(host.client.readSite('../../etc')).rejects.toMatchObject({ code: 'invalid_request' });
-  await expect(host.client.stageRelease(newSiteId(), '../x', claim(1))).rejects.toMatchObject({
+  await expect(host.client.removeRelease(newSiteId(), '../x', claim(1))).rejects.toMatchObject({
     code: 'invalid_request',
   });
   await expect(host.client.freezeSite(newSiteId(), 1_000, { fence: 'x' })).rejects.toMatchObject({
@@ -219,8 +220,8 @@ test('who only asks sees neither a password nor a path of the site, and can do n
   await expect(
     everything.change('POST /app/restart', { id: siteId, claim: claim(9), answer: nothing }),
   ).rejects.toMatchObject(refused);
-  const release = `GET /releases/${known.current_release}` as const;
-  await expect(everything.ask(release, { id: siteId, answer: nothing })).rejects.toMatchObject(refused);
+  const probe = { id: siteId, body: { path: '/' }, answer: nothing };
+  await expect(everything.ask('POST /probe', probe)).rejects.toMatchObject(refused);
   await host.client.destroySite(siteId, claim(9));
   await Promise.all([reader.close(), everything.close()]);
 });

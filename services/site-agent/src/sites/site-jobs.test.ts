@@ -123,7 +123,7 @@ const pack = (name: string, releaseId = 'initial'): Promise<TestArchive> =>
 test('a release is packed, staged beside the live one by the site’s account, and served; nobody has a login of the load any more', async () => {
   const archive = await pack('plain');
   await stageSite(host, siteId, archive, { releaseId: 'copy', fence: nextFence() });
-  const { files_dir, owner } = await host.client.readRelease(siteId, 'copy');
+  const { files_dir, owner } = await host.client.placeOfRelease(siteId, 'copy');
   const { uid, gid } = await stat(path.join(files_dir, 'index.html'));
   expect(owner === null ? null : { uid, gid }).toEqual(owner);
   const logins = `select r.rolname from pg_roles r join pg_auth_members m on m.member = r.oid join pg_roles o on o.oid = m.roleid
@@ -212,7 +212,7 @@ test('a file that its owner has closed to himself is packed like any other, and 
   const archive = await pack('closed');
   expect(await tarOf(archive)).toContain('closed content');
   await stageSite(host, siteId, archive, { releaseId: 'closed', fence: nextFence() });
-  const { files_dir } = await host.client.readRelease(siteId, 'closed');
+  const { files_dir } = await host.client.placeOfRelease(siteId, 'closed');
   expect((await lstat(path.join(files_dir, 'closed'))).mode & 0o7777).toBe(0);
   await host.client.removeRelease(siteId, 'closed', claim(nextFence()));
   await chmod(closed, 0o755);

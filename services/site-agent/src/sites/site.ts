@@ -6,7 +6,6 @@ import {
   type FreezeAnswer,
   firstReleaseId,
   type ProbeAnswer,
-  type ReleaseDescription,
   type RestartAnswer,
   type SiteDescription,
   SiteHostError,
@@ -163,18 +162,6 @@ export class Site {
       releases: await this.folder.listReleases(),
       free_bytes: bavail * bsize,
     };
-  }
-
-  async describeRelease(releaseId: string): Promise<ReleaseDescription> {
-    await this.requireRelease(releaseId);
-    return { release_id: releaseId, is_current: releaseId === this.current?.releaseId };
-  }
-
-  async stageRelease(releaseId: string): Promise<ReleaseDescription> {
-    this.requireNotCurrent(releaseId);
-    await this.releases.remove(this.record, releaseId);
-    await this.releases.create(await this.settleDatabases(), releaseId);
-    return this.describeRelease(releaseId);
   }
 
   get log(): Log {
