@@ -15,6 +15,7 @@ export { ScramClient } from './session/scram-client';
 export { bySocket, openSession, sessionStartupOptions } from './session/session';
 export { isPermanentSqlState, sqlStateOf, TransferError } from './session/transfer-error';
 export {
+  dropLogin,
   dropTransferRole,
   grantConnect,
   loginUrl,

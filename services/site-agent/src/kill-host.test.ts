@@ -14,7 +14,7 @@ import { stageCopy } from '../test/archives';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 import { spawnHost } from '../test/spawned-host';
 import { fillVersion, readPage } from '../test/versions';
-import { SiteFolder } from './sites/site-folder';
+import { SiteFolder } from './on-disk/site-folder';
 
 test.each([
   ['site_host.switch.before_rename', 1],

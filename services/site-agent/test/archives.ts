@@ -1,14 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { PackResult, PackSpec } from '@drydock/agent/site';
-import { type ArchiveLink, deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
-import { claim, type TestHost } from './host';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import type { PackResult, PackSpec } from '@drydock/agent/site/site-jobs.protocol';
-import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
-import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
-import type { ArchiveLink } from '@drydock/archive/read/open-archive';
+import type { PackResult, PackSpec } from '@drydock/agent/site';
+import { type ArchiveLink, deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import { claim, type Filled, type TestHost } from './host';
 
 export const archiveKey = randomBytes(32);

@@ -2,19 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import {
-  type Claim,
-  createSiteHostClient,
-  type ReleaseDescription,
-  type SiteDescription,
-  type SiteHostClient,
-} from '@drydock/agent/site';
+import { type Claim, createSiteHostClient, type SiteDescription, type SiteHostClient } from '@drydock/agent/site';
 import { bySocket, defaultMajor, settlePostgresFolder } from '@drydock/postgres';
-import { type Claim, createSiteHostClient, type SiteHostClient } from '@drydock/agent/site/client';
-import type { SiteDescription } from '@drydock/agent/site/protocol';
-import { defaultMajor } from '@drydock/postgres/server/native-postgres';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
-import { bySocket } from '@drydock/postgres/session/session';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { readIfThere } from '@drydock/process';
 import { z } from 'zod';

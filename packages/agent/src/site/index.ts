@@ -16,7 +16,6 @@ export {
   hostDatabasesSchema,
   type ProbeAnswer,
   probeSchema,
-  type ReleaseDescription,
   type RestartAnswer,
   releaseIdSchema,
   type SiteDescription,
@@ -24,7 +23,6 @@ export {
   type SiteHostErrorCode,
   siteDescriptionSchema,
   siteHostProtocol,
-  stageReleaseSchema,
   switchSchema,
 } from './protocol';
 export {

@@ -7,7 +7,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { PortAllocator } from '@drydock/agent/host/ports';
+import { PortAllocator } from '@drydock/agent/host';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { createFaultTokens } from '@drydock/testing/fault-tokens';

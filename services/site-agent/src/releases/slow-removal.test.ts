@@ -10,8 +10,7 @@ import path from 'node:path';
 import { detectIsolation, findFreePort, type Isolation } from '@drydock/process';
 import { createLog } from '@drydock/service/telemetry';
 import { until } from '@drydock/testing/wait';
-import { packSite, stageSite } from '../../test/archives';
-import { stageCopy } from '../../test/archives';
+import { packSite, stageCopy, stageSite } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { SlowRemoval } from './slow-removal';
 
@@ -157,7 +156,7 @@ test('a site with two old releases in the trash gets its next one when one of th
     fence: 2,
   });
   for (const releaseId of ['one', 'two']) {
-    const { files_dir: folder } = await host.client.stageRelease(site.site_id, releaseId, claim(3));
+    const { files_dir: folder } = await stageCopy(host, site.site_id, releaseId, 3);
     await inFiles(`cd ${folder}; for n in $(seq 8000); do : > $n; done`);
     await host.client.removeRelease(site.site_id, releaseId, claim(3));
   }

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { until } from '@drydock/testing/wait';
 import { newSiteId } from '../../test/host';
-import { SiteFolder } from '../sites/site-folder';
+import { SiteFolder } from '../on-disk/site-folder';
 import { Gate } from './gate';
 
 let sitesDir: string;

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { SerialQueue } from '@drydock/agent/host/serial-queue';
+import { SerialQueue } from '@drydock/agent/host';
 
 const heldMax = 2_000;
 /** Longer than most switches take, shorter than most clients wait. */
