@@ -194,8 +194,8 @@ async function probeRestored(
   return askSite(context, step, platform, whileFrozen, answer);
 }
 
-/** Longer than one probe and the pause before the next one. */
-const probeFreezeMs = 15_000;
+/** Longer than one probe and the pause before the next one, and than the lease of a worker that dies meanwhile. */
+const probeFreezeMs = 45_000;
 
 function probeFailed(probe: Probe, failed: readonly string[], recorded: RecordedAnswer): Error {
   const outcome = outcomeOf(probe);

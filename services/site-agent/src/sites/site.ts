@@ -28,10 +28,10 @@ import type { SiteSurroundings } from './site-surroundings';
 /** Longer than a page's statement may take, shorter than visitors put up with. */
 const drainMs = 3_000;
 /**
- * From the switch on nobody may see the new release before it was probed. The rest of the caller's freeze may be
- * shorter than the wait for the last visitors, or than the caller's way back to an agent that has died.
+ * From the switch on nobody may see the new release before it was probed. A worker that dies right after the switch
+ * leaves the probe to another one, which takes over once the lease of 15 s has ended and a sweep has found the work.
  */
-const switchFreezeMs = 15_000;
+const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;
 
 /** A release that a job fills, and the access to its database for that. */
