@@ -77,7 +77,7 @@ export class SlowRemoval {
     for (const name of await readdir(this.folder)) {
       const folder = path.join(this.folder, name);
       this.since.set(folder, await movedAsideAt(folder));
-      this.begin(folder, name, 0);
+      void this.begin(folder, name, 0);
     }
   }
 
