@@ -4,7 +4,6 @@ import path from 'node:path';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
-import type { FreezeRecord, FreezeStore } from '../serving/gate';
 
 /** Every role of a cluster can read the names of all others, so a name is random. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
@@ -49,17 +48,18 @@ export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restart_at: z.string().nullable() });
 export type AppRecord = z.infer<typeof appRecordSchema>;
 
-/** freeze.json: the freeze in force. */
-const freezeRecordSchema: z.ZodType<FreezeRecord> = z.strictObject({
-  ttl_ms: z.int().min(0),
-  ends_at: z.iso.datetime().nullable(),
-});
+/**
+ * freeze.json: the freeze in force. `ends_at` is null until a start of this process has begun its time once more; from
+ * then on it stays, so that no number of starts makes the freeze longer.
+ */
+const freezeRecordSchema = z.strictObject({ ttl_ms: z.int().min(0), ends_at: z.iso.datetime().nullable() });
+type FreezeRecord = z.infer<typeof freezeRecordSchema>;
 
 /**
  * The layout on disk: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/},
  * site.json, app.json, app.log, fence, freeze.json}`.
  */
-export class SiteFolder implements FreezeStore {
+export class SiteFolder {
   readonly root: string;
 
   constructor(sitesDir: string, mode: Mode, siteId: string) {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { SerialQueue } from '@drydock/agent/host';
+import type { SiteFolder } from '../on-disk/site-folder';
 
 const heldMax = 2_000;
 /** Longer than most switches take, shorter than most clients wait. */
@@ -10,21 +11,8 @@ export class GateError extends Error {
   override readonly name = 'GateError';
 }
 
-/**
- * A freeze on disk. `ends_at` is null until a start of this process has begun its time once more; from then on it
- * stays, so that no number of starts makes the freeze longer.
- */
-export interface FreezeRecord {
-  ttl_ms: number;
-  ends_at: string | null;
-}
-
 /** Where a freeze is kept, because a site whose agent dies must not be open when the next one starts. */
-export interface FreezeStore {
-  readFreeze(): Promise<FreezeRecord | null>;
-  writeFreeze(record: FreezeRecord): Promise<void>;
-  removeFreeze(): Promise<void>;
-}
+type FreezeStore = Pick<SiteFolder, 'readFreeze' | 'writeFreeze' | 'removeFreeze'>;
 
 /** While it is open, everybody passes. While it is frozen, they wait here, and are not refused, until it thaws. */
 export class Gate {
