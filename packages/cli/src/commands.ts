@@ -15,7 +15,7 @@ export interface CommandPlan {
   asks?: OperationId | 'argument';
   /** The name of the group alone runs this command: `drydock events` is `drydock events list`. */
   isDefault?: boolean;
-  /** With the option `--follow`, this stream is read instead. */
+  /** The stream that is read instead when the option `--follow` is given. */
   follow?: OperationId;
 }
 

@@ -133,7 +133,7 @@ export function createDrydock(options: DrydockOptions): Drydock {
   return calls as unknown as Drydock;
 }
 
-/** For each value that a call returned, the ETag of its answer. */
+/** The ETag of the answer, for each value that a call returned. */
 const etags = new WeakMap<object, string>();
 
 async function bodyOf(response: Response, known?: object): Promise<unknown> {

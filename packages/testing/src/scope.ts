@@ -52,11 +52,11 @@ interface CrashScope {
   never?: RegExp;
   /** All the cases that CI runs of a workflow that is too long for more. */
   onlyInCi?: RegExp;
-  /** The workflow has so short a deadline that with more than one death in a run it comes too late. */
+  /** The workflow has a short deadline, which a run with more than one death would miss. */
   isHasty?: boolean;
 }
 
-/** The crash cases of a workflow: all of them in chaos, hours of them in all, and otherwise the `effects`. */
+/** The crash cases of a workflow: all of them in chaos, `onlyInCi` or the effects in CI, otherwise the effects. */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
   const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);

@@ -92,7 +92,7 @@ const targetSchema = z
   );
 
 export type TargetConfig = z.infer<typeof targetSchema>;
-/** By deploy target. */
+/** The targets, by deploy target. */
 export type TargetsConfig = Readonly<Record<string, TargetConfig>>;
 
 function parseJson(text: string, context: z.core.$RefinementCtx): unknown {

@@ -22,7 +22,7 @@ export interface HetznerProject {
   /** A machine that was not ordered by us, running, with a file on its disk. */
   makeMachine(change?: { type?: string; name?: string; mode?: 'live' | 'sandbox' }): Promise<string>;
   makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
-  /** By the owner's own hand, behind our back. */
+  /** Removes a snapshot as the owner of the project could, without Drydock. */
   removeSnapshot(snapshotId: string): Promise<unknown>;
   /** Ids of what there is, as the provider lists it. */
   machinesNamed(name: string): Promise<number[]>;

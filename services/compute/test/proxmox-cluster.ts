@@ -13,7 +13,7 @@ export interface ProxmoxCluster {
   /** A range on it, as it is configured. */
   target: object;
   admin: EmulatorAdmin;
-  /** How often the cluster has really rolled back the server's machine. */
+  /** The number of rollbacks of the server's machine that the cluster has carried out. */
   rollbacksOf(serverId: string): Promise<number>;
   writeDisk(serverId: string, content: string): Promise<void>;
   readDisk(serverId: string): Promise<string | null>;

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { QemuImage } from '../src/providers/qemu/qemu-options';
 
-/** Where `qemu-guest/build.sh` is told to put the guest, by continuous integration as by hand. */
+/** The folder in which `qemu-guest/build.sh` puts the guest, in continuous integration and by hand. */
 const guestFolder = path.resolve(__dirname, '../../../.data/qemu-guest');
 const guestFile = (name: string): string => path.join(guestFolder, name);
 

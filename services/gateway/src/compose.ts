@@ -89,7 +89,7 @@ export interface GatewayOptions {
   log: Log;
   limits?: Partial<GatewayLimits>;
   endpoints?: readonly EndpointDefinition[];
-  /** Left out: telemetry is off. */
+  /** Absent when telemetry is off. */
   traces?: RequestTraces;
 }
 

@@ -56,7 +56,7 @@ export function openExchange(
   };
 }
 
-/** For browsers; see cors.ts. */
+/** Headers that browsers may read; see cors.ts. */
 const readableFromAnyOrigin = [
   'Access-Control-Allow-Origin',
   '*',

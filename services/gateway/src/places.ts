@@ -16,7 +16,7 @@ type ComeBack = (holder: string) => number;
  * holder is forgotten within a minute after its last call came back.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
-  /** For each holder the time when its last refused call comes back. */
+  /** The time at which each holder's last refused call may be repeated. */
   const lastMs = new Map<string, number>();
   let sweepMs = nowMs() + 60_000;
   return (holder) => {

@@ -97,7 +97,7 @@ export function createQuotas(scale: number): Quotas {
 export interface QuotaUse {
   isExceeded: boolean;
   remaining: number;
-  /** Until the window ends; at least 1. */
+  /** Seconds until the window ends; at least 1. */
   resetSeconds: number;
 }
 

@@ -17,7 +17,10 @@ export interface UpstreamLimits {
   bodyMs: number;
   /** The time between two events: streams send a beat every 15 s. */
   streamMs: number;
-  /** At least the number of places, or requests would queue where nobody counts them. */
+  /**
+   * The number of connections is at least the number of places. Otherwise requests would queue where nothing counts
+   * them.
+   */
   connections: number;
   /** Failures in a row that open the circuit, and how long it stays open before one request may try. */
   failuresMax: number;

@@ -1,6 +1,6 @@
 import type { StartedProcess } from './ssh-processes';
 
-/** How somebody comes into a database of a host. */
+/** The login to a database of a host. */
 export interface Login {
   user: string;
   password: string;

@@ -17,7 +17,7 @@ import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';
 
 export interface HostingWorld extends ServiceWorld {
-  /** Where the content of a site is, which its host tells to nobody. */
+  /** The place of a site's content, which the site's host tells to nobody. */
   placeOf(siteId: string): Promise<SitePlace>;
   host: SiteHostClient;
   sitesDir: string;

@@ -27,7 +27,7 @@ import { createKeySecrets } from '../src/secrets/api-key.secret';
  */
 export const gateways = { have: async (): Promise<void> => undefined };
 
-/** For APIs that are started afterwards. A stream of events ends by its lifetime alone. */
+/** Settings for APIs that are started afterwards. A stream of events ends only when its lifetime does. */
 export const streams = { lifetimeMs: 60_000 };
 
 export const keys: TestedService = {

@@ -50,7 +50,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
   };
 }
 
-/** Where the content of a site or a release is, which the host tells to nobody. */
+/** The place of a site's or a release's content, which the host tells to nobody. */
 export interface Filled {
   files_dir: string;
   database_url: string;

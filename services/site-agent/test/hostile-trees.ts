@@ -70,7 +70,7 @@ const names = [
   'node_modules',
 ];
 
-/** Where links lead: the canaries, the machine, the way out, themselves. */
+/** Targets of links: the canaries, the machine, a path out of the folder, the link itself. */
 function targetsOf(canaries: readonly string[]): string[] {
   const up = '../'.repeat(40);
   return [
@@ -120,7 +120,7 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
       return path;
     }
   };
-  /** For calls that take no bytes. */
+  /** Places for calls that take no bytes. */
   const plainPlace = (): string => `${top}/p${taken.add(String(taken.size)).size}`;
   const makers: (() => void)[] = [
     () => {

@@ -24,7 +24,7 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Waits until nothing works on the server. It can appear ready a moment before that. */
+/** Waits until the server's newest workflow has succeeded. The server can appear ready a moment before that. */
 const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
   poll(`Working on ${name}`, async () => {
     const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;

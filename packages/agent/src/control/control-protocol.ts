@@ -38,7 +38,7 @@ export interface ControlProtocol<Code extends string> {
   readers: Parties;
   /** Every code with which a call may be refused, and its HTTP status. */
   statuses: Readonly<Record<Code | CommonCode, number>>;
-  /** As what the client throws a refusal. */
+  /** The class of errors that the client throws for a refusal. */
   Refusal: new (
     code: Code | CommonCode,
     detail: string,

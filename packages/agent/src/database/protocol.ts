@@ -190,7 +190,7 @@ export const judgementSchema = z.object({
   free_bytes: z.number(),
   pause_seconds: z.number(),
 });
-/** As the program of a precheck answers. */
+/** The answer of the program that prechecks. */
 export const judgementFactsSchema = z.object({
   path: pathSchema,
   findings: z.array(findingSchema),

@@ -83,7 +83,7 @@ export class CpuShares {
   private readonly boxes = new Map<number, Root>();
   /** The server of each socket folder. A server that was not found is not searched for at every sample. */
   private readonly postmasters = new Map<string, Postmaster>();
-  /** By pid and start: sessions of the sites' Postgres. */
+  /** Sessions of the sites' Postgres, by pid and start time. */
   private sessions = new Map<string, Root>();
   /** The processes of each box at the last sample, by the pid of its first process. */
   private members = new Map<Root, number[]>();

@@ -5,7 +5,7 @@
  */
 export class Newcomers {
   private readonly max: number;
-  /** For each origin, the functions that end its newcomers, the oldest first. */
+  /** The functions that end each origin's newcomers, the oldest first. */
   private readonly here = new Map<string, Set<() => void>>();
   private size = 0;
 

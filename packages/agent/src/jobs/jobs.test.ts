@@ -177,7 +177,7 @@ test('a host that starts again knows every job: what was running is interrupted,
   await untilState('done', 'succeeded');
   await submit('cut');
   await untilState('cut', 'running');
-  // As a kill leaves it: nobody writes the end down.
+  // The journal as a kill leaves it, without an end.
   const journal = path.join(folder, 'jobs', id);
   const before = await readFile(path.join(journal, 'cut.json'), 'utf8');
   await host.close();

@@ -8,7 +8,7 @@ import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup,
 
 /** A small young generation of the heap: the objects of a worker live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** As many as one extraction uses. */
+/** The number of workers that one extraction uses. */
 const restingMax = 2;
 
 /**

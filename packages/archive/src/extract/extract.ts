@@ -116,7 +116,7 @@ export async function extract(options: ExtractOptions): Promise<ExtractResult> {
 }
 
 interface CheckedTargets extends ExtractResult {
-  /** By root. */
+  /** The tasks of each root. */
   tasks: Map<string, CheckedTree['tasks']>;
 }
 

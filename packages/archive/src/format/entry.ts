@@ -22,8 +22,8 @@ export interface Entry {
   /** SHA-256 of the content of a file; empty otherwise. */
   sha256: Buffer;
   /**
-   * For a symlink, its target as it is written in it. For a hard link, the path (in the same root) of the file that it
-   * shares. Otherwise ''.
+   * The target of a symlink as it is stored. For a hard link, the path (in the same root) of the file that it shares.
+   * Otherwise ''.
    */
   link: ByteString;
   /** Extended attributes and access lists of a file, directory or FIFO, encoded (attributes.ts); empty for most. */

@@ -44,7 +44,7 @@ export const manifestSchema = z.strictObject({
   segments: count,
   /** Bytes of all objects except the manifest. */
   size_bytes: count,
-  /** In the order of their blocks. */
+  /** The roots, in the order of their blocks. */
   roots: z.array(manifestRoot).max(16),
   /** `[size, mac]` of each index block, which in turn holds size and MAC of each of its segments. */
   blocks: z.array(z.tuple([count.max(2 * formatBounds.blockIndexRawBytes), mac])),

@@ -39,9 +39,8 @@ class HardLinks {
   }
 
   /**
-   * To be called for each path whose file has several names and is packed as a separate file. It does not know which
-   * name is the first, so each one counts for its share of the copies.
-   * @throws ArchiveError `limit_exceeded`
+   * Called for each path whose file has several names and is packed as a separate file. Which name is the first is
+   * unknown, so each one counts for its share of the copies. @throws ArchiveError `limit_exceeded`
    */
   countCopy({ size, nlink }: BigIntStats): void {
     this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
@@ -54,9 +53,7 @@ class HardLinks {
     return stat.nlink > 1n ? (this.firstNames.get(inodeOf(stat))?.path ?? '') : '';
   }
 
-  /**
-   * To be called for each packed path whose file has several names. Forgets a file once all its names have been seen.
-   */
+  /** Called for each packed path whose file has several names. Forgets a file once all its names have been seen. */
   remember(stat: BigIntStats, path: ByteString): void {
     const inode = inodeOf(stat);
     const first = this.firstNames.get(inode);

@@ -106,7 +106,7 @@ export class Bench {
   }
 }
 
-/** Without this, a question that never comes would be waited for without end. */
+/** A time limit, so that a question that never appears does not block the run for ever. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
 /**

@@ -36,7 +36,7 @@ export interface EndpointDefinition {
   id: string;
   service: ServiceName;
   method: Method;
-  /** With `{name}` for each path parameter. */
+  /** The path, with `{name}` for each path parameter. */
   path: string;
   summary: string;
   /**

@@ -41,7 +41,7 @@ export const faultOrderSchema = z.strictObject({
 
 export type FaultOrder = z.infer<typeof faultOrderSchema>;
 export type FaultAnswer = FaultOrder['answer'];
-/** As a test writes it. */
+/** A fault in the form in which a test writes it. */
 export type FaultWish = z.input<typeof faultOrderSchema>;
 
 export interface FaultOrders {

@@ -32,7 +32,7 @@ const vmSchema = z.strictObject({
   memoryMb: z.int(),
   diskGb: z.int(),
   storage: z.string(),
-  /** As the guest agent reports them. Null without an agent. */
+  /** The addresses that the guest agent reports. Null without an agent. */
   addresses: z.array(z.string()).nullable(),
   /** The snapshot from which the present state comes. */
   parent: z.string().nullable(),

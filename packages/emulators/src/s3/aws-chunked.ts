@@ -85,7 +85,7 @@ function chainOf({ scope, signature }: Caller): {
 interface Input {
   /** The text up to CRLF, without CRLF. '' at the end of the body. */
   line(): Promise<string>;
-  /** At least one byte and at most `bytes`. @throws S3Refusal at the end of the body */
+  /** Takes at least one byte and at most `bytes`. @throws S3Refusal at the end of the body */
   take(bytes: number): Promise<Buffer>;
 }
 

@@ -35,7 +35,7 @@ export interface Uploads {
   /** @throws S3Refusal NoSuchUpload */
   get(id: string, key: string): Upload;
   putPart(upload: Upload, number: number, body: ReceivedBody, modifiedAt: string): void;
-  /** By number. */
+  /** The parts in the order of their numbers. */
   parts(upload: Upload): Part[];
   list(): Upload[];
   /** Removes the upload, with any parts that it still has. */

@@ -9,7 +9,7 @@ import type { S3Call, S3Reply } from './s3-call';
 import { refuse } from './s3-errors';
 import type { Answer, S3World } from './s3-world';
 
-/** By method and by the sub-resource in the query. '' is the resource itself. */
+/** Answers by method and by the sub-resource in the query. '' is the resource itself. */
 type Table = Readonly<Record<string, Answer | undefined>>;
 
 const bucketTable: Table = {

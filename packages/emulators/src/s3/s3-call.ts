@@ -15,7 +15,7 @@ export interface S3Call {
   requestId: string;
 }
 
-/** Only path style: /bucket/key. @throws URIError when the path is not text */
+/** Parses path-style requests only: /bucket/key. @throws URIError when the path is not text */
 export function parseCall(request: IncomingMessage, requestId: string): S3Call {
   const url = new URL(`http://s3${request.url ?? '/'}`);
   const rawPath = (request.url ?? '/').split('?', 1)[0] ?? '/';

@@ -38,7 +38,7 @@ const folderOfScope = { web: 'web', database: 'databases', mailbox: 'mailboxes' 
 const placeOf = ({ scope, id }: Which): string =>
   scope === 'web' ? folderOfScope.web : path.join(folderOfScope[scope], id);
 
-/** Below `folder`, whatever `file` says. */
+/** Resolves `file` to a path that is always below `folder`. */
 function inside(folder: string, file: string): string {
   const full = path.resolve(folder, file);
   if (full !== folder && !full.startsWith(`${folder}${path.sep}`)) throw new Error(`${file} leads out of its folder`);

@@ -40,8 +40,8 @@ const typeOf = (file: string): string =>
 const fileNameSchema = z.string().regex(/^(?!\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\0]+$/);
 const filesSchema = z.record(fileNameSchema, z.string());
 /**
- * By the names of the databases and the mailboxes. A database's files are its tables as JSON, and a mailbox's files are
- * its messages.
+ * The content of a package, by the names of its databases and mailboxes. A database's files are its tables as JSON, and
+ * a mailbox's files are its messages.
  */
 const contentSchema = z.strictObject({
   web: filesSchema,

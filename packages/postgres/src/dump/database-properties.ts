@@ -28,7 +28,7 @@ export const propertiesSchema = z.strictObject({
   large_objects: z.array(
     z.strictObject({
       oid: z.int(),
-      /** Left out when it is the database's owner, and in dumps that do not record owners. */
+      /** The owner; absent when it is the database's owner, and in dumps that do not record owners. */
       owner: role.optional(),
       comment: z.string().nullable(),
       grants: z.array(grantSchema).nullable(),

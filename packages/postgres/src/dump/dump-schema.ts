@@ -31,9 +31,11 @@ export interface SchemaRequest {
    * that waits for one of these, such as a DROP TABLE, and would wait for ever.
    */
   areTablesLocked?: boolean;
-  /** With owners, for a superuser who creates the same database again. By default without them. */
+  /**
+   * Whether the dump contains owners, for a superuser who creates the same database again. The default is without them.
+   */
   isComplete?: boolean;
-  /** Without privileges and publications. */
+  /** Leaves out privileges and publications. */
   omitPrivileges?: boolean;
   /**
    * Each object is created by its owner (SET SESSION AUTHORIZATION), and is not given to the owner afterwards (OWNER

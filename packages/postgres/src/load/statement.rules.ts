@@ -19,7 +19,7 @@ const allowed = [
   new RegExp(`^ALTER (?:${alterKinds})\\b`, 'i'),
   new RegExp(`^COMMENT ON (?:${commentKinds})\\b`, 'i'),
   /^REFRESH MATERIALIZED VIEW\b/i,
-  // On objects of the database. A grant of a role has no ON.
+  // Statements about objects of the database. A grant of a role has no ON.
   /^(?:GRANT|REVOKE) [A-Z, ]+ ON (?:TABLE|SEQUENCE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|TYPE|DOMAIN) /i,
   /^(?:GRANT|REVOKE) [A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\)(?:,[A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\))* ON TABLE /i,
   /^ALTER DEFAULT PRIVILEGES FOR ROLE /i,

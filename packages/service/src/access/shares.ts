@@ -12,8 +12,9 @@ export interface Shares {
 }
 
 /**
- * `shares` has one number for each level of holders, in the order in which `take` gets them: `[0.5, 1]` for a key and
- * its organisation. Every holder may have one place while any is free.
+ * Divides `max` places fairly. `shares` has one number for each level of holders, in the order in which `take` gets
+ * them: `[0.5, 1]` for a key and its organisation. A holder of a level may have at most that share of the free places,
+ * but always one while any is free.
  */
 export function createShares(max: number, shares: readonly number[]): Shares {
   const levels = shares.map((share) => ({ share, held: new Map<string, number>() }));

@@ -66,7 +66,7 @@ export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
   preload?(request: HandlerRequest<E>): Promise<World>;
   /** The effect and nothing slow: one short transaction, tried up to three times if Postgres reports a conflict. */
   execute(tx: Tx, request: HandlerRequest<E>, world: World): Promise<ReplyTo<E>>;
-  /** Left out without a secret in the answer. */
+  /** Absent when the answer contains no secret. */
   replaySecret?: ReplaySecret<E>;
   /**
    * Awaited between the commit and the answer, also for a replay. It is for effects that other processes see a moment

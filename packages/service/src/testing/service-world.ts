@@ -40,7 +40,8 @@ export interface WorldOptions {
 }
 
 /**
- * So long that a worker on a busy machine does not lose it. Nobody waits for it: see {@link ServiceWorld.expireLeases}.
+ * The lease is long enough that a worker on a busy machine does not lose it. No test waits for it to expire: see {@link
+ * ServiceWorld.expireLeases}.
  */
 const leaseSeconds = 15;
 

@@ -54,7 +54,7 @@ export async function listCards(
   return rows.map(toCard);
 }
 
-/** Left out: as it was. */
+/** An absent field leaves the card unchanged. */
 export type CardChange = Partial<Pick<Card, 'title' | 'body' | 'visibility' | 'assigneeId' | 'dueAt' | 'coverColour'>>;
 
 export async function changeCard(tx: Tx, cardId: string, change: CardChange, updatedAt: Date): Promise<void> {

@@ -47,7 +47,7 @@ export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'r
 /** A machine as its provider describes it. Facts that the provider does not state are null or empty. */
 export interface Machine {
   id: string;
-  /** As ordered: our id of the server. */
+  /** The name that was ordered, which is our id of the server. */
   name: string;
   /** The provider's own word, verbatim; for staff. */
   vendorStatus: string;
@@ -78,7 +78,7 @@ export interface Machine {
 export interface MachineSnapshot {
   id: string;
   description: string;
-  /** Only an `available` one can be rolled back to. */
+  /** Only an `available` snapshot can be rolled back to. */
   status: 'creating' | 'available' | 'unavailable';
   createdAt: Date;
   /** GB of 10^9 bytes; null while it is unknown. */
@@ -102,9 +102,9 @@ export interface MachineOrder {
   name: string;
   /** The size, as the provider names it: a Hetzner server type, or a size of the Proxmox target's configuration. */
   spec: string;
-  /** As the provider names it: a Hetzner image, or a template of the Proxmox target's configuration. */
+  /** The provider's name for the image: a Hetzner image, or a template of the Proxmox target's configuration. */
   image: string;
-  /** As the provider names it: a Hetzner location, or a Proxmox node. */
+  /** The provider's name for the place: a Hetzner location, or a Proxmox node. */
   zone: string;
   /** Stored with the machine if the provider can; keys and values of `[A-Za-z0-9._-]`, at most 63 characters. */
   labels: Readonly<Record<string, string>>;
@@ -113,8 +113,8 @@ export interface MachineOrder {
 interface PowerCut {
   isForced: boolean;
   /**
-   * How long a guest gets to shut down when asked. If a provider does not wait, its action ends at once, and the
-   * machine itself is watched.
+   * Seconds that a guest has to shut down after it is asked. If a provider does not wait, its action ends at once, and
+   * the machine itself is watched.
    */
   guestSeconds: number;
 }
@@ -122,7 +122,9 @@ interface PowerCut {
 /** `reference` is the workflow's id; it is sent along if the provider can store it. */
 export type Change = { reference: string } & (
   | { kind: 'create'; order: MachineOrder }
-  /** After `create` has ended: resizes the machine as ordered and starts it. Does nothing if that is done already. */
+  /**
+   * Used after `create` has ended: resizes the machine as ordered and starts it. Does nothing if that is done already.
+   */
   | { kind: 'start'; machineId: string; order: MachineOrder }
   /** Powers the machine on as it is. Does nothing if it runs. */
   | { kind: 'power_on'; machineId: string }

@@ -139,7 +139,7 @@ export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Ser
   await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data: { operable: true, powerState } });
 }
 
-/** From the acceptance of a deletion on. */
+/** Marks the server as terminating from the moment when its deletion is accepted. */
 export const beginTermination = (tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> =>
   changeServer(tx, serverId, 'terminating', { message: '', operable: false, powerState });
 

@@ -22,7 +22,7 @@ interface Passage {
   isCancel: boolean;
   /** The end of its wait for a server, on the process's clock. */
   untilMs: number;
-  /** How often a server has accepted it and hung up without a message. */
+  /** The number of times that a server has accepted the connection and hung up without a message. */
   hangUps: number;
 }
 
@@ -165,7 +165,8 @@ export class Endpoint {
       onOver: () => {
         this.sessions.delete(session);
         giveBack?.();
-        // Until the server has answered, the greeting may be sent to another one: this one may just have been killed.
+        // The greeting may be sent to another server until one has answered, because this one may just have been
+        // killed.
         if (session.isAnswered || passage.isCancel) session.finish();
         else this.again(client, passage, session.isTaken);
       },

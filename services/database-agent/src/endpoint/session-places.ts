@@ -106,7 +106,7 @@ export class SessionPlaces {
     }, againMs);
   }
 
-  /** Only sessions that were here before the server was asked can be ended. */
+  /** Only sessions that existed before the server was asked can be ended. */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));
     if (strangers.length === 0) {

@@ -18,7 +18,7 @@ export interface Purpose {
 export interface Start {
   folder: string;
   major: Major;
-  /** On loopback, kept for ever. */
+  /** The instance's port on loopback. It never changes. */
   port: number;
   /** The account that the server runs under. If the host is not root, the server runs in a box instead. */
   account: number;
@@ -71,12 +71,12 @@ export interface Cutover {
 /** A server with nothing in it. */
 export interface ScratchAccess {
   adminUrl: string;
-  /** On loopback. */
+  /** The instance's port on loopback. */
   port: number;
   caCertificate: string;
 }
 
-/** Where a dump is read. */
+/** The place from which a dump is read. */
 export interface DumpSource {
   databaseId: string;
   databaseName: string;
@@ -138,7 +138,7 @@ export interface Engine {
   endBackend(adminUrl: string, port: number): Promise<void>;
   /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
   settleAccess(adminUrl: string, access: Access): Promise<void>;
-  /** How many sessions the customer allows; -1 without a limit. */
+  /** The number of sessions that the customer allows; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;
   openCutover(moving: Moving): Promise<Cutover>;
   /** Compares the frozen old instance with the snapshot of the new one at the switch; null if the snapshot was lost. */

@@ -54,7 +54,7 @@ export interface SwitchOverInput {
   platform: SitePlatform;
   /** The site's status once the restore is over. */
   statusBefore: SiteStatus;
-  /** Left out: all. */
+  /** All contents when absent. */
   contents?: RestoreContents | undefined;
 }
 

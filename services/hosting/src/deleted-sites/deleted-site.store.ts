@@ -30,7 +30,7 @@ export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date)
   });
 }
 
-/** Purged, and their data perhaps still there. */
+/** Lists the purged records whose data may still exist. */
 export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
     where: {

@@ -23,7 +23,7 @@ export interface DeletedSite {
   platform: SitePlatform;
   /** The database in the site's row. It is null, too, if the site had the default one of its platform. */
   database: SiteDatabase | null;
-  /** As the site had it, unread. */
+  /** The metadata of the site, which is not interpreted. */
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;

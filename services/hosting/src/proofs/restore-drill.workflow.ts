@@ -46,7 +46,10 @@ function isServedAsItIs({ type, path, size }: { type: string; path: string; size
   return type === 'file' && size > 0 && size <= bytesMax && isPlain && !/\.(?:html?|php\d?|phtml|cgi)$/i.test(path);
 }
 
-/** Keeps `max` of a stream of unknown length, every one as likely. `random` gives 0 to 1. */
+/**
+ * Reservoir sampling: keeps `max` items of a stream of unknown length, each with the same probability. `random` returns
+ * a number from 0 to 1.
+ */
 function createSample<Item>(max: number, random: () => number): { offer(item: Item): void; items: Item[] } {
   const items: Item[] = [];
   let offered = 0;

@@ -16,7 +16,7 @@ export interface Destination extends OffsitePlace {
   siteId: string;
   orgId: string;
   mode: Mode;
-  /** Only the holders of the key can open it; null once it is removed. */
+  /** The credentials, which only the holders of the key can decrypt; null once they are removed. */
   sealedCredentials: Buffer | null;
   encryptionKeyId: string | null;
   lastErrorCode: string;

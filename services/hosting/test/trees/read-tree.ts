@@ -7,12 +7,12 @@ import { spawnSync } from 'node:child_process';
 
 /** The facts about one path that a restore has to bring back. */
 export interface TreeFacts {
-  /** As `find` says it: d, f, l, p, s, b, c. */
+  /** The type as `find` prints it: d, f, l, p, s, b or c. */
   type: string;
   /** Octal, with set-id and sticky bits. */
   mode: string;
   owner: string;
-  /** With nanoseconds. */
+  /** The mtime, with nanoseconds. */
   mtime: string;
   /** Set for links only. */
   target: string;

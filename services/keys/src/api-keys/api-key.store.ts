@@ -25,7 +25,7 @@ interface ListPage {
   take: number;
 }
 
-/** Above every UUIDv7. */
+/** Greater than every UUIDv7. */
 const newest = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const inSight = (table: Prisma.Sql, { mode }: KeyScope): Prisma.Sql =>

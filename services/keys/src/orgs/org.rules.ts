@@ -3,14 +3,17 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 export interface OrgRecord {
   id: string;
   parentId: string | null;
-  /** From the root to itself. */
+  /** The ids from the root to the organisation itself. */
   path: string[];
   name: string;
   permissions: string[];
   createdAt: Date;
 }
 
-/** How deep organisations nest; the schema has the same bound. Every verification reads all those above a key. */
+/**
+ * The maximum depth of organisations, which the schema has too. The verification of a key reads all organisations above
+ * the key.
+ */
 export const depthMax = 16;
 
 /**

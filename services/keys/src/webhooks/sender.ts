@@ -27,7 +27,8 @@ export interface SenderOptions {
   /** `host:port` of receivers that may be at any address. */
   allowed: ReadonlySet<string>;
   /**
-   * How long another process waits for this one. It must be longer than an attempt takes, or an event is sent twice.
+   * Seconds for which another process waits for this one. They must exceed the time that an attempt takes; otherwise an
+   * event is sent twice.
    */
   leaseSeconds: number;
   /** How often due deliveries are looked for. */
@@ -222,7 +223,7 @@ async function post(url: URL, { headers, body, allowed, answerMs }: Message): Pr
       const request = isPlain
         ? http.request(url, { ...options, agent: httpAgent }, answered)
         : https.request(url, { ...options, agent: httpsAgent }, answered);
-      // To Node an answer that changes the protocol (101) is neither a response nor an error.
+      // Node reports an answer that changes the protocol (101) neither as a response nor as an error.
       const noAnswer = (): void => reject(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }));
       request.on('error', reject).on('close', noAnswer).end(body);
     });

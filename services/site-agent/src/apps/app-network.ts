@@ -22,7 +22,7 @@ export class AppNetwork {
     this.dialler = new OutgoingDialler(this.outgoing);
   }
 
-  /** To be opened in the box. */
+  /** Ports that the box opens. */
   get ports(): readonly number[] {
     return [this.databasePort, ports.proxy, ports.dialler];
   }

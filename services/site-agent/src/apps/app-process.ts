@@ -28,7 +28,7 @@ export interface AppDatabase {
 
 export interface AppSettings {
   isolation: Isolation;
-  /** Without isolation: whether the operator accepts that sites may take over this machine. */
+  /** Whether the operator accepts that sites may take over this machine, where nothing isolates them. */
   isRiskTaken: boolean;
   /** Whether the site has used up its disk space: an application would go on writing. */
   isDiskFull(): boolean;

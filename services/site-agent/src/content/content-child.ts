@@ -44,7 +44,7 @@ export interface ContentChildSettings {
   filesDir: string;
   /** The site's account; null: our own. */
   uid: number | null;
-  /** For pages: to the release's database. */
+  /** Access of pages to the release's database. */
   pages: PagesAccess;
   log: Log;
   onStart(child: GuardedChild): void;
@@ -94,7 +94,7 @@ export class ContentChild {
   private answeredMs = performance.now();
   private isEnding = false;
   openHandles = 0;
-  /** When it was last asked. */
+  /** The time at which the process was last asked. */
   usedMs = performance.now();
 
   private constructor(child: GuardedChild, settings: ContentChildSettings) {

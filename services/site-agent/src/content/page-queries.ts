@@ -13,7 +13,7 @@ const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlo
 
 /** The result of a query, every value as the server writes it. */
 export interface QueryRows {
-  /** Where in a row a column is. */
+  /** The index of each column in a row. */
   columns: Map<string, number>;
   rows: (string | null)[][];
 }

@@ -15,7 +15,7 @@ import { PostgresStart } from './session-start';
 /** The database's name for customers, whichever release is live. */
 export const endpointDatabase = 'site';
 const cancelMs = 10_000;
-/** As many as there are places, so that a client that opens all of them at once is not in its own way. */
+/** The number equals that of the places, so that a client that opens all of them at once does not hinder itself. */
 const newcomersMax = 20;
 
 type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };

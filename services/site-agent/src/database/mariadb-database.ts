@@ -295,8 +295,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Whether it has events that run. A file beside its data tells this to the next start of this host, which then need
-   * not start the server to find out.
+   * Whether the database has events that run. The answer is kept in a file beside the data, so that the next start of
+   * this host need not start the server to find out.
    */
   private async noteEvents(admin: Admin): Promise<boolean> {
     // information_schema would read the text of each first.

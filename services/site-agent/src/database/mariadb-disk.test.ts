@@ -46,7 +46,7 @@ async function socketOfServer(): Promise<string> {
   return path.join(note?.trim() ?? path.join(servers, server, 'socket'), 'mysql.sock');
 }
 
-/** By the site's own address. */
+/** Whether the site's own address accepts a row. */
 const hasRoom = (): Promise<unknown> =>
   until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
     ...waits,
@@ -136,7 +136,7 @@ const suite = (): void => {
     const hold = async (connection: Connection, bytes: number): Promise<void> => {
       for (let n = 0; n < 200; n += 1) await connection.query(`set @held_${bytes}_${n} = repeat('x', ${bytes})`);
     };
-    // Until each of them is refused.
+    // Writes on every connection until each is refused.
     const fill = (): Promise<unknown> =>
       Promise.all(
         [15e6, 1e6, 50e3, 2e3].map((bytes) => Promise.allSettled(held.map((connection) => hold(connection, bytes)))),

@@ -8,7 +8,7 @@ import { EndpointSession } from './endpoint-session';
 import { MariadbStart } from './mariadb-start';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 
-/** As many as there are places, so that a client that opens all of them at once is not in its own way. */
+/** The number equals that of the places, so that a client that opens all of them at once does not hinder itself. */
 const newcomersMax = 20;
 /** Limit for sessions of the server, including those that are ending. It has further places for the host itself. */
 const sessionsMax = 150;

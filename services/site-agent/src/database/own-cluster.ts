@@ -102,7 +102,7 @@ export class OwnCluster {
     await this.known?.close();
   }
 
-  /** With all that is in it. */
+  /** Removes the cluster with all its content. */
   async remove(): Promise<void> {
     await this.close();
     await this.postgres.remove();

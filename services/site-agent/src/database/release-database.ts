@@ -3,13 +3,13 @@ import type { InTurn, Newcomers } from '@drydock/agent/host';
 import type { ProgramDatabase } from '@drydock/agent/site';
 import type { ReleaseRecord, SiteRecord } from '../on-disk/site-folder';
 
-/** As `net.connect` takes it. */
+/** The address in the form that `net.connect` takes. */
 export type ServerAddress = { path: string } | { host: string; port: number };
 
 /** The fields of release.json about a database: its name, and where it is. */
 export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
-/** How a job reaches a database. */
+/** Access of a job to a database. */
 export interface JobAccess {
   /** The database as its program is told of it. */
   database: ProgramDatabase;
@@ -38,7 +38,7 @@ export interface ReleaseDatabase {
   readonly name: string;
   /** Resolves when its server runs. Call it before opening a session; the methods here do so themselves. */
   wake(): Promise<void>;
-  /** Where sessions of the site go. */
+  /** The address that the site's sessions connect to. */
   readonly address: ServerAddress;
   /** The sessions of its server that have not logged in yet, by site. */
   readonly newcomers: Newcomers;
@@ -57,7 +57,7 @@ export interface ReleaseDatabase {
   endSessions(numbers: number[]): Promise<void>;
   /** Ends all sessions of the site. Dumps and loads go on, unless the server has no memory for the host. */
   endSiteSessions(): Promise<void>;
-  /** Whether it may grow while nobody has a session. */
+  /** Whether the database may grow while nobody has a session. */
   readonly worksAlone: boolean;
   /** Its size, and what it may fill. Null if the database has gone or its server sleeps. */
   look(): Promise<DatabaseLook | null>;

@@ -36,7 +36,7 @@ const lookSql = `
 const duplicateCode = '42710';
 /** Something depends on the role. */
 const dependentsCode = '2BP01';
-/** After a crash of the machine Postgres may recover for so long. */
+/** The time that Postgres may take to recover after a crash of the machine. */
 const recoveryMs = 60_000;
 const lookMs = 2_000;
 

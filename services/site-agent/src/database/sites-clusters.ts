@@ -14,7 +14,9 @@ export interface SitesClustersOptions {
   name: string;
   /** A server that the operator runs, opened. Null: there is none. */
   shared: SitesCluster | null;
-  /** Whether new databases go there too; otherwise it serves only those that are in it. */
+  /**
+   * Whether new databases are placed there too. Otherwise the cluster serves only the databases that it already has.
+   */
   isSharedForAll: boolean;
   accounts: Accounts;
   log: Log;
@@ -45,7 +47,7 @@ export class SitesClusters {
     return /^[\w-]{1,64}$/.test(organisation) ? organisation : createHash('sha256').update(organisation).digest('hex');
   }
 
-  /** Where a site's new databases go. */
+  /** The name of the cluster for a site's new databases. */
   nameForNew({ cluster }: Clustered): string | undefined {
     return this.options.isSharedForAll ? undefined : cluster;
   }

@@ -26,7 +26,7 @@ export class TransferAccess {
   private readonly tag: string;
   private readonly readers = new Map<string, Promise<TransferLogin>>();
   private readonly loaders = new Map<string, Promise<TransferLogin>>();
-  /** By database: the roles that may still exist. */
+  /** The roles that may still exist, by database. */
   private readonly roles = new Map<string, Set<string>>();
 
   /** `connect` opens a superuser's session. `tag` is the host's own and the same at every start. */

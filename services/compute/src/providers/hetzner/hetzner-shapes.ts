@@ -111,6 +111,6 @@ export const actionOf = ({ id, command, status, progress, error }: HetznerAction
       : null,
 });
 
-/** Whether it works on this machine. */
+/** Whether the action works on this machine. */
 export const concerns = ({ resources }: HetznerAction, machineId: string): boolean =>
   resources.some(({ id, type }) => type === 'server' && String(id) === machineId);

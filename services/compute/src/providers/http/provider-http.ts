@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici';
 
 export interface HttpOptions {
-  /** With its path: `https://api.hetzner.cloud/v1`. */
+  /** The URL includes its path: `https://api.hetzner.cloud/v1`. */
   baseUrl: string;
   /** Sent with every request; carries the credential. */
   headers: Readonly<Record<string, string>>;

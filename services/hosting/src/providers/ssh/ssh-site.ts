@@ -83,7 +83,7 @@ export interface SiteCall {
   fence?: string;
   releaseId?: string;
   args?: readonly string[];
-  /** After the administrator's password. */
+  /** Input that follows the administrator's password. */
   input?: AsyncIterable<Buffer>;
   signal?: AbortSignal | undefined;
   onErrorLine?: (line: string) => void;
