@@ -13,7 +13,7 @@ import { withWorkspace } from './workspace';
 /** About how much data, in megabytes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 500);
 const rowsPerSecond = 200;
-/** From one version to the next. */
+/** An upgrade from one version to the next. */
 type Step = readonly [from: string, to: string];
 const steps: readonly Step[] = [
   ['10.5', '10.11'],

@@ -24,7 +24,7 @@ const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-po
 /** Containers call each other by name. Every program of ours listens on the same port of its own container. */
 export const programPort = 8080;
 export const volumesRoot = '/var/lib/drydock';
-/** In the volumes, files belong to this user's number. It is `node` in the image. */
+/** Files in the volumes belong to this numeric id, which is `node` in the image. */
 const imageUser = '1000:1000';
 
 /** A secret is written as its label in angle brackets. infra/docker/derive-secrets.mjs replaces it by the secret. */

@@ -167,7 +167,7 @@ export function managedPostgres(options: {
   };
 }
 
-/** Which queue this start uses: the user's Redis, a private one of ours, or tables in our Postgres. */
+/** The queue of this start: the user's Redis, a private one of ours, or tables in our Postgres. */
 type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
   note: string;
 };

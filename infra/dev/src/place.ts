@@ -169,7 +169,7 @@ export const hostingEnvironment = (place: Place): Variables => ({
   ...(place.isEmbedded ? { DRYDOCK_OFFSITE_ALLOW: place.addressOf('s3-stand-in') } : {}),
 });
 
-/** Only the values of `npm start` are known here. For containers the operator provides them, and '' says so. */
+/** Values that only `npm start` knows. For containers the operator provides them, and '' says so. */
 export const embeddedOr = (place: SecretPlace, value: string): string => (place.isEmbedded ? value : '');
 
 /** The offer of Hetzner's emulator, at the prices of a small provider. */

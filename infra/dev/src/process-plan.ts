@@ -17,7 +17,7 @@ export interface ProcessPlan {
   calls?: readonly string[];
   /** The service whose database it uses. The database is created and migrated before the process starts. */
   database?: ServiceWithDatabase;
-  /** Only `npm start` runs it: it replaces something that an operator has. */
+  /** Whether only `npm start` runs the process, because it replaces something that an operator has. */
   isEmbeddedOnly?: true;
   /** Whether it serves content of earlier versions. `npm start` runs it when its folder exists in the data folder. */
   isForOldData?: true;

@@ -130,7 +130,7 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // For a single file jest runs the tests in its own process. What a failed test left open would keep that process
+    // A single file makes jest run the tests in its own process. What a failed test left open would keep that process
     // from ending.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(

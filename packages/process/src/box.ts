@@ -71,8 +71,8 @@ export interface BoxOptions {
    */
   isLastNamespace?: boolean;
   /**
-   * As for `spawn`, at most eight descriptors; the command has no others. If the command closes a descriptor, the other
-   * end sees that only when the command ends.
+   * The descriptors, at most eight, in the form that `spawn` takes. The command has no others. If the command closes a
+   * descriptor, the other end sees that only when the command ends.
    */
   stdio: StdioOptions;
   /** All processes of the box end when this process ends, in whatever way. */
@@ -262,9 +262,9 @@ function limitOptions(
 let codeBytes: number | undefined;
 
 /**
- * From Node 24 on the area for compiled code, half a gigabyte, is mapped writable at the start and hardly touched, but
- * the kernel counts it as private memory. We run the same Node, so our own map shows whether it has one; a process with
- * worker threads has several.
+ * Node 24 and later map the area for compiled code, half a gigabyte, writable at the start and hardly touch it. The
+ * kernel still counts the area as private memory. We run the same Node, so our own map shows whether it has one. A
+ * process with worker threads has several.
  */
 function nodeCodeBytes(): number {
   codeBytes ??= [...fs.readFileSync('/proc/self/maps', 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rwxp/gm)]
@@ -322,7 +322,7 @@ function isPassedOn(fd: number): boolean {
     const flags = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '';
     return (Number.parseInt(flags, 8) & closedOnExec) === 0;
   } catch {
-    // It was that of the listing itself.
+    // The descriptor was that of the listing itself, which is closed.
     return false;
   }
 }

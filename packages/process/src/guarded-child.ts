@@ -21,7 +21,7 @@ export interface GuardedChild {
 export interface GuardOptions extends SpawnOptions {
   signalOnOrphan: NodeJS.Signals;
   /**
-   * True for a program that only starts another one and does not pass signals on: signals then go to its whole process
+   * Whether the program only starts another one and does not pass signals on. Signals then go to its whole process
    * group.
    */
   isWrapper?: boolean;

@@ -15,7 +15,7 @@ export interface KeptServerOptions<Server extends RunningServer> {
   onUp: (server: Server) => Promise<void>;
   onDown: () => void;
   log: { error(facts: object, message: string): void };
-  /** Which server it is, for the log. */
+  /** Facts that identify the server in the log. */
   facts: object;
 }
 

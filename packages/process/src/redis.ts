@@ -55,7 +55,7 @@ interface RedisOptions {
 
 export interface RedisServer {
   port: number;
-  /** With its password. */
+  /** The URL with the password. */
   url: string;
   proof: ProcessProof;
   exited: Promise<ChildExit>;

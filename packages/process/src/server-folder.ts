@@ -8,7 +8,7 @@ import { isReachable, makePassableFolder, reachableHome, serverAccount } from '.
 /** Where a database server keeps its things. */
 export interface ServerHome {
   home: string;
-  /** True if the server's account cannot reach the requested folder, so that `home` is elsewhere. */
+  /** Whether the server's account cannot reach the requested folder, so that `home` is elsewhere. */
   isElsewhere: boolean;
 }
 

@@ -10,7 +10,7 @@ export interface WorkerCrew {
   close(): Promise<void>;
 }
 
-/** Two, so that one continues while the other is frozen. */
+/** Keeps `count` workers running. A test needs two: one continues while the other is frozen. */
 export function keepWorkers(count: number, spawnWorker: () => ChildProcess): WorkerCrew {
   const alive = new Set<ChildProcess>();
   let closing = false;

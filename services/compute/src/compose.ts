@@ -115,7 +115,7 @@ const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
   plans: new Map(Object.entries(plans)),
 });
 
-/** Both processes' name for the queue and for the tokens of the gateway. */
+/** The name of both processes for the queue and for the tokens of the gateway. */
 const serviceName = 'compute';
 
 /** The process that answers: it looks at the world through readers and writes to its own database only. */

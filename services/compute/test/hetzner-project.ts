@@ -7,7 +7,7 @@ import { closeServer, listen } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import { readerTokens, targetConfig } from './compute-api';
 
-/** Nothing of it is a secret: it lives as long as a test. */
+/** The token is no secret, because it is valid only during a test. */
 const adminToken = 'a'.repeat(64);
 const tokens = { live: 'live-token', sandbox: 'sandbox-token' } as const;
 

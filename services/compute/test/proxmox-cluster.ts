@@ -5,7 +5,7 @@ import { createProxmoxEmulator, type EmulatorAdmin, emulatorAdmin, usualTaskSeco
 import { closeServer, listen } from '@drydock/service/http';
 import { vmidOf } from '../src/providers/proxmox/order-note';
 
-/** Nothing of it is a secret: it lives as long as a test. */
+/** The token is no secret, because it is valid only during a test. */
 const adminToken = 'b'.repeat(64);
 
 /** A cluster over a socket, with what a test may do to it. */

@@ -43,7 +43,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // Stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // It was compared before, or never will be; the caller has lost the record of it.
+        // The database was compared before, or never will be. The caller has lost the record of the comparison.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);

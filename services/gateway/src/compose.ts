@@ -48,13 +48,13 @@ export interface GatewayLimits extends NewCallLimits {
   upstream: UpstreamLimits;
 }
 
-/** Enough calls at a time to keep a service and its ten connections busy. */
+/** The number of simultaneous calls that keeps a service and its ten connections busy. */
 const burstMax = 16;
 
 export const gatewayLimits: GatewayLimits = {
   inFlightMax: 200,
   burstMax,
-  // Enough to keep the processors busy.
+  // The number of simultaneous calls that keeps the processors busy.
   steadyMax: Math.min(burstMax, Math.max(2, availableParallelism())),
   newMs: scaled(250),
   calmMs: scaled(1_000),

@@ -171,7 +171,7 @@ export interface Bench {
   port: number;
   keys: TestService;
   hosting: TestService;
-  /** All of them, by name. */
+  /** All services, by name. */
   services: Readonly<Record<string, TestService>>;
   register(given?: Partial<TestKey>): TestKey;
   revoke(key: TestKey): void;

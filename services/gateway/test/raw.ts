@@ -9,7 +9,7 @@ export interface RawAnswer {
   text: string;
 }
 
-/** Nothing of ours takes so long on any machine: the gateway neither answers nor closes. */
+/** The time after which the test fails: no call of ours takes so long on any machine. */
 const giveUpMs = 60_000;
 
 /**

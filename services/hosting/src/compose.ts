@@ -142,7 +142,7 @@ function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DI
   };
 }
 
-/** Both processes' name for the queue and for the tokens of the gateway. */
+/** The name of both processes for the queue and for the tokens of the gateway. */
 const serviceName = 'hosting';
 
 /** Sites whose creation failed do not count. */

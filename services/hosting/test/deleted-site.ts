@@ -9,12 +9,12 @@ export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
   daysAgo?: number;
   domain?: string;
-  /** False: the row is there and the object is not. */
+  /** False when the row exists and the object does not. */
   hasObject?: boolean;
   hasBackup?: boolean;
   purged?: boolean;
   restored?: boolean;
-  /** False: the site had only claimed its domain. */
+  /** False when the site had only claimed its domain. */
   isProven?: boolean;
 }
 

@@ -84,7 +84,7 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
     'StrictModes no',
     'PasswordAuthentication no',
     'PermitRootLogin prohibit-password',
-    // Not what this account's shell does at its start elsewhere.
+    // HOME is this folder, so that the shell does not run the start files of the account's own home.
     `SetEnv HOME=${folder}`,
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);

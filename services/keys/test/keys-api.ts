@@ -132,7 +132,7 @@ export async function startKeys(environment: Readonly<Record<string, string>> = 
   return api;
 }
 
-/** Once there is one that can be seen. */
+/** Resolves with the newest event that the caller can see, once there is one. */
 export async function newestEventOf(api: KeysApi, caller: Caller): Promise<string> {
   let id: string | undefined;
   await until(async () => {

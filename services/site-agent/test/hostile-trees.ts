@@ -24,7 +24,7 @@ export interface Race {
 }
 
 export interface HostileTree {
-  /** Its top folder, in the site's files. */
+  /** The top folder of the tree, in the site's files. */
   top: string;
   steps: TreeStep[];
   races: Race[];

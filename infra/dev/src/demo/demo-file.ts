@@ -70,7 +70,7 @@ export const demoSchema = z.object({
 });
 export type Demo = z.infer<typeof demoSchema>;
 const partialSchema = demoSchema.partial();
-/** As far as it has been made. */
+/** The demo's file as far as it has been written. */
 export type PartialDemo = z.infer<typeof partialSchema>;
 
 const fileOf = (dataDir: string): string => path.join(dataDir, 'demo.json');

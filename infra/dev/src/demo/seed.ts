@@ -44,7 +44,7 @@ export interface SeedContext {
  * repeated: each POST has an idempotency key of its own.
  */
 export interface Seed {
-  /** For the terminal: what is being made. */
+  /** The thing that is being made, for the terminal. */
   title: string;
   fields: readonly (keyof Demo)[];
   seed(context: SeedContext): Promise<void>;

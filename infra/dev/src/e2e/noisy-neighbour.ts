@@ -301,7 +301,7 @@ export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
     return { name, quietMs, worstMs, ratio: worstMs / quietMs };
   });
 
-/** For docs/benchmarks.md. */
+/** The report for docs/benchmarks.md. */
 export function reportOf(quiet: Measured, attacked: Measured, tally: Tally): string {
   const lines = compare(quiet, attacked).map(({ name, quietMs, worstMs, ratio }) => {
     const [before, during] = [quiet[name]?.ms ?? [], attacked[name]?.ms ?? []];

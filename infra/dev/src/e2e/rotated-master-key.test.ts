@@ -46,7 +46,7 @@ const environmentOf = (name: string): Record<string, string> => {
   const lines = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));
 };
-/** By the login of the phase. */
+/** The database of the keys service by the login of the phase. */
 const keysDatabase = (): string => stack.variable('keys', 'DATABASE_URL');
 const urlOf = (name: string): string => `http://127.0.0.1:${stack.processes()[name]?.port}`;
 
@@ -348,7 +348,7 @@ async function isLetInByRedis(url: string): Promise<boolean> {
   }
 }
 
-/** Which of these logins and passwords Postgres and Redis let in. */
+/** Tells for each of these logins and passwords whether Postgres and Redis let it in. */
 async function areLetIn(urls: readonly string[]): Promise<boolean[]> {
   const isLetIn = async (url: string): Promise<boolean> => {
     if (url.startsWith('redis')) return isLetInByRedis(url);

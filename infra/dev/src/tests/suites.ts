@@ -15,7 +15,7 @@ const suiteSchema = z.object({
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
-/** Which suites a run contains. `packages/testing/README.md` says what is in each scope. */
+/** The suites that a run contains. `packages/testing/README.md` says what is in each scope. */
 export type Scope = 'quick' | 'all' | 'chaos';
 
 interface Pragmas {

@@ -44,7 +44,7 @@ export interface Span {
   /** Missing for the first span of a trace. */
   parentSpanId: string | undefined;
   name: string;
-  /** Which half of a call: 2 is the called process, 3 the caller. */
+  /** The side of a call: 2 is the called process, 3 the caller. */
   kind: number;
   /** The name of the process, such as `hosting-worker`. */
   service: string;

@@ -11,7 +11,7 @@ export interface ControlRoute {
   /** The fields of the answer that a reader gets; no others are sent to it. Absent: readers may not make the call. */
   readerAnswer?: z.ZodType;
   method: string;
-  /** Its groups are the ids in the path. */
+  /** A pattern whose groups are the ids in the path. */
   pattern: RegExp;
   /** Throws a HostError, and a ZodError when the request does not follow the protocol. */
   handle: (ids: readonly string[], body: unknown) => Promise<ControlAnswer>;

@@ -16,7 +16,7 @@ import { HostError } from '../host/host-error';
 import { type ControlProtocol, channelProtocol } from './control-protocol';
 import type { ChannelRoute, ControlAnswer, ControlRoute } from './control-routes';
 
-/** Enough for the specification of a job over a long chain of archives. */
+/** The limit suffices for the specification of a job over a long chain of archives. */
 const bodyBytesMax = 1024 * 1024;
 
 export interface ControlOptions {

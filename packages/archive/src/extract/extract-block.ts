@@ -151,7 +151,7 @@ export class BlockExtraction {
       if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
   }
 
-  /** False: its parent is not there. */
+  /** Makes a directory. Returns false when its parent does not exist. */
   private mkdir(path: ByteString): boolean {
     try {
       mkdirSync(this.places.at(path), stagingMode);

@@ -110,7 +110,7 @@ export class Bench {
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
 /**
- * Stands for a user who closes the window. A shell that is told to exit while it completes a word may miss the signal.
+ * Represents a user who closes the window. A shell that is told to exit while it completes a word may miss the signal.
  */
 export const closeWindow = Symbol('close the window');
 

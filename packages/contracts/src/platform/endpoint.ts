@@ -20,9 +20,9 @@ export interface OwnedParameter {
 }
 
 /**
- * Something inside a record of the caller that another system knows, such as a provider's snapshot. The record's own
- * 404 comes first, and a value that names nothing is 422. The handler gets a malformed value as ''. It must not ask any
- * other system about that.
+ * A parameter for something inside a record of the caller that another system knows, such as a provider's snapshot. The
+ * record's own 404 comes first, and a value that names nothing is 422. The handler gets a malformed value as ''. It
+ * must not ask any other system about that value.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;

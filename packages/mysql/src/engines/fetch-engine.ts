@@ -88,7 +88,7 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   });
 }
 
-/** False when another process has been faster. */
+/** Moves the result into place. Returns false when another process has been faster. */
 function settle(place: string, target: string): boolean {
   try {
     fs.renameSync(place, target);

@@ -12,7 +12,7 @@ const run = promisify(execFile);
 /** The programs of one version of MySQL or MariaDB that this machine has. */
 export interface Engine {
   flavour: Flavour;
-  /** Two parts: `10.11`. */
+  /** The version in two parts: `10.11`. */
   version: string;
   /** Three parts, as the server reports it: `10.11.18`. */
   release: string;

@@ -34,7 +34,10 @@ const everyRight = new Set([
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
-/** True for a grant of every right of its version on a schema. It is given as every right of the new version. */
+/**
+ * Whether the grant contains every right of its version on a schema. It is then restored as every right of the new
+ * version.
+ */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
   [...everyRight].every((right) => privileges.includes(right)) &&

@@ -11,8 +11,8 @@ const internalCharOid = 18;
 const textOid = 25;
 
 /**
- * Which columns of a result were of type "char", by the array of its rows. The adapter passes on the same array, but of
- * the columns only what it knows.
+ * The indexes of the columns of type "char", by the array of a result's rows. The adapter passes on the same array, but
+ * says less about the columns.
  */
 const charColumns = new WeakMap<object, number[]>();
 

@@ -4,7 +4,10 @@
  * next one. Nothing is reserved and no holder is known beforehand, so taking a place costs one look at a map.
  */
 export interface Shares {
-  /** False if there is no place, or none for one of the holders. Give each place back once, with the same holders. */
+  /**
+   * Takes a place. Returns false if none is free, or none for one of the holders. Give each place back once, with the
+   * same holders.
+   */
   take(holders: readonly string[]): boolean;
   giveBack(holders: readonly string[]): void;
   readonly taken: number;

@@ -19,7 +19,7 @@ export interface Turns {
 }
 
 export function createTurns(waitMsMax = scaled(waitMsMaxDefault)): Turns {
-  /** For each thing a promise that settles when the last waiting call has had its turn. */
+  /** For each resource, a promise that settles when the last waiting call has had its turn. */
   const lines = new Map<string, Promise<void>>();
   return {
     async take(thing, work, withinMs = waitMsMax) {

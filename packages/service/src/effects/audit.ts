@@ -23,7 +23,7 @@ interface AtOnce {
   workflowId: null;
 }
 
-/** Long work has events of its own. */
+/** An audit entry about a workflow. A workflow has events of its own. */
 interface OfWorkflow {
   /** `backup.restore`: resource and verb. */
   action: string;

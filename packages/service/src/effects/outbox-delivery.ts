@@ -14,7 +14,7 @@ export interface Outbox<Row extends OutboxRow> {
   path: `/internal/${string}`;
   /** The oldest first, at most $1. */
   selectSql: string;
-  /** As keys takes it. */
+  /** The entry in the form that the keys service takes. */
   entryOf(row: Row): unknown;
   /** Deletes the rows whose seq is in $1. */
   deleteSql: string;
@@ -37,7 +37,7 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   keysUrl: string;
   /** Hex; this service's own secret, which keys accepts for outboxes only. */
   secret: string;
-  /** Its name, which keys checks against the secret. */
+  /** The service's name, which the keys service checks against the secret. */
   service: string;
   log: Log;
   /** How often the outbox is read without a call of `ring`. */

@@ -98,7 +98,7 @@ export interface Afterwards {
 export interface Asked {
   /** Concrete, with canonical parameters and without its query: a record has one path. */
   path: string;
-  /** As it was sent, before defaults. */
+  /** The body as it was sent, without defaults. */
   body: unknown;
   /** Empty where none was sent. */
   query: Readonly<Record<string, unknown>>;

@@ -44,8 +44,8 @@ export interface Reply {
 }
 
 /**
- * For an answer with a secret that is stored nowhere: the part to store for a replay, and the way to make the whole
- * from it.
+ * The part of an answer with a secret that is stored for a replay, and the way to restore the whole answer from it. The
+ * secret itself is stored nowhere.
  */
 export interface ReplaySecret<E extends EndpointDefinition> {
   remove(body: ResponseOf<E>): unknown;

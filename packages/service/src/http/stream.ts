@@ -11,7 +11,7 @@ export interface StreamLimits {
   /** Open streams of a process, separate from ordinary requests: a thousand watchers must not keep a restore out. */
   openMax: number;
   heartbeatMs: number;
-  /** After this the stream ends, and the client comes back with Last-Event-ID and a fresh authentication. */
+  /** The time after which the stream ends. The client then comes back with Last-Event-ID and a fresh authentication. */
   lifetimeMs: number;
 }
 

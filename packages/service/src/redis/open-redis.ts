@@ -15,9 +15,9 @@ interface Access {
 type RedisAddress = Access &
   (
     | { kind: 'single'; node: RedisNode; db: number }
-    /** Any of its nodes; they know the others. */
+    /** Some nodes of a cluster. Each knows the others. */
     | { kind: 'cluster'; nodes: readonly RedisNode[] }
-    /** Its sentinels, and their name for the master. */
+    /** The sentinels, and their name for the master. */
     | { kind: 'sentinel'; nodes: readonly RedisNode[]; master: string; db: number; sentinelPassword?: string }
   );
 

@@ -140,7 +140,7 @@ function withoutRows(value: unknown, depth: number): unknown {
     !(depth === 0 || isPlain(value) || value instanceof Error)
   )
     return value;
-  // Only Postgres' errors have a severity. The `detail` of other errors is the text for the caller.
+  // An error with a severity is one of Postgres. The `detail` of other errors is the text for the caller.
   const shown = Object.entries(value).filter(([name]) => !('severity' in value && rowFields.includes(name)));
   return Object.fromEntries(shown.map(([name, item]) => [name, withoutRows(item, depth + 1)]));
 }

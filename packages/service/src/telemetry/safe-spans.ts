@@ -49,7 +49,7 @@ function safeTexts(span: tracing.ReadableSpan): tracing.ReadableSpan {
 
 const statementNames: ReadonlySet<string> = new Set(['db.query.text', 'db.statement']);
 const urlNames: ReadonlySet<string> = new Set(['url.full', 'http.url', 'http.target', 'url.path']);
-/** Never shown, because clients may put anything in them. */
+/** Attributes that are never recorded, because clients may put anything in them. */
 const hiddenNames =
   /^(?:http\.(?:request|response)\.header\.|url\.query$|db\.(?:(?:query|operation)\.parameter|postgresql\.values))/;
 

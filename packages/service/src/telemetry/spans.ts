@@ -73,7 +73,7 @@ export function nameOfCall(method: string, path: string): string | undefined {
   const [own = ''] = path.split('?');
   const [, root = '', things = '', ...rest] = own.split('/');
   if (!/^(?:control|internal|v\d)$/.test(root) || !isWord(things)) return undefined;
-  // In a control protocol some ids are words: that of the thing, and of a first release.
+  // Some ids in a control protocol are words: the id of the resource, and of a first release.
   const isId = (index: number): boolean =>
     root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
   const parts = rest.map((segment, index) => (isWord(segment) && !isId(index) ? segment : '{id}'));

@@ -69,7 +69,7 @@ const instrumentations = () => [
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
-  // Only names the route. A span for each layer of Express would add nothing to the server span.
+  // This instrumentation only names the route. A span for each layer of Express would add nothing to the server span.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
@@ -161,7 +161,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   const durations = new RequestDurations();
   const own = instrumentations();
   const sdk = new NodeSDK({
-    // Without baggage: nothing of ours uses it, so incoming baggage would be passed on unread.
+    // Baggage is left out, because no process of ours uses it and incoming baggage would be passed on unread.
     textMapPropagator: new core.W3CTraceContextPropagator(),
     idGenerator: ids,
     resource: resourceFromAttributes({

@@ -16,7 +16,7 @@ export interface Things {
 /** A running service, and ways to make records for its operations. */
 export interface ConformanceWorld {
   call(method: string, path: string, options: CallOptions & { caller: Caller }): Promise<ServiceAnswer>;
-  /** With every permission. */
+  /** The caller with every permission. */
   owner: Caller;
   /**
    * A caller of another organisation, and one of the same organisation in the other mode. Empty where there is no such

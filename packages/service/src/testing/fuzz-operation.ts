@@ -19,7 +19,7 @@ export interface Fuzzed {
   endpoint: EndpointDefinition;
   /** The one problem of 500 or more that the operation may answer with here; undefined for none. */
   outage: string | undefined;
-  /** Some of its requests wait for a worker, a host or a gateway that is not there. */
+  /** Whether some requests of the operation wait for a worker, a host or a gateway that does not run. */
   isWaiting: boolean;
   /** The first that it is asked on. */
   things: Things;

@@ -33,9 +33,9 @@ export interface ServiceWorld {
 export interface WorldOptions {
   backend: QueueBackend;
   caller: Caller;
-  /** For the API and the workers. */
+  /** The environment of the API and the workers. */
   environment?: Record<string, string>;
-  /** For the workers alone. */
+  /** The environment of the workers alone. */
   workers?: Record<string, string>;
 }
 

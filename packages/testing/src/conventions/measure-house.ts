@@ -14,7 +14,7 @@ export interface Finding {
 }
 
 export interface HouseRow {
-  /** Its field in house.json. */
+  /** The field in house.json. */
   name: string;
   title: string;
   /** A smaller one is better. */

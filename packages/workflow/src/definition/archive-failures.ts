@@ -38,7 +38,7 @@ const tampered = ofArchive('backup_tampered', 'copy_tampered');
  * All of these reasons are final. A transient failure is not among them: the step is tried again and fails in the end.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
-  // Not what was written.
+  // Content that differs from what was written.
   tampered,
   truncated: tampered,
   wrong_key: tampered,

@@ -19,7 +19,7 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
   outputs: Outputs;
   /** A bigint in decimal. Pass it to every target that can refuse an older one. */
   fence: string;
-  /** From 1. Counts every start, including those whose worker died. */
+  /** The number of the attempt, from 1. It counts every start, including those whose worker died. */
   attempt: number;
   /** Aborted when the lease is lost, the time is up or the process ends: stop at the next safe place and reject. */
   signal: AbortSignal;

@@ -24,7 +24,7 @@ export class StepFailure extends Error {
   }
 }
 
-/** Not a failure: the target is not ready yet. */
+/** Postpones the step because its target is not ready yet. It is no failure. */
 export class StepWait extends Error {
   readonly seconds: number;
   constructor(seconds: number) {

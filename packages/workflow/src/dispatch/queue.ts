@@ -182,8 +182,8 @@ const noId = '00000000-0000-7000-8000-000000000000';
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * Two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of its
- * own, so that four restores of an hour each do not delay the restart of an application. Everything else, including
+ * The two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of
+ * its own, so that four restores of an hour each do not delay the restart of an application. Everything else, including
  * work that has begun, uses `default`.
  */
 export type QueueKind = 'default' | 'interactive';

@@ -12,7 +12,7 @@ export interface DueWorkflow {
 
 export interface DueQuery {
   kind: QueueKind;
-  /** At most so many. */
+  /** The maximum number of jobs. */
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
@@ -35,7 +35,7 @@ export interface DuePage {
   nextOrg: string | null;
 }
 
-/** Before all others. */
+/** Less than every id of an organisation. */
 export const firstOrg = '00000000-0000-0000-0000-000000000000';
 
 /** Organisations that one look passes at most, which limits its cost however many others wait. */

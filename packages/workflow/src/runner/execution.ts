@@ -100,7 +100,7 @@ export interface Execution<Context, Tx> {
   runner: Runner<Context, Tx>;
   definition: WorkflowDefinition<Context, Tx>;
   claim: Claim;
-  /** By `performance.now()`. */
+  /** The time of the claim by `performance.now()`. */
   claimedAtMs: number;
   run: WorkflowRun<unknown>;
   lease: HeldLease;
@@ -122,7 +122,7 @@ export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
 
 export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.steps.find((row) => row.name === step);
 
-/** At most two writes a second for one step. */
+/** The pause limits the writes for one step to two a second. */
 const progressPauseMs = 500;
 
 export function stepContext<Context, Tx>(

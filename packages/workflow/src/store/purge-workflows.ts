@@ -19,7 +19,7 @@ const purgeSql = `
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 export interface WorkflowPurge {
-  /** At once, and then every hour. */
+  /** Purges at once, and then every hour. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -59,8 +59,8 @@ export function createWorkflowPurge(
 }
 
 /**
- * For the platform's own work (about `platform` or a `deploy_target`) that the clock starts every minute: removes runs
- * that went well a day ago, or failed a month ago. A few at a time, because each run adds only one.
+ * Removes runs of the platform's own work (about `platform` or a `deploy_target`), which the clock starts every minute:
+ * those that succeeded a day ago, or failed a month ago. Removes a few at a time, because each run adds only one.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

@@ -99,7 +99,7 @@ interface WaitedRow {
   status: 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
   direction: 'forward' | 'undo' | 'abandon';
   claimed: boolean;
-  /** Until start_by, by Postgres' clock. */
+  /** Milliseconds until start_by, by Postgres' clock. */
   start_by_ms: number | null;
   error: Omit<WorkflowProblem, 'internal'> | null;
   step_status: 'pending' | 'running' | 'succeeded' | 'failed' | 'undone' | null;
@@ -133,7 +133,7 @@ export interface Pauses {
   close(): void;
 }
 
-/** With a listener a change ends the pause; without one only the clock does. */
+/** Returns a pause. With a listener a change of the workflow ends it early; without one only the clock ends it. */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;
   let wake = (): void => {

@@ -39,7 +39,7 @@ export type ComputeReason =
   | 'foreign'
   /** 401, 403: our credential. Page staff. */
   | 'credentials_refused'
-  /** Any other definite refusal, our own mistakes included. Page staff. */
+  /** Any other definite refusal, including one that our own mistake causes. It pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
@@ -106,7 +106,10 @@ export interface MachineOrder {
   image: string;
   /** The provider's name for the place: a Hetzner location, or a Proxmox node. */
   zone: string;
-  /** Stored with the machine if the provider can; keys and values of `[A-Za-z0-9._-]`, at most 63 characters. */
+  /**
+   * Labels that are stored with the machine if the provider can. Keys and values are `[A-Za-z0-9._-]`, at most 63
+   * characters.
+   */
   labels: Readonly<Record<string, string>>;
 }
 

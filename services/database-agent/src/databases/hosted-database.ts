@@ -157,7 +157,7 @@ export class HostedDatabase {
   async settle(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
-    // Nobody has been let into the target of an upgrade under way, and a stage may be working in it.
+    // The target of an upgrade under way has never been open to customers, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
     await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });

@@ -171,7 +171,7 @@ export class Endpoint {
         else this.again(client, passage, session.isTaken);
       },
     });
-    // It is added before anything is awaited, so that a cutover finds this session.
+    // The session is added before anything is awaited, so that a cutover finds it.
     this.sessions.add(session);
     const giveBack = passage.isCancel ? null : this.places.add(session);
   }

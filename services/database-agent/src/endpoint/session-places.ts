@@ -133,8 +133,8 @@ export class SessionPlaces {
   }
 
   /**
-   * Those who wait, in the order of their turns: first those whose address has the fewest sessions that have not logged
-   * in.
+   * The waiting clients in the order of their turns. Clients of the address with the fewest sessions that have not
+   * logged in come first.
    */
   private queue(): [client: object, waiter: Waiter][] {
     const counts = countOrigins([...this.here.keys()].filter((occupant) => this.isStranger(occupant)));

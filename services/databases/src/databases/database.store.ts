@@ -92,7 +92,7 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
   );
 }
 
-/** It is served there from now on. */
+/** Records the address at which the database is served from now on. */
 export async function recordAddress(
   tx: Tx,
   databaseId: string,

@@ -21,7 +21,7 @@ const versions = ['10.5', '10.11', '11.8'] as const;
 const folder = path.join(process.env['DRYDOCK_SCHEMAS'] ?? '/var/cache/drydock-schemas', 'mysql');
 
 interface Program {
-  /** Its Debian package. */
+  /** The version's Debian package. */
   name: string;
   sql: string;
 }

@@ -235,7 +235,8 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
 }
 
 /**
- * Has the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another kind.
+ * Makes the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another
+ * kind.
  */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`

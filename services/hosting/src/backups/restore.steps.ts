@@ -33,11 +33,11 @@ export async function assertRoom(
  * has not.
  */
 export type Standing =
-  /** It serves the release that was live when the restore began. */
+  /** The site serves the release that was live when the restore began. */
   | { is: 'before' }
-  /** It serves the release that this restore has staged. */
+  /** The site serves the release that this restore has staged. */
   | { is: 'restored'; releaseId: string; releases: readonly string[] }
-  /** It serves another release: later work has changed it. */
+  /** The site serves another release, because later work has changed it. */
   | { is: 'changed' }
   | { is: 'gone' };
 
@@ -82,7 +82,7 @@ export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Err
   return fail('superseded', { internal: `${found}: the record of this restore is older than the site` });
 }
 
-/** True if the restored release is live already; the steps before the switch then have nothing to do. */
+/** Whether the restored release is live already. The steps before the switch then have nothing to do. */
 export async function isRestored(
   context: WorkContext,
   step: Step,

@@ -118,7 +118,7 @@ const isRefusal = (error: unknown): boolean =>
     ? error.reason !== 'source_unreadable'
     : error instanceof SiteHostError && error.refusal !== 'stale_fence';
 
-/** Also when it was never made. */
+/** Destroys the drill's site, even when it was never made. */
 async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   const site = drillSiteOf(step);
   await context.siteHosts.local?.destroy(site, fencedCall(step));

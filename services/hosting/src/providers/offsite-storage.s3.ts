@@ -16,7 +16,7 @@ import { type OffsiteDeadlines, OffsiteError, type OffsiteStorage, type OpenOffs
 import { type BodyLimits, digestObjectBody, objectBytesMax, readObjectBody } from './read-object-body';
 import { leaveRequestsOutOfTraces } from './s3-place';
 
-/** Twice a page of a listing: a thousand of the longest keys, with their fields. */
+/** The limit is twice a page of a listing: a thousand of the longest keys, with their fields. */
 const listingBytesMax = 4 * 1024 * 1024;
 /**
  * Limit for errors and for answers other than listings. They are parsed on the process's only thread, so a large one
@@ -89,7 +89,7 @@ interface S3OffsiteOptions {
   pagesMax?: number;
 }
 
-/** Twice the largest object of an archive over a line of 4 Mbit/s. */
+/** The deadlines are twice the time of the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
 /** An archive of 4 TB comes to 820 pages, and its folder holds what a few attempts at it have left. */
@@ -100,7 +100,7 @@ const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
 
-/** Any storage that speaks S3, path-style, signed by SigV4; redirects are not followed. */
+/** Opens any storage that speaks S3, path-style, signed by SigV4. Redirects are not followed. */
 export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax }: S3OffsiteOptions): OpenOffsite {
   return (place, credentials, { signal, deadlines = defaultDeadlines } = {}) => {
     const agents = createGuardedAgents({

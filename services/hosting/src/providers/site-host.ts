@@ -120,7 +120,7 @@ export interface Probe {
   /** 0: no answer over HTTP. */
   httpStatus: number;
   isSqlOk: boolean;
-  /** False: the database gave no answer in time, or is starting. This says nothing about the site. */
+  /** False when the database gave no answer in time, or is starting. This tells nothing about the site. */
   isSqlAnswered: boolean;
   /** The number of the application's process that has answered; null without an application. */
   appGeneration: number | null;

@@ -50,11 +50,11 @@ export interface VendorTimeline extends VendorTimelineReader {
 }
 
 export type VendorFault =
-  /** Nothing was begun, and the failure is transient. */
+  /** The change was not begun, and the failure is transient. */
   | 'unavailable'
   /** The answer to a change was lost or makes no sense: it may have been made. */
   | 'unknown'
-  /** Another job runs, or there were too many calls. Nothing was begun. */
+  /** Another job runs, or there were too many calls. The change was not begun. */
   | 'busy'
   /** A permanent refusal. Nothing was begun. */
   | 'refused'

@@ -107,7 +107,7 @@ export function readTree(directory: string): Tree {
   )) {
     factsOf(tree, path).attributes = text;
   }
-  // Its owner and group are told above.
+  // The owner and the group are recorded above, so their rows are left out.
   for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfacl', '-n', '-p', '--'], directory, list))) {
     const rowsOfList = text.split('\n').filter((row) => !/^# (owner|group):/.test(row));
     factsOf(tree, path).accessList = rowsOfList.join('\n');

@@ -11,7 +11,8 @@ const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.s
   k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps"`;
 
 /**
- * Not revoked, not expired and not past its grace time after a rotation, by Postgres' clock, which verification uses.
+ * The key is not revoked, not expired and not past its grace time after a rotation. The time is Postgres' clock, which
+ * verification uses.
  */
 const isUsable = Prisma.sql`k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true)`;
 

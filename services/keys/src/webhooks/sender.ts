@@ -157,7 +157,7 @@ async function deliver(options: SenderOptions, claimed: Claimed, settle: Settle)
   await settle(webhookId, { id, attempts: attemptsMade, ...outcome, retrySeconds });
 }
 
-/** Never rejects: whatever happens is an outcome. */
+/** Attempts a delivery. Never rejects, because every failure is an outcome. */
 async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, claimed: Claimed): Promise<Outcome> {
   const { event, url } = claimed;
   const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });

@@ -37,7 +37,7 @@ export interface AppSettings {
   database: AppDatabase;
   /** The account that it runs under; null: this process's account. */
   uid: number | null;
-  /** Its own network; null if it shares the machine's. */
+  /** The application's own network; null if it shares the machine's. */
   network: AppNetwork | null;
   onStart(child: GuardedChild): void;
 }
@@ -189,12 +189,12 @@ async function readListening(pipe: unknown): Promise<void> {
     if (text === 'listening\n') return;
     if (text.length > 16) break;
   }
-  // Its end is handled by refuseAtEnd, or it closed the descriptor and never listens.
+  // refuseAtEnd handles a process that has ended. A process that has closed the descriptor never listens.
   return new Promise(() => undefined);
 }
 
 /**
- * This waits for the last of its output, so that the owner of an application that did not start finds the reason in its
+ * Waits for the last of the output too, so that the owner of an application that did not start finds the reason in its
  * log.
  */
 async function refuseAtEnd(child: GuardedChild, printed: Promise<unknown>): Promise<never> {

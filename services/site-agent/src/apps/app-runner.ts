@@ -111,7 +111,8 @@ export class AppRunner {
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
-      // It answers nobody any more, but may hold all processes that its account may have, which a fresh one needs.
+      // The old process answers nobody any more, but may hold all processes that its account may have, which a fresh
+      // one needs.
       await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });

@@ -46,7 +46,7 @@ interface PlaceNumbers {
 /** A process for the files of one site. */
 export interface PlacedProcess {
   organisation: string;
-  /** Somebody waits for it, so it keeps its place. */
+  /** Whether somebody waits for the process, which then keeps its place. */
   readonly isBusy: boolean;
   readonly usedMs: number;
   /** Ends the process; its place is free once it has ended. */

@@ -20,7 +20,7 @@ export const questionSchema = z.discriminatedUnion('ask', [
   z.object({
     ask: z.literal('visit'),
     path: z.string(),
-    /** True for GET and HEAD: only these are answered with a file. */
+    /** True for GET and HEAD, the only methods that are answered with a file. */
     is_read: z.boolean(),
     /** Whether the answer shall carry the file's first bytes. */
     is_whole: z.boolean(),
@@ -59,11 +59,11 @@ export const childSaysSchema = z.discriminatedUnion('say', [
     /** `broken`: the application's answer ended early. */
     end: z.enum(['whole', 'broken']).nullable(),
   }),
-  /** Another piece of the request's body. */
+  /** Asks for another piece of the request's body. */
   z.object({ say: z.literal('want') }),
   /** Asks for a connection to the application, which comes with the number of the question. */
   z.object({ say: z.literal('connect') }),
-  /** Nothing of an answer came. */
+  /** Reports that no part of an answer came. */
   z.object({ say: z.literal('failed'), reason: z.string() }),
 ]);
 export type ChildSays = z.infer<typeof childSaysSchema>;
@@ -71,7 +71,7 @@ export type ChildSays = z.infer<typeof childSaysSchema>;
 /** Whether a message is about a forwarded request, not a question or its answer. */
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
-/** Sent with a connection to the application: the number of the question that asked for it. */
+/** Accompanies a connection to the application: the number of the question that asked for it. */
 export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
@@ -109,8 +109,8 @@ export const touchedSchema = z.object({ seconds: z.number().nullable() });
 /** Instead of an answer. */
 export const failureSchema = z.object({ failure: z.string() });
 /**
- * Sent without a question: a session that the child has opened. It is to be ended if the child is, or now if
- * `is_overrun`.
+ * Reports, without a question, a session that the child has opened. The session is to be ended if the child is, or now
+ * if `is_overrun`.
  */
 export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.boolean() });
 

@@ -121,7 +121,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       writeStartup(protocol, new Map([...parameters, ['database', database.name]])),
       rest,
     ]);
-    // It is added before anything is awaited, so that a switch finds this session.
+    // The session is added before anything is awaited, so that a switch finds it.
     const session = new EndpointSession(client, {
       database,
       beginning: new PostgresStart(),

@@ -135,7 +135,7 @@ export class EndpointSession {
   };
 
   private settle(): boolean {
-    // It goes on as a newcomer, and soon ends.
+    // The session continues as a newcomer, and soon ends.
     if (this.client.destroyed) return true;
     this.leaveNewcomers();
     this.giveBack = this.options.database.takePlace(() => this.end());

@@ -126,7 +126,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   private join(client: Socket, database: ReleaseDatabase, settle: () => void): void {
     const { siteId, inTurn } = this.options;
-    // It is added before anything is awaited, so that a switch finds this session.
+    // The session is added before anything is awaited, so that a switch finds it.
     const session = new EndpointSession(client, {
       database,
       beginning: new MariadbStart(),

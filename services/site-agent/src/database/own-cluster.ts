@@ -20,7 +20,7 @@ const settings: Readonly<Record<string, string>> = {
   min_wal_size: '32MB',
   // 128 MB on a disk that all share; the server's own limit is 8 GB.
   max_notify_queue_pages: '16384',
-  // Nobody replicates it.
+  // No server replicates this cluster.
   wal_level: 'replica',
   max_wal_senders: '0',
   max_replication_slots: '0',

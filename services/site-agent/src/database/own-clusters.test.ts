@@ -1,6 +1,6 @@
 /**
- * Two organisations on one host, each with a cluster of its own. The first does what a session of Postgres can do to
- * all sessions of its server.
+ * The suite has two organisations on one host, each with a cluster of its own. The first does what a session of
+ * Postgres can do to all sessions of its server.
  *
  * @tier long
  * @processes
@@ -170,7 +170,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   expect(findPostmaster(dataDir)).not.toBeNull();
   const sizeOf = async () => (await own.cluster.look(role, 'shop'))?.bytes ?? 0;
   const before = await sizeOf();
-  // It is in no database, but on the disk.
+  // The comment belongs to no database, but occupies the disk.
   const comment =
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);

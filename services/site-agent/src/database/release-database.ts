@@ -18,7 +18,7 @@ export interface JobAccess {
 }
 
 export interface SqlProbe {
-  /** False: no answer in time, or the server is starting. */
+  /** False when no answer came in time, or the server is starting. */
   isAnswered: boolean;
   /** Null: it answers as it should. */
   detail: string | null;
@@ -51,7 +51,7 @@ export interface ReleaseDatabase {
   settleAccount(): Promise<void>;
   /** Makes it the database of the live release. */
   serve(): Promise<void>;
-  /** It is no longer the live release's: every session in it ends. */
+  /** Ends every session in the database, which is no longer the live release's. */
   leave(): Promise<void>;
   /** Ends these sessions, if they are the site's own. */
   endSessions(numbers: number[]): Promise<void>;
@@ -59,7 +59,7 @@ export interface ReleaseDatabase {
   endSiteSessions(): Promise<void>;
   /** Whether the database may grow while nobody has a session. */
   readonly worksAlone: boolean;
-  /** Its size, and what it may fill. Null if the database has gone or its server sleeps. */
+  /** The size of the database, and the size that it may reach. Null if the database has gone or its server sleeps. */
   look(): Promise<DatabaseLook | null>;
   /** Keeps the site's sessions from filling space, but not from freeing it, as far as the engine has such sessions. */
   keepReadOnly(isOn: boolean): Promise<void>;

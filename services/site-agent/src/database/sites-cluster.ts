@@ -34,7 +34,7 @@ const lookSql = `
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: an earlier, interrupted attempt has made the role. */
 const duplicateCode = '42710';
-/** Something depends on the role. */
+/** The error code when something depends on the role. */
 const dependentsCode = '2BP01';
 /** The time that Postgres may take to recover after a crash of the machine. */
 const recoveryMs = 60_000;
@@ -215,8 +215,8 @@ export class SitesCluster {
   }
 
   /**
-   * Any site of the cluster can give the role a right, and the role cannot go before that site's database. It can then
-   * no longer log in, and goes when this host starts again, or with the cluster.
+   * A role cannot be dropped before the database of a site that has given it a right, and any site of the cluster can
+   * give it one. Such a role can no longer log in, and is dropped when this host starts again, or with the cluster.
    */
   async dropRole(role: string): Promise<void> {
     try {

@@ -52,7 +52,7 @@ export class WokenServer {
     const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
     if (this.state !== 'started' || isRecent()) return;
     if (!(await this.options.isUnused())) this.usedMs = nowMs;
-    // Somebody may have come during the check. A client that comes later waits for the stop and the next start.
+    // A client may have come during the check. A client that comes later waits for the stop and the next start.
     if (isRecent() || this.state !== 'started') return;
     await this.stop('stopped');
   }

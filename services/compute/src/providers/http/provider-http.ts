@@ -3,7 +3,7 @@ import { Agent, request } from 'undici';
 export interface HttpOptions {
   /** The URL includes its path: `https://api.hetzner.cloud/v1`. */
   baseUrl: string;
-  /** Sent with every request; carries the credential. */
+  /** Headers of every request, including the credential. */
   headers: Readonly<Record<string, string>>;
   /** The time limit of a call, from the first byte sent to the last one read. */
   deadlineMs: number;

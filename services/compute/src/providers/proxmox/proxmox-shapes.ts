@@ -159,7 +159,7 @@ export const snapshotOf = (
   ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
 });
 
-/** All that come after it, by the chain of parents. */
+/** All snapshots that come after `name`, by the chain of parents. */
 export function descendantsOf(name: string, all: readonly VmSnapshot[]): string[] {
   const found = new Set<string>();
   for (let last = -1; last !== found.size; ) {

@@ -109,8 +109,8 @@ export async function readJobs(machineFolder: string, after = 0): Promise<JobRec
 }
 
 /**
- * False if another claim was quicker: of all claims of a number only one succeeds, so that one job at a time runs on a
- * machine.
+ * Claims the number of a job. Resolves with false if another claim was quicker: only one claim of a number succeeds, so
+ * one job at a time runs on a machine.
  */
 export const claimJob = (machineFolder: string, job: JobRecord): Promise<boolean> =>
   createDurably(fileOf(machineFolder, job.number), textOf(job));

@@ -22,7 +22,7 @@ export async function reviveMachines(
     if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
 
-/** True when its start was claimed. */
+/** Resolves with true when the machine's start was claimed. */
 async function revive(folders: MachineFolders, machineId: string): Promise<boolean> {
   const machineFolder = folders.of(machineId);
   if (

@@ -40,7 +40,7 @@ export class PostgresSnapshot implements SnapshotSession {
     this.stage = stage;
   }
 
-  /** It has a reader of its own, because a later stage ends the sessions of earlier ones. */
+  /** The snapshot has a reader of its own, because a later stage ends the sessions of earlier ones. */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
     try {

@@ -12,8 +12,8 @@ import { databaseOf, databaseServerOf, streamFromSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
 /**
- * Both roots of a site's archive are one stream each, as the host's own tools write and read them; the path says which
- * tool.
+ * The two roots of a site's archive are one stream each, as the host's own tools write and read them. The path names
+ * the tool.
  */
 export const filesStream = { root: 'files', path: 'files.tar' } as const;
 

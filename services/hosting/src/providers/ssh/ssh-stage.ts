@@ -68,7 +68,8 @@ async function* contentOf(
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 
 /**
- * Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent.
+ * Stages an archive over ssh. Every archive of the chain is verified before the first byte is sent, and each byte is
+ * checked once more as it is sent.
  */
 export async function stageOverSsh(
   tools: SshArchiveTools,
