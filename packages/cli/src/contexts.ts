@@ -11,7 +11,7 @@ import { ask, canAsk, readStdin, tell } from './terminal';
 export interface Target {
   url: string;
   key: string;
-  /** Where it was found, in words. */
+  /** A description of where the installation was found. */
   from: string;
 }
 

@@ -238,7 +238,8 @@ function commandLineOf(options: BoxOptions): string[] {
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
-    // Postgres and others refuse to run as root; this also removes the last right over the namespaces of the box.
+    // The change of account is needed because Postgres and others refuse to run as root. It also removes the last right
+    // over the namespaces of the box.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),

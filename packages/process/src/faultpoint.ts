@@ -88,7 +88,7 @@ function takeToken(folder: string, point: string): FaultMode | undefined {
   return undefined;
 }
 
-/** Lowest number first; one without a number before all others. */
+/** Reads the tokens of a point, the lowest number first. A token without a number precedes all others. */
 function tokensOf(folder: string, point: string): FaultToken[] {
   const tokens = namesIn(folder)
     .map(parseFaultToken)

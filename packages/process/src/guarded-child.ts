@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sendSignal } from './end-process';
 import { type ProcessProof, proveProcess } from './process-proof';
 
-/** How a child ended: one of the two is null. */
+/** The end of a child. One of the two fields is null. */
 export interface ChildExit {
   code: number | null;
   signal: NodeJS.Signals | null;

@@ -58,7 +58,7 @@ export class KeptServer<Server extends RunningServer> {
     this.running = this.supervise();
   }
 
-  /** Ends it in order and starts it no more. */
+  /** Ends the server in order and does not start it again. */
   async stop(): Promise<void> {
     this.isStopping = true;
     await this.server?.stop();

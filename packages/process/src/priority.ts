@@ -11,7 +11,7 @@ export interface ProcessUse {
   cpuMs: number;
 }
 
-/** Linux counts in hundredths of a second here, on every machine. */
+/** Linux counts processor time in hundredths of a second, on every machine. */
 const tickMs = 10;
 
 /**
@@ -111,7 +111,7 @@ export class PriorityThread {
     });
   }
 
-  /** Sets these, soon. Never throws. */
+  /** Sets these values soon. Never throws. */
   set(nices: PriorityMessage['nices']): void {
     if (nices.length > 0) this.post({ nices, isAsked: false });
   }

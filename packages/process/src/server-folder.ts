@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { isReachable, makePassableFolder, reachableHome, serverAccount } from './unprivileged';
 
-/** Where a database server keeps its things. */
+/** The place where a database server keeps its data. */
 export interface ServerHome {
   home: string;
   /** Whether the server's account cannot reach the requested folder, so that `home` is elsewhere. */

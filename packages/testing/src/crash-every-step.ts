@@ -54,7 +54,7 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** Many deaths in one run, instead of one run for each death. */
+  /** Whether many deaths happen in one run, instead of one run for each death. */
   inFewRuns?: boolean;
   /**
    * The limit for all cases together. It is shorter than jest's own limit, so that the workers are gone before the next

@@ -22,7 +22,7 @@ export interface StackOptions {
   otlpEndpoint?: string;
   /** The built tree that is started, for example that of another release. When missing, this one. */
   tree?: string;
-  /** The Node that runs everything. When missing, the one that runs the tests. */
+  /** The Node that runs everything. When it is missing, the Node of the tests is used. */
   node?: string;
   /** An existing data folder, for a second start on the same data. `stop` then keeps it. */
   dataDir?: string;

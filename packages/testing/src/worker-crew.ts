@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Worker processes that are kept alive as a supervisor would keep them alive. */
+/** Worker processes that are restarted when they end, as a supervisor would do. */
 export interface WorkerCrew {
   /** The pids of workers that SIGSTOP has stopped. */
   frozen(): number[];

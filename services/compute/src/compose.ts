@@ -18,7 +18,7 @@ import { workflows } from './workflows';
 
 type Configured = Readonly<Record<Mode, TargetsConfig>>;
 
-/** The drivers of every range, by configuration, and how to close them. */
+/** The drivers of every range, by configuration, and the function that closes them. */
 interface OpenTargets<Provider> {
   targets: Targets<Provider>;
   close(): Promise<void>;
@@ -77,7 +77,7 @@ function openDriver(config: TargetConfig): ComputeDriver & Closing {
   }
 }
 
-/** The part for handlers: it only reads. */
+/** Opens the readers for handlers, which change nothing. */
 const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);
 
 /** The part for workers. */
@@ -138,7 +138,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
 }
 
-/** The process that works: the only one with drivers. */
+/** Composes the process that runs the workflows. No other process has drivers. */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { lifetime, database } = foundation;

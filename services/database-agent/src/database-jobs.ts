@@ -41,7 +41,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (way === 'restore' && spec.stage !== 'finish')
           throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
-        // Stages before the switch have nothing left to do after it.
+        // A stage before the switch has nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
         // The database was compared before, or never will be. The caller has lost the record of the comparison.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;

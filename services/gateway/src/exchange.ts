@@ -22,7 +22,7 @@ export interface Exchange {
   quota: readonly string[];
   headers: string[];
   caller: Caller | undefined;
-  /** Why it was refused; for the log. */
+  /** The reason of a refusal, for the log. */
   error: unknown;
   /** Set by code that must know if the client leaves before it is answered. */
   onClientGone: (() => void) | undefined;

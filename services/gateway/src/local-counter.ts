@@ -35,7 +35,7 @@ export function createBatchCounter(countMany: (holder: string, amount: number) =
       for (const one of waiting) one.reject(error);
     }
   };
-  /** Runs while somebody waits, one question at a time. */
+  /** Asks while somebody waits, one question at a time. */
   const run = async (holder: string): Promise<void> => {
     for (;;) {
       const batch = next.get(holder);

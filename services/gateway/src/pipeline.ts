@@ -56,7 +56,7 @@ interface PipelineKit {
   /** Places for requests. Event streams have their own: a thousand watchers must not keep a restore out. */
   places: Places;
   streams: Readonly<Record<ServiceName, Shares>>;
-  /** Bodies that are being received. A slow one holds none of the places. */
+  /** Places for bodies that are being received. A slow body holds none of the other places. */
   bodies: Shares;
   requestLog: RequestLog;
   traces: RequestTraces | undefined;

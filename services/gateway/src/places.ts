@@ -49,7 +49,7 @@ interface PlaceLimits extends NewCallLimits {
   waitMs: number;
 }
 
-/** Give it back once. */
+/** A place that is given back once. */
 export interface Place {
   giveBack(): void;
 }

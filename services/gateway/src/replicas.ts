@@ -67,12 +67,12 @@ export interface Replicas {
    * the time of a single attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
-  /** Resolves when one of them is ready. */
+  /** Resolves when one of the replicas is ready. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** `withinMs`: after it no other attempt is made. */
+/** Calls replicas in turn. No further attempt begins after `withinMs`. */
 export function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;

@@ -10,7 +10,7 @@ import type { KeySecrets } from './secrets/api-key.secret';
 export interface Bootstrapped {
   org_id: string;
   key_id: string;
-  /** Shown here and nowhere else. */
+  /** The token, which is shown only here. */
   token: string;
 }
 

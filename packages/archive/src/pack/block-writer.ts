@@ -238,9 +238,9 @@ export class BlockWriter {
   }
 }
 
-/** The limits of version 2: its readers refuse anything beyond as hostile. */
+/** The limits of version 2, whose readers refuse anything beyond them as hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
-/** The limits of version 3: its readers refuse anything beyond as hostile. */
+/** The limits of version 3, whose readers refuse anything beyond them as hostile. */
 const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
 /** The oldest format version whose readers can read an entry. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-/** The command as customers have it. */
+/** The command in the form that customers get. */
 export const program = path.resolve(__dirname, '../../dist/drydock.js');
 export const key = 'dd_test_abc_notforeyes';
 

@@ -44,7 +44,7 @@ export interface EndpointDefinition {
    * undone. In whole sentences.
    */
   about?: string;
-  /** The caller needs all of them. With `[]`, any key may call. */
+  /** Permissions that the caller needs, all of them. With `[]`, any key may call. */
   permissions: readonly Permission[];
   params?: Record<string, PathParameter>;
   query?: z.ZodObject;

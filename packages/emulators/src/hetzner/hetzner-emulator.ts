@@ -136,7 +136,7 @@ const hetznerAdminRoutes = (world: HetznerWorld, limit: RateLimit): Route[] => [
 
 interface HetznerOptions {
   stateDir: string;
-  /** Project to its token. */
+  /** Tokens by project. */
   tokens: ReadonlyMap<string, string>;
   /** Project to a token that can only read. */
   readerTokens?: ReadonlyMap<string, string>;

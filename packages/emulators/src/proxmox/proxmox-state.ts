@@ -54,9 +54,9 @@ const taskSchema = z.strictObject({
   started: z.number(),
   endsAt: z.number(),
   isOver: z.boolean(),
-  /** How it ends: `OK`, or why not. */
+  /** The end of the task: `OK`, or the error. */
   exitstatus: z.string(),
-  /** The VM that it works on, and with what. */
+  /** The VM that the task works on. The fields below are the task's arguments. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),

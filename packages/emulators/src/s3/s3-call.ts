@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 /** A request before its body. */
 export interface S3Call {
   method: string;
-  /** As it was sent, encoded. */
+  /** The path as it was sent, encoded. */
   rawPath: string;
   /** '' for the service itself. */
   bucket: string;

@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 /** AWS Signature Version 4 as S3 uses it: the path is encoded only once. */
 export interface SignedRequest {
   method: string;
-  /** As it was sent, encoded. */
+  /** The path as it was sent, encoded. */
   path: string;
   query: URLSearchParams;
   /** Lower-case names. */

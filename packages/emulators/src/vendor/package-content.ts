@@ -22,7 +22,7 @@ type Which = Pick<Item, 'scope' | 'id'>;
  */
 export interface PackageContent {
   read(packageId: number, item: Which): Files;
-  /** Replaces the whole of it. */
+  /** Replaces the whole content of the item. */
   write(packageId: number, item: Which, files: Files): void;
   /** Copies the live content to a point. Doing it again for the same point changes nothing. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;

@@ -36,7 +36,7 @@ function answerPreview(world: VendorWorld, call: Call): Reply {
 const typeOf = (file: string): string =>
   file.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/html; charset=utf-8';
 
-/** Below its own folder. */
+/** A name of a file below the item's own folder. */
 const fileNameSchema = z.string().regex(/^(?!\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\0]+$/);
 const filesSchema = z.record(fileNameSchema, z.string());
 /**
@@ -151,7 +151,7 @@ const vendorAdminRoutes = (world: VendorWorld): Route[] => [
 
 interface VendorEmulatorOptions {
   stateDir: string;
-  /** Account to its key. */
+  /** Keys by account. */
   keys: ReadonlyMap<string, string>;
   /** Account to a key that can only read. */
   readerKeys?: ReadonlyMap<string, string>;

@@ -16,7 +16,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** Each suite of Debian has one version of each. */
+/** The sources of the engines. Each suite of Debian has one version of each engine. */
 const sources: readonly Source[] = [
   {
     flavour: 'mariadb',

@@ -32,7 +32,7 @@ export async function initDataFolder(engine: Engine, { data }: ServerPlace, pass
   const place = path.dirname(data);
   const unfinished = `${place}.unfinished`;
   fs.rmSync(unfinished, { recursive: true, force: true });
-  // Everything below it belongs to the server's account.
+  // The server's account owns everything below the folder.
   makePrivateFolder(unfinished);
   for (const name of ['data', 'tmp']) makePrivateFolder(path.join(unfinished, name));
   if (engine.flavour === 'mariadb') await bootstrapMariadb(engine, unfinished, password);

@@ -1,7 +1,7 @@
 import type { Engine } from '../engines/list-engines';
 import { compareVersions } from '../engines/version';
 
-/** The paths that the server sees. In a box they are others. */
+/** The paths that the server sees, which differ in a box. */
 export interface ServerPaths {
   data: string;
   tmp: string;

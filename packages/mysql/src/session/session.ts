@@ -2,7 +2,7 @@ import mysql, { type Connection } from 'mysql2';
 import type { Flavour } from '../engines/version';
 import { asTransferError, TransferError } from './transfer-error';
 
-/** An identifier, whatever is in it. */
+/** Quotes an identifier, whatever it contains. */
 export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 
 /** A string literal that means the same in every sql_mode. */

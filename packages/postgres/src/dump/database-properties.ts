@@ -103,7 +103,7 @@ interface PropertyStatement {
   text: string;
   /** The object that the statement restores. */
   object: string;
-  /** The role that runs it. When left out, the database's owner. */
+  /** The role that runs the statement. Absent for the database's owner. */
   owner?: string | null;
 }
 

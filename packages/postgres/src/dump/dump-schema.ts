@@ -47,7 +47,10 @@ export interface SchemaRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** Fields of a conninfo string override the `-U postgres` that the wrapper adds. */
+/**
+ * A connection is given as a conninfo string, because its fields override the `-U postgres` that the wrapper of pg_dump
+ * (pg-dump.worker.ts) adds.
+ */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
   const fields: Record<string, string> = {

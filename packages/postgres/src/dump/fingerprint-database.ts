@@ -24,7 +24,7 @@ export interface DatabaseFingerprint {
 export interface TableToHash {
   /** Quoted and qualified. */
   name: string;
-  /** All of them when left out. */
+  /** All columns when absent. */
   columns?: readonly string[] | undefined;
   /** The rows of its partitions count too. */
   isRoot?: boolean;

@@ -47,7 +47,7 @@ export function settlePostgresFolder(folder: string, major: number): PostgresFol
 export interface PostgresOptions {
   /** Holds `<major>/` (the data) and `password` (0600). Created when missing. */
   folder: string;
-  /** A free one when missing. */
+  /** The port. A free one is taken when it is missing. */
   port?: number;
   major?: number;
   /**

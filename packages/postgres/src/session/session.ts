@@ -135,7 +135,7 @@ export interface SessionOptions {
   purpose: SessionPurpose;
   /** The role as which the session acts from its first statement on. When left out, the role that logs in. */
   role?: string | undefined;
-  /** Fixed like the others, and set before `role` is. */
+  /** Further settings, which are fixed like the others, and set before `role` is. */
   settings?: Readonly<Record<string, string>>;
   limits?: Partial<SessionLimits>;
   caps?: Partial<MessageCaps>;

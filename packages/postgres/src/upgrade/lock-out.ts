@@ -45,7 +45,7 @@ const lockTimeoutCode = '55P03';
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];
-  // A frozen server takes it too.
+  // The setting is accepted by a frozen server too.
   await server.query('set synchronous_commit = on; set default_transaction_read_only = off');
   const untilMs = performance.now() + limitMs;
   for (;;) {

@@ -14,7 +14,7 @@ import { UpgradeError } from './upgrade-error';
 const pollMs = 50;
 /** A subscriber retries by itself. This many failures in a row are no accident. */
 const errorsMax = 20;
-/** How many tables one statement names at most. */
+/** The most tables that one statement names. */
 const tablesAtOnce = 500;
 const copySchema = z.object({ total: z.coerce.number(), ready: z.coerce.number(), errors: z.coerce.number() });
 const copySql = `select count(*) as total, count(*) filter (where r.srsubstate = 'r') as ready,

@@ -28,7 +28,7 @@ interface Window {
   untilSeconds: number;
 }
 
-/** A verified token as far as its memory goes. */
+/** The part of a verified token that its memory needs. */
 interface UsedToken {
   iss: string;
   jti: string;

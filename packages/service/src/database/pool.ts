@@ -37,7 +37,7 @@ export function pgDatabase(pool: Pool): Database<PoolClient> {
 export interface PoolLimits {
   /** Connections. Default 10. */
   max?: number;
-  /** The name by which Postgres knows them. */
+  /** The name of the pool's connections in Postgres. */
   applicationName?: string;
 }
 

@@ -11,7 +11,7 @@ export type AuditRecord = Acting & (AtOnce | OfWorkflow);
 interface Acting {
   orgId: string;
   mode: Mode;
-  /** Null if Drydock itself did it, by a schedule. */
+  /** Null if a schedule of Drydock's own was the actor. */
   actorKeyId: string | null;
   /** The path of the changed thing: `/v1/sites/…`. */
   target: string;

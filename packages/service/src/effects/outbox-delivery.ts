@@ -10,7 +10,7 @@ import type { Log } from '../telemetry/log';
 export interface Outbox<Row extends OutboxRow> {
   /** The name of the rows in log lines. */
   name: string;
-  /** Where keys takes them. */
+  /** The path at which the keys service accepts the entries. */
   path: `/internal/${string}`;
   /** The oldest first, at most $1. */
   selectSql: string;
@@ -24,7 +24,7 @@ export interface Outbox<Row extends OutboxRow> {
 
 export interface OutboxRow {
   seq: string;
-  /** When it was written, RFC 3339. */
+  /** The time at which the entry was written, RFC 3339. */
   at: string;
 }
 
@@ -48,7 +48,7 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
 
 export interface OutboxDelivery {
   start(): void;
-  /** Reports that there is something to deliver; costs nothing if there is not. */
+  /** Reports that the outbox has rows to deliver. A call without rows costs nothing. */
   ring(): void;
   /** Finishes the running batch. The next process delivers the rest. */
   stop(): Promise<void>;

@@ -96,7 +96,7 @@ export interface Afterwards {
 
 /** The request in the form that an Idempotency-Key is bound to. */
 export interface Asked {
-  /** Concrete, with canonical parameters and without its query: a record has one path. */
+  /** The concrete path, with canonical parameters and without the query, so that a record has one path. */
   path: string;
   /** The body as it was sent, without defaults. */
   body: unknown;

@@ -15,7 +15,7 @@ export interface AnswerTime {
   leftMs(): number;
   /** Call it before the effect may happen. Throws if the answer has been sent already. */
   begin(): void;
-  /** Call it once the effect is committed and only its outcome is awaited. */
+  /** Call it once the effect is committed and only its outcome is still awaited. */
   accept(): void;
 }
 

@@ -171,7 +171,7 @@ function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly
       throw problem('method_not_allowed', { extra: { allow: methods.join(', ') } });
     }),
   );
-  // Only the router itself fails here, for a path with wrong percent-encoding.
+  // The router fails only for a path with wrong percent-encoding.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) => {
     runExchange(kit, request, response, 'none', async (exchange) => {
       authenticateRequest(exchange, kit);

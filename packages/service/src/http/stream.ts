@@ -34,7 +34,7 @@ export interface Streams {
   ): Promise<undefined>;
   /** Ends every open stream; their clients come back, to another process if there is one. */
   endOpen(): void;
-  /** The same, and takes no other. */
+  /** Ends every open stream and accepts no other. */
   close(): void;
 }
 

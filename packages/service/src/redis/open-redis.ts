@@ -11,7 +11,7 @@ interface Access {
   isTls: boolean;
 }
 
-/** Where a Redis is, whatever its shape. */
+/** The address of a Redis of any topology. */
 type RedisAddress = Access &
   (
     | { kind: 'single'; node: RedisNode; db: number }

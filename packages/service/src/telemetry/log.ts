@@ -63,7 +63,7 @@ const waitingMax = 8_000_000;
 export interface LogOutput {
   /** Takes a line that ends in a newline. Never waits and never throws. */
   write(line: string): void;
-  /** Writes the held lines; so does the end of the process. */
+  /** Writes the held lines. The end of the process writes them too. */
   flush(): void;
 }
 

@@ -94,8 +94,8 @@ const pieces = new RegExp(
 );
 
 /**
- * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so they are
- * shown without literals.
+ * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so the telemetry
+ * shows these statements without literals.
  */
 const plainVerbs = new Set(
   [

@@ -26,7 +26,7 @@ const spansMax = 100;
 /** Traces that are sent after all, remembered for their spans that are still to end or begin. */
 const keptMax = 1_000;
 
-/** Requests by these change nothing. */
+/** Methods of requests that change nothing. */
 export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export interface SamplingOptions {
@@ -175,7 +175,7 @@ class HeldTraces {
 const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean =>
   (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 
-/** The first of its trace in this process. */
+/** Whether the span is the first of its trace in this process. */
 const isLocalRoot = ({ parentSpanContext }: Pick<tracing.ReadableSpan, 'parentSpanContext'>): boolean =>
   parentSpanContext === undefined || parentSpanContext.isRemote === true;
 

@@ -150,7 +150,7 @@ function metricsTo(url: string | null, metrics: SdkOptions['metrics'], metricPro
   ];
 }
 
-/** If the port is taken, the process runs without metrics on it. */
+/** A process whose port is taken runs without metrics on it. */
 const tellTaken = (port: number) => (error: unknown) => {
   if (error instanceof Error) process.stderr.write(`/metrics cannot be served at port ${port}: ${error.message}\n`);
 };

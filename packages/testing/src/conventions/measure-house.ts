@@ -17,7 +17,7 @@ export interface HouseRow {
   /** The field in house.json. */
   name: string;
   title: string;
-  /** A smaller one is better. */
+  /** The measured value. A smaller one is better. */
   value: number;
   /** The ratchet lets a value that is no worse than the goal rise again. */
   goal: number;

@@ -49,7 +49,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   mismatch: tampered,
   hostile_entry: tampered,
   unknown_root: tampered,
-  // The archive is as it was written, but cannot be used.
+  // Failures of an archive that is unchanged but cannot be used.
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },

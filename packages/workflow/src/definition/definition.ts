@@ -2,7 +2,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { z } from 'zod';
 import type { WorkflowProblem } from './step-error';
 
-/** Identifies the operation; the same for all of its steps. */
+/** The id of the operation, which is the same for all of its steps. */
 export interface WorkflowRun<Input> {
   workflowId: string;
   orgId: string;
@@ -36,7 +36,7 @@ export interface StepLimits {
    * died does not count. Default 5.
    */
   attemptsMax?: number;
-  /** Share of the progress bar, relative to the other steps. Default 1. */
+  /** The step's share of the progress bar, relative to the other steps. Default 1. */
   weight?: number;
 }
 

@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
-/** The one workflow that holds a resource. */
+/** The one unfinished workflow that locks a resource. */
 export interface UnfinishedWorkflow {
   id: string;
   kind: string;

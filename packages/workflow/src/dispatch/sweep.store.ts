@@ -31,7 +31,7 @@ export interface DueQuery {
 
 export interface DuePage {
   due: DueWorkflow[];
-  /** Where the next look continues; null: this one came to the last organisation. */
+  /** The organisation at which the next look continues. Null when this look has come to the last organisation. */
   nextOrg: string | null;
 }
 

@@ -193,7 +193,7 @@ interface WorkerQueueOptions extends QueueAddress {
   interactiveConcurrency?: number;
 }
 
-/** Requests wait for these, and they are short until they have begun. */
+/** Requests wait until an interactive workflow has begun, which takes little time. */
 const interactiveConcurrencyDefault = 2;
 
 /** A worker's side of one queue: its sweep's jobs, and the worker that handles them. */

@@ -26,7 +26,7 @@ const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 /** The thing that workflows are done to: each type has its own paths, and the same handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
-  /** The path parameter that names it. */
+  /** The path parameter that names the parent. */
   param: Name;
   /** The subject of the events. Its type has a path in `subjectPaths`. */
   subjectOf(id: string): Subject;
@@ -90,7 +90,7 @@ export const listWorkflows = <Tx, Name extends string>(
     const binding = { list: list.id, keyId: caller.keyId, filter: listFilter(caller, query, id) };
     const page = pager.read(query, binding, now);
     const before = page.after === null ? {} : { beforeId: page.after };
-    // One more than requested: if it is there, the pager sets has_more.
+    // One item more than requested is read. If it exists, the pager sets has_more.
     const { items } = await listRows(
       database.sql(),
       scopeOf(parent, request),
@@ -183,7 +183,7 @@ const decideWorkflow = <Tx, Name extends string>(
   },
 });
 
-/** Goes on where it stopped. */
+/** Makes a workflow continue with the step at which it stopped. */
 export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) =>
   decideWorkflow(parent, {
     action: 'workflow.retry',

@@ -17,7 +17,7 @@ import type { Outages } from './leave-claim';
 interface HeldLease {
   /** Aborted with {@link LeaseLost} once the workflow may belong to another worker. */
   signal: AbortSignal;
-  /** Stops the renewals; waits for a running one. */
+  /** Stops the renewals. Resolves after a running one has ended. */
   release(): Promise<void>;
 }
 

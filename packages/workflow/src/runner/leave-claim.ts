@@ -26,7 +26,7 @@ interface Park {
   problem: WorkflowProblem;
 }
 
-/** Parks the workflow: it stops, its resource stays locked, and staff are called. */
+/** Parks the workflow, which stops. Its resource stays locked, and staff are called. */
 export async function park<Context, Tx>(
   { runner, claim, log }: { runner: Runner<Context, Tx>; claim: Claim; log: Log },
   { step, problem }: Park,

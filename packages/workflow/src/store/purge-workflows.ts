@@ -70,7 +70,7 @@ const oldRuns = (status: string, kept: string): string =>
   `(SELECT id FROM workflow WHERE subject_type IN ('platform', 'deploy_target') AND kind = $1 AND status = '${status}'
       AND finished_at < statement_timestamp() - interval '${kept}'
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED)`;
-// Each its own range of the index.
+// The statement has one part for each range of the index.
 const forgetSql = `
   WITH went_well AS ${oldRuns('succeeded', '1 day')}, went_wrong AS ${oldRuns('failed', '30 days')}
   DELETE FROM workflow WHERE id IN (SELECT id FROM went_well UNION ALL SELECT id FROM went_wrong)`;

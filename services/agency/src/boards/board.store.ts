@@ -90,7 +90,7 @@ export const hasCards = async (tx: Tx, boardId: string): Promise<boolean> =>
 export const hasArchivedCards = async (tx: Tx, boardId: string): Promise<boolean> =>
   (await tx.card.findFirst({ where: { boardId, archivedAt: { not: null } }, select: { id: true } })) !== null;
 
-/** Columns, labels and cards go with it. */
+/** Removes the board with its columns, labels and cards. */
 export async function removeBoard(tx: Tx, boardId: string): Promise<void> {
   await tx.board.delete({ where: { id: boardId } });
 }

@@ -44,7 +44,7 @@ export const deleteColumn = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof deleteBoardColumn, Tx, undefined>;
 
-/** Cards that wear it lose it. */
+/** Deletes a label, also from the cards that have it. */
 export const deleteLabel = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

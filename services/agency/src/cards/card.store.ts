@@ -61,7 +61,7 @@ export async function changeCard(tx: Tx, cardId: string, change: CardChange, upd
   await tx.card.update({ where: { id: cardId }, data: { ...change, updatedAt } });
 }
 
-/** The card wears exactly these. */
+/** Gives the card exactly these labels. */
 export async function wearLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
   await tx.cardLabel.deleteMany({ where: { cardId, labelId: { notIn: [...labelIds] } } });
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });

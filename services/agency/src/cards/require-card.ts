@@ -56,7 +56,7 @@ export async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard &
   return { ...again, columnId: again.cardCounts.has(again.place.columnId) ? again.place.columnId : firstId };
 }
 
-/** The card as it is now, to be shown. */
+/** Reads the card in its present state, to be shown. */
 export async function readCard(tx: Reader, { boardId, cardId }: AboutCard['params']): Promise<Card> {
   const card = await findCard(tx, boardId, cardId);
   if (card === null) throw problem('card_not_found');

@@ -37,7 +37,7 @@ export class ComputeError extends Error {
  * configured).
  */
 export interface ComputeReader {
-  /** The service's name for it, such as `hetzner`. */
+  /** The service's name for the provider, such as `hetzner`. */
   readonly provider: string;
   /**
    * Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here

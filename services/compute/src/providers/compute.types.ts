@@ -67,7 +67,7 @@ export interface Machine {
   isDeleteProtected: boolean;
   spec: string | null;
   zone: string | null;
-  /** Name of the image it was last built from. */
+  /** Name of the image that the machine was last built from. */
   image: string | null;
   /** `x86` or `arm`. */
   architecture: string | null;
@@ -83,7 +83,7 @@ export interface MachineSnapshot {
   createdAt: Date;
   /** GB of 10^9 bytes; null while it is unknown. */
   sizeGb: number | null;
-  /** Null if it cannot differ from the machine's. */
+  /** The architecture of the machine; null if the image cannot differ from it. */
   architecture: string | null;
   /** The smallest disk it fits on, in GB; null if it cannot differ from the machine's. */
   diskGb: number | null;
@@ -161,7 +161,7 @@ export type Checkpoint = string;
 
 /** A change that the provider has accepted. */
 export interface Accepted {
-  /** Null when it is already done. */
+  /** The id of the action; null when the change is already done. */
   actionId: string | null;
   machineId: string;
   /** The snapshot that `take_snapshot` makes, which may still be creating; null for every other change. */
@@ -176,6 +176,6 @@ export interface ProviderAction {
   state: 'running' | 'succeeded' | 'failed';
   /** 0 to 100; null if the provider does not report it. */
   progress: number | null;
-  /** Why it failed. */
+  /** The reason of the failure. */
   failure: { reason: ComputeReason; internal: string } | null;
 }

@@ -10,7 +10,7 @@ interface Price {
 export interface Offer {
   currency: string;
   prices: ReadonlyMap<string, Price>;
-  /** Code of a plan to its size. */
+  /** Sizes by the plan's code. */
   plans: ReadonlyMap<string, string>;
 }
 

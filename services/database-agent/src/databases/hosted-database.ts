@@ -42,7 +42,7 @@ export async function newInstance(major: Major, { ports, accounts }: Surrounding
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
   readonly around: Surroundings;
-  /** The same for all of its instances, since no move leaves its engine. */
+  /** The engine of all of the database's instances, since no move leaves its engine. */
   readonly engine: Engine;
   readonly endpoint: Endpoint;
   readonly snapshot = new HeldSnapshot();
@@ -238,7 +238,7 @@ export class HostedDatabase {
 class HeldSnapshot {
   private session: SnapshotSession | null = null;
 
-  /** Null when there is none any more. */
+  /** Reads the snapshot. Null when it no longer exists. */
   async read(): Promise<SnapshotSession | null> {
     if (this.session === null) return null;
     if (!(await this.session.isAlive())) await this.drop();

@@ -52,7 +52,7 @@ export class Instance extends KeptServer<RunningServer> {
     this.folder = folder;
   }
 
-  /** Stopped, and its data removed. */
+  /** Stops the instance and removes its data. */
   async remove(): Promise<void> {
     await this.stop();
     await removeServerFolders(this.folder);

@@ -20,7 +20,7 @@ interface Passage {
   /** Call it once a server has answered: from then on the session counts among the server's places. */
   settle: () => void;
   isCancel: boolean;
-  /** The end of its wait for a server, on the process's clock. */
+  /** The time on the process's clock at which the client stops waiting for a server. */
   untilMs: number;
   /** The number of times that a server has accepted the connection and hung up without a message. */
   hangUps: number;
@@ -143,7 +143,7 @@ export class Endpoint {
     this.waiting.set(client, goOn);
   }
 
-  /** A cancel takes no place: the server accepts it and hangs up. */
+  /** A cancel request takes no place, because the server accepts it and hangs up. */
   private enter(client: Socket, passage: Passage): void {
     if (passage.isCancel) {
       this.join(client, passage);

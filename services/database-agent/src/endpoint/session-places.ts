@@ -6,7 +6,7 @@ export interface Occupant {
    * Our port of the connection to the server, by which the server knows the session. Undefined until it is connected.
    */
   readonly port: number | undefined;
-  /** Begins to end it. */
+  /** Begins to end the session. */
   end: () => void;
 }
 

@@ -9,7 +9,7 @@ import type { TlsMaterial } from '../on-disk/tls-authority';
 /** The role of an instance, which a cutover changes. */
 export interface Purpose {
   size: DatabaseRecord['size'];
-  /** The database that its customer uses; null: the instance is for a trial. */
+  /** The name of the customer's database; null for an instance that is only for a trial. */
   databaseName: string | null;
   /** The instance was replaced by another: its customer may only read. */
   isFrozen: boolean;
@@ -110,7 +110,7 @@ export interface EngineJobs {
   ): Promise<JobWork>;
   /** Finds what would stop a move. With `trialUrl`, an empty instance of the new major, the schema is made there. */
   precheck(asked: Precheck): Promise<JobWork>;
-  /** Null: there is nothing to be done. */
+  /** Runs a stage. Null when nothing has to be done. */
   stage(moving: Moving, stage: Exclude<UpgradeStage, 'compare'>): Promise<JobWork | null>;
 }
 

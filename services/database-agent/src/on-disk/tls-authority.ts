@@ -35,7 +35,7 @@ const validFor = (now: Date, days: number) => ({
   notBefore: new Date(now.getTime() - dayMs),
   notAfter: new Date(now.getTime() + days * dayMs),
 });
-/** Positive, as the standard wants it. */
+/** The serial number is positive, as the standard requires. */
 const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
 
 async function makeAuthority(now: Date, label: string): Promise<{ certificate: string; key: string }> {

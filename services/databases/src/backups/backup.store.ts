@@ -69,7 +69,7 @@ export async function findBackupOf(
   return row === null ? null : toBackup(row);
 }
 
-/** The newest completed one; null when there is none. */
+/** The newest completed backup; null when there is none. */
 export async function findNewestBackup(tx: Reader, databaseId: string): Promise<DatabaseBackup | null> {
   const row = await tx.databaseBackup.findFirst({
     where: { databaseId, status: 'completed' },

@@ -151,7 +151,10 @@ const removeRows = `do $$ declare t record; begin
     exception when others then null; end;
   end loop; end $$`;
 
-/** One day of a customer's work: files go, come, and get other contents, names and modes; rows go and come. */
+/**
+ * Changes the content as one day of a customer's work does: files are removed, added and changed in content, name and
+ * mode; rows are added and removed.
+ */
 async function change(siteId: string, version: number): Promise<void> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);

@@ -21,7 +21,7 @@ type Step = StepContext<z.infer<typeof input>, unknown>;
 /** The checkpoint of the first step, which the later steps read. */
 interface RestorePlan {
   archive: StoredArchive;
-  /** The live release until the switch; the safety copy is made of it. */
+  /** The release that is live until the switch. The safety copy is made of it. */
   oldRelease: string;
   retentionDays: number;
   /** How the site answered when the backup was taken. */

@@ -192,7 +192,7 @@ async function probeRestored(
   return askSite(context, step, platform, whileFrozen, answer);
 }
 
-/** Longer than one probe and the pause before the next one. */
+/** The limit is longer than one probe and the pause before the next one. */
 const probeFreezeMs = 15_000;
 
 function probeFailed(probe: Probe, failed: readonly string[], recorded: RecordedAnswer): Error {

@@ -8,7 +8,7 @@ import { forgetVendorPackage } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { DeletedSite } from './deleted-site.types';
 
-/** How many records are looked at in one go. */
+/** The number of records that are processed in one run. */
 export const purgePageSize = 500;
 
 /** Records of this mode that were neither brought back nor purged to the end, oldest first, from behind `after`. */
@@ -110,7 +110,7 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
   return count === 1;
 }
 
-/** A site that is being restored and not yet released to its visitors. */
+/** A site that is being restored and that its visitors do not get yet. */
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**

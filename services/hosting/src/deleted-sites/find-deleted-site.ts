@@ -37,7 +37,7 @@ function present(record: DeletedSite | null): DeletedSite {
   return record;
 }
 
-/** Workflows that bring a deleted site back are found under its record. */
+/** The parent of workflows that restore a deleted site, which are found under its record. */
 export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
   context,
   param: 'deletedSiteId',
@@ -57,7 +57,7 @@ export async function judgeDeletedSite(
 
 interface LastBackup {
   backup: Backup | null;
-  /** Whether its object was found in the storage just now. */
+  /** Whether the storage has just confirmed that the object exists. */
   hasObject: boolean;
 }
 

@@ -194,7 +194,7 @@ async function sampleTables(link: ArchiveLink, key: RootKey, signal: AbortSignal
   return sample.items;
 }
 
-/** `not_due`: there was no drill, and nothing is recorded. */
+/** `not_due` is recorded nowhere, because no drill took place. */
 type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';
 const failed = (reason: Reason) => ({ reason, found: null });
 const found = <T>(value: T) => ({ reason: '' as const, found: value });

@@ -11,9 +11,9 @@ export interface OffsiteCredentials {
 /** Limits after which a call counts as failed, in milliseconds. */
 export interface OffsiteDeadlines {
   connectMs: number;
-  /** No byte for so long. */
+  /** The time without any byte. */
   idleMs: number;
-  /** One object from its first byte to its last. */
+  /** The time of one object, from its first byte to its last. */
   objectMs: number;
 }
 

@@ -48,7 +48,7 @@ export interface HostedSite {
   url: string;
   /** The id of the live release. It also determines the database, so it is the one pointer. */
   currentRelease: string;
-  /** Every release that is there, the current one included. */
+  /** Every existing release, including the current one. */
   releases: readonly string[];
   /** How many bytes are free on the file system that a new release would be staged on. */
   freeBytes: number;
@@ -58,7 +58,7 @@ export interface HostedSite {
 
 /** A site's application. */
 export interface HostedApp {
-  /** Counts its processes. */
+  /** The number of the application's present process. A restart changes it. */
   generation: number;
   lastRestartAt: Date | null;
 }

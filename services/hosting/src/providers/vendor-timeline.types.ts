@@ -7,7 +7,7 @@ export interface VendorItemRef {
 }
 
 export interface VendorPoint {
-  /** Opaque; comes back exactly as it was listed. */
+  /** An opaque handle, which is sent back exactly as it was listed. */
   handle: string;
   takenAt: Date;
   kind: 'automatic' | 'manual';

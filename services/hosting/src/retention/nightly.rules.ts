@@ -24,7 +24,7 @@ export interface SiteOfTheNight {
   platform: SitePlatform;
   status: SiteStatus;
   createdAt: Date;
-  /** Whether unfinished work holds it. */
+  /** Whether unfinished work has locked the site. */
   isBusy: boolean;
   /** Scheduled backups of the last two days. */
   scheduled: ReadonlyArray<{ createdAt: Date; hasFailed: boolean }>;

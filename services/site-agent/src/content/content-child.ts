@@ -16,7 +16,7 @@ import { failureSchema, type HostSays, type Question, sessionSchema } from './pr
 
 /** The path is the same from src/ and dist/: the child is always the compiled one. */
 const program = path.join(__dirname, '../../dist/content/server.js');
-/** Longer than the child itself lets a page take. */
+/** The limit is longer than the time that the child itself gives a page. */
 const answerMs = 15_000;
 const sweepMs = 1_000;
 const askedMax = 1_000;

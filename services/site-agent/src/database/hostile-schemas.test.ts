@@ -90,7 +90,7 @@ async function makeHostile(batch: number): Promise<FilledSite> {
   return site;
 }
 
-/** A page for each relation, so that one that fails hides no other. */
+/** Writes a page for each relation, so that a page that fails hides no other. */
 async function writePages(site: FilledSite): Promise<string[]> {
   const relations = await runSql<Relation>(asOwner(site), relationsSql);
   const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;

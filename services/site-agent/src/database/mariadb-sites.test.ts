@@ -188,7 +188,7 @@ const suite = (): void => {
     // On a busy machine a login may take more than three seconds and be refused. It is tried again.
     await until(isAnswered, { what: 'an answer beside them' });
     for (const socket of silent) socket.destroy();
-    // Twenty have a place, so 280 of them were ended.
+    // The server ended 280 of the 300 logins, because only twenty have a place.
     expect((await sessionsSoFar()) - before).toBeLessThan(400);
     const held: Connection[] = [];
     const fill = async (): Promise<unknown> => {

@@ -72,7 +72,7 @@ export class OwnCluster {
     this.woken = new WokenServer({ server: this.postgres, isUnused: () => this.cluster.isUnused(), folder, log });
   }
 
-  /** Makes it when it is not there. */
+  /** Opens the cluster, and makes it when it does not exist. */
   static async open(options: OwnClusterOptions): Promise<OwnCluster> {
     const own = new OwnCluster(options, await settleRecord(options));
     try {

@@ -11,7 +11,7 @@ export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
 /** Access of a job to a database. */
 export interface JobAccess {
-  /** The database as its program is told of it. */
+  /** The database in the form that the job's program takes. */
   database: ProgramDatabase;
   /** The folder of the server's socket, which the job's box shows; null if the job uses a port. */
   socketFolder: string | null;
@@ -20,12 +20,12 @@ export interface JobAccess {
 export interface SqlProbe {
   /** False when no answer came in time, or the server is starting. */
   isAnswered: boolean;
-  /** Null: it answers as it should. */
+  /** Null when the database answers as it should. */
   detail: string | null;
 }
 
 export interface DatabaseLook {
-  /** The size of its files on disk. */
+  /** The size of the database's files on disk. */
   bytes: number;
   /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null if its sessions hold all memory of its server. */
   isReadOnly: boolean | null;
@@ -47,9 +47,9 @@ export interface ReleaseDatabase {
    * `end` is called when another site needs the place more.
    */
   takePlace(end: () => void): (() => void) | null;
-  /** Makes the site's account in it, or resets the account's password. */
+  /** Makes the site's account in the database, or resets the account's password. */
   settleAccount(): Promise<void>;
-  /** Makes it the database of the live release. */
+  /** Makes this the database of the live release. */
   serve(): Promise<void>;
   /** Ends every session in the database, which is no longer the live release's. */
   leave(): Promise<void>;
@@ -63,7 +63,7 @@ export interface ReleaseDatabase {
   look(): Promise<DatabaseLook | null>;
   /** Keeps the site's sessions from filling space, but not from freeing it, as far as the engine has such sessions. */
   keepReadOnly(isOn: boolean): Promise<void>;
-  /** Asks it as the site. Never throws. */
+  /** Probes the database as the site. Never throws. */
   probe(deadlineMs: number): Promise<SqlProbe>;
   /** Access for a job that reads everything and changes nothing. */
   openReader(): Promise<JobAccess>;
@@ -83,7 +83,7 @@ export interface EndpointOptions {
   uid: number | null;
   /** The live release's database, read when a session is connected; null while there is none. */
   current: () => ReleaseDatabase | null;
-  /** Whether the database is so large that nobody may use it any more. */
+  /** Whether the database is so large that no session may use it any more. */
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;

@@ -12,7 +12,7 @@ export interface SitesClustersOptions {
   sitesDir: string;
   /** The name is the host's own, and the same at every start. */
   name: string;
-  /** A server that the operator runs, opened. Null: there is none. */
+  /** The server that the operator runs. Null without one. */
   shared: SitesCluster | null;
   /**
    * Whether new databases are placed there too. Otherwise the cluster serves only the databases that it already has.

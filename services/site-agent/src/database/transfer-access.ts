@@ -46,7 +46,7 @@ export class TransferAccess {
     const login = await this.remember(this.readers, database, (admin) =>
       makeReader({ admin, database, tag: this.tag }),
     );
-    // The owner may have revoked it since.
+    // The owner may have revoked the right since.
     await this.withAdmin((admin) => grantConnect(admin, login.role, database));
     return loginUrl(this.serverUrl, login, database);
   }

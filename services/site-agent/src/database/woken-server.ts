@@ -1,7 +1,7 @@
 import { SerialQueue } from '@drydock/agent/host';
 import type { Log } from '@drydock/service/telemetry';
 
-/** A server without use for so long is stopped. */
+/** A server that nobody has used for this long is stopped. */
 export const idleMs = 15 * 60_000;
 const lookMs = 60_000;
 
@@ -35,7 +35,7 @@ export class WokenServer {
     return this.state === 'started';
   }
 
-  /** Resolves when it runs. */
+  /** Resolves when the server runs. */
   async wake(): Promise<void> {
     this.usedMs = performance.now();
     if (this.state === 'started') return;
@@ -47,7 +47,7 @@ export class WokenServer {
     });
   }
 
-  /** Stops it after {@link idleMs} without use. */
+  /** Stops the server after {@link idleMs} without use. */
   async stopIfUnused(nowMs = performance.now()): Promise<void> {
     const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
     if (this.state !== 'started' || isRecent()) return;
@@ -57,7 +57,7 @@ export class WokenServer {
     await this.stop('stopped');
   }
 
-  /** Ends it for good. */
+  /** Ends the server for good. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     await this.stop('closed');

@@ -111,7 +111,7 @@ export class SiteFolder {
     await writeDurably(path.join(this.root, 'app.json'), `${JSON.stringify(record)}\n`);
   }
 
-  /** The target of the one pointer; null before the first release. */
+  /** The release that the folder's pointer names; null before the first release. */
   async readCurrent(): Promise<string | null> {
     try {
       return path.basename(await readlink(this.currentLink));

@@ -3,7 +3,7 @@ import type { ProviderApi } from '../http/provider-api';
 import { vmidOf } from './order-note';
 import { dataOf, type Resource, resourceSchema } from './proxmox-shapes';
 
-/** The numbers of VMs; any other text names nothing, and is not sent. */
+/** Whether the text is a number of a VM. Any other text names nothing, and is not sent. */
 export const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);
 
 /** All VMs that the token may see, each with its present node. */

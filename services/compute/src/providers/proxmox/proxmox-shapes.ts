@@ -45,7 +45,7 @@ export const snapshotSchema = z.object({
   /** Seconds since 1970; missing at `current`. */
   snaptime: z.int().optional(),
   parent: z.string().optional(),
-  /** Present while it is incomplete. */
+  /** Set while the snapshot is incomplete. */
   snapstate: z.string().optional(),
 });
 type VmSnapshot = z.infer<typeof snapshotSchema>;
@@ -124,7 +124,7 @@ export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): strin
 interface Looked {
   resource: Resource;
   status: VmStatus;
-  /** Null where nobody asked for it. */
+  /** The configuration; null when it was not asked for. */
   config: VmConfig | null;
   addresses: readonly string[];
 }

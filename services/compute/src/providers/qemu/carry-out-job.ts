@@ -61,7 +61,7 @@ async function startAnyway(machineFolder: string): Promise<void> {
   }
 }
 
-/** Null when it is done. */
+/** Tries the job's work. Resolves with the failure, or null when the work is done. */
 async function tryWork(machineFolder: string, job: JobRecord): Promise<JobRecord['failure']> {
   for (let tried = 1; ; tried += 1) {
     try {
