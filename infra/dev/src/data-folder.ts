@@ -31,7 +31,7 @@ export function writeJsonAtomically(file: string, value: unknown): void {
 
 const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.string() });
 
-/** Orphans were told to end when their supervisor died. A process that still runs after this time hangs. */
+/** The supervisor's death told orphans to end. A process that still runs after this time hangs. */
 const graceMs = 5_000;
 
 /**

@@ -101,8 +101,8 @@ export async function openStack(
   };
 
   /**
-   * Finds a port for each process before the first of them runs, also for those that do not run now: other processes
-   * are told where they would be.
+   * Finds a port for each process before the first of them runs, also for those that do not run now, because other
+   * processes get the addresses of all.
    */
   async function settlePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();

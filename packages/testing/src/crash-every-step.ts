@@ -210,7 +210,7 @@ function rethrowAssertion(error: unknown): never {
   throw error;
 }
 
-/** Rejects after `ms`. The work itself is left alone: without workers it cannot do anything. */
+/** Rejects after `ms`. The work itself is not ended, because without workers it cannot do anything. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

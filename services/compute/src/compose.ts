@@ -118,7 +118,7 @@ const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
 /** The name of both processes for the queue and for the tokens of the gateway. */
 const serviceName = 'compute';
 
-/** The process that answers: it looks at the world through readers and writes to its own database only. */
+/** The process that answers requests. It reads providers through readers, and writes only to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

@@ -30,7 +30,7 @@ const forReaders = (ranges: object): object =>
     ]),
   );
 
-/** Ranges by name, as the processes are told of them. */
+/** Ranges by name, in the form of the processes' configuration. */
 export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Record<string, string> => ({
   COMPUTE_TARGETS: JSON.stringify(targets),
   SANDBOX_COMPUTE_TARGETS: JSON.stringify(sandboxTargets),

@@ -107,7 +107,7 @@ interface Credential {
   names: string;
 }
 
-/** @throws Error when only a part of it is configured: backups must not end up in another place than was meant */
+/** @throws Error when only a part of it is configured, so that no backup is stored in an unintended place */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {
     BACKUPS_S3_ENDPOINT: endpoint,

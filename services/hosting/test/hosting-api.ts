@@ -80,8 +80,8 @@ export async function givenBackup(
 }
 
 /**
- * Makes every request that waits for a worker time out at once, as if none had started the work within ten seconds. For
- * suites without a worker.
+ * Makes every request that waits for a worker time out at once, as it does when no worker has begun the work within ten
+ * seconds. For suites without a worker.
  */
 export async function giveNoTimeToStart(api: ServiceApi): Promise<void> {
   await api.rows(

@@ -34,7 +34,7 @@ export async function openWorld(
   more: Record<string, string> = {},
 ): Promise<HostingWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-hosting-'));
-  // A site's account has to get through to its own folder.
+  // A site's account must be able to enter its own folder.
   chmodSync(folder, 0o711);
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
   mkdirSync(sitesDir);

@@ -16,7 +16,7 @@ export interface Bootstrapped {
 
 export interface BootstrapRequest {
   name: string;
-  /** Mint another first key for an existing organisation: the way back for somebody who has lost every key. */
+  /** Mint another first key for an existing organisation, whose owner has lost every key. */
   newKey: boolean;
   now: Date;
 }

@@ -25,7 +25,7 @@ export const claim = (fence: number): Claim => ({ fence: String(fence), workflow
 
 export async function hostConfig(): Promise<SiteHostConfig> {
   const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-sites-'));
-  // A site's account has to get through to its own folder.
+  // A site's account must be able to enter its own folder.
   await chmod(sitesDir, 0o711);
   return {
     SERVICE_NAME: 'site-host',

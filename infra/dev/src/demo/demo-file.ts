@@ -48,7 +48,7 @@ export const demoSchema = z.object({
       domain_in_use: z.string(),
     })
     .optional(),
-  /** Each has snapshots that are ready and one that is not. Its disk is at the provider's emulator. */
+  /** Servers at the provider's emulator. Each has snapshots that are ready and one that is not. */
   servers: z.array(demoServerSchema).optional(),
   sandbox_servers: z.array(demoServerSchema).optional(),
   /** Three columns, labels, and cards, some of which are in the archive. */

@@ -129,8 +129,8 @@ interface Asked {
 }
 
 /**
- * A balancer before two gateways: it sends requests only to a gateway that stays, so that the other one runs out of
- * them before it stops.
+ * A load balancer before two gateways. It sends new requests only to a gateway that stays, so that the other one has
+ * none left when it stops.
  */
 class Front {
   private turn = 0;
@@ -312,8 +312,8 @@ async function tellStores(masterKeys: string): Promise<void> {
 }
 
 /**
- * One phase: Postgres and Redis are told, then every process that is given a secret is restarted in turn, none before
- * the one before it is ready.
+ * Carries out one phase: Postgres and Redis get the new passwords, then every process with a secret is restarted, each
+ * after the one before it is ready.
  */
 async function carryOut(masterKeys: string, load: Load, without: readonly string[] = []): Promise<void> {
   await tellStores(masterKeys);

@@ -49,9 +49,9 @@ export function createTraceStore(): TraceStore {
     spans.push(span);
     count += 1;
   };
-  /** Reads are dropped before everything else: they are many, and people search for what somebody has done. */
+  /** Reads are dropped before everything else, because they are many and people search for changes. */
   const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
-  /** Reads are dropped before everything else: they are many, and people search for what somebody has done. */
+  /** Reads are dropped before everything else, because they are many and people search for changes. */
   const makeRoom = (): void => {
     if (!isFull()) return;
     const reads = [...traces].filter(([, spans]) => isRead(spans));

@@ -17,7 +17,7 @@ class Work {
     for (const end of this.ends.splice(0)) end();
   };
 
-  /** Ends when told to, or a moment after its signal. */
+  /** The work ends on request, or a moment after its signal. */
   readonly kind = jobKind({
     spec: z.strictObject({
       lock: z.string().nullable(),

@@ -25,7 +25,7 @@ interface FirstName {
 }
 
 /**
- * The files with several names that have been packed, and the name under which each was packed. Past the number that
+ * The files with several names that have been packed, and the name under which each was packed. Beyond the number that
  * readers accept, further ones are packed as separate files: their content is kept, but not that they were one file.
  */
 class HardLinks {

@@ -40,7 +40,7 @@ export interface EndpointDefinition {
   path: string;
   summary: string;
   /**
-   * Help for deciding on the call, beyond the summary: what it overwrites, what goes on meanwhile, whether it can be
+   * Help for deciding on the call, beyond the summary: what it overwrites, what continues meanwhile, whether it can be
    * undone. In whole sentences.
    */
   about?: string;

@@ -46,8 +46,8 @@ function inside(folder: string, file: string): string {
 }
 
 /**
- * Replaces the whole folder. The new one is first written beside it, and then two renames follow. After a crash in
- * between, doing it again repairs it.
+ * Replaces the whole folder. The new one is first written beside it, and then two renames follow. A repeated call
+ * repairs a crash between the renames.
  */
 function replaceFolder(folder: string, fill: (fresh: string) => void): void {
   const [fresh, old] = [`${folder}.fresh`, `${folder}.old`];

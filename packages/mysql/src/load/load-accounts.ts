@@ -5,8 +5,8 @@ import { compareVersions } from '../engines/version';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
 /**
- * Ways to prove a password of which both sides keep a verifier. A customer may not choose a way that asks the machine
- * who somebody is (a socket, PAM).
+ * Ways to prove a password of which both sides keep a verifier. A customer may not choose a way in which the machine
+ * identifies a user (a socket, PAM).
  */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
@@ -87,15 +87,13 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** A right that could not be granted, because the thing that it is on does not exist yet. */
+/** A right that could not be granted, because its object does not exist yet. */
 export interface LeftGrant {
   grant: DumpedGrant;
   reason: string;
 }
 
-/**
- * Grants the rights that end at the customer's schemas, where the thing that they are on exists. Returns the others.
- */
+/** Grants the rights on existing objects of the customer's schemas. Returns the others. */
 export async function loadGrants(
   admin: Session,
   grants: readonly DumpedGrant[],

@@ -53,7 +53,7 @@ const fixedStatements = new Set([
   "SELECT pg_catalog.set_config('search_path', '', false)",
 ]);
 
-/** Comes before and after a grant that somebody other than the owner has made. The loader makes it as the owner. */
+/** Precedes and follows a grant that a role other than the owner has made. The loader makes the grant as the owner. */
 const grantorChange =
   /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
 

@@ -41,8 +41,8 @@ function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): 
 }
 
 /**
- * adapter-pg cuts a script at each semicolon and sends the pieces one by one. A process that dies in between leaves
- * half of the script. A query without values may contain many statements.
+ * adapter-pg cuts a script at each semicolon and sends the pieces one by one. A process that dies between two pieces
+ * leaves half of the script. A query without values may contain many statements.
  */
 function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string): Promise<void> }>(
   adapter: Adapter,

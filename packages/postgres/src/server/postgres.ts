@@ -159,8 +159,7 @@ const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
 
 /**
  * The rules for a cluster that is reached only through its Unix socket, in the form of pg_hba.conf: every client proves
- * a password. When a server still listens on a port because somebody else has configured it, it refuses every
- * client there.
+ * a password. A server that still listens on a port, because it was configured otherwise, refuses every client there.
  */
 const socketOnlyRules = [
   '# type  database     user  address  method',

@@ -63,7 +63,7 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
   ];
 }
 
-/** Settings for a role or a database that would take over the sessions of whoever connects. */
+/** Settings for a role or a database that would give an attacker the sessions of every login. */
 export function hostileSettings(
   random: SeededRandom,
   { owner, database }: { owner: string; database: string },

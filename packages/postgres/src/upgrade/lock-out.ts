@@ -60,7 +60,7 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
 
 /**
  * Revokes all grants while nobody can give one, ends all sessions, and returns how many are left. If none is left,
- * there was a moment without a session and without a grant, so nobody can come back. Null if a grant that is not
+ * there was a moment without a session and without a grant, so no session can begin again. Null if a grant that is not
  * committed yet held the lock.
  */
 async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {

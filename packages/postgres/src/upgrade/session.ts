@@ -158,7 +158,7 @@ export class Stage {
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Our roles on one server, which a lock leaves alone. */
+  /** Our roles on one server, which keep their rights while a lock is on. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;

@@ -12,8 +12,8 @@ const waitMsMaxDefault = 8_000;
  */
 export interface Turns {
   /**
-   * Resolves with the result of `work`, once everybody who asked for `thing` before has had their turn. Throws 503 if
-   * that takes over eight seconds, or longer than `withinMs`.
+   * Resolves with the result of `work`, once all earlier callers for `thing` have had their turn. Throws 503 if that
+   * takes over eight seconds, or longer than `withinMs`.
    */
   take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }

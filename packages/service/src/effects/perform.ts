@@ -241,7 +241,10 @@ function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): s
     : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
 }
 
-/** Runs work after the commit. The effect stands in any case: nobody waits for this, and its failure is only logged. */
+/**
+ * Runs work after the commit. The effect is committed in any case. The answer does not wait for this work, whose
+ * failure is only logged.
+ */
 function runAfterwards(work: () => unknown, log: Log): void {
   Promise.resolve()
     .then(work)

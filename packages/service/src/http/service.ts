@@ -161,7 +161,7 @@ function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRout
   );
 }
 
-/** Only the gateway is told that a path does not exist. */
+/** Only the gateway gets the answer that a path does not exist. */
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>
     runExchange(kit, request, response, 'none', async (exchange) => {

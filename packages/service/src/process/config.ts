@@ -52,7 +52,7 @@ export interface VariableDescription {
   name: string;
   description: string;
   required: boolean;
-  /** The default as it would stand in the environment; undefined without one or for a secret. */
+  /** The default as a text of the environment; undefined without one or for a secret. */
   default: string | undefined;
   secret: boolean;
 }

@@ -190,6 +190,6 @@ const isSlow = (span: tracing.ReadableSpan, slowMs: number): boolean =>
 
 const millisecondsOf = ([seconds, nanoseconds]: HrTime): number => seconds * 1_000 + nanoseconds / 1_000_000;
 
-/** The span as if it had been sampled from its beginning: the batch processor skips others. */
+/** The span, marked as sampled from its beginning, because the batch processor skips others. */
 const sampled = (span: tracing.ReadableSpan): tracing.ReadableSpan =>
   Object.create(span, { spanContext: { value: () => ({ ...span.spanContext(), traceFlags: TraceFlags.SAMPLED }) } });

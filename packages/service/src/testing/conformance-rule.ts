@@ -96,7 +96,7 @@ export function hasPages({ query }: EndpointDefinition): boolean {
   return query !== undefined && 'cursor' in query.shape;
 }
 
-/** Sets metadata with texts that have a meaning in JSON and SQL. */
+/** Sets metadata that contains characters with a meaning in JSON and SQL. */
 export const giveMetadata = (
   api: ServiceApi,
   table: 'sites' | 'servers' | 'managed_databases',

@@ -65,7 +65,7 @@ export async function openServiceWorld(tested: TestedService, options: WorldOpti
   const expireOf = (environment: Record<string, string>): void => {
     const seconds = Number(environment['WORKFLOW_LEASE_SECONDS'] ?? leaseSeconds);
     const expired = openLeases((text, values) => api.rows(text, values), seconds).expire();
-    // A failure is told by endWorkers.
+    // endWorkers reports the failure.
     expired.catch(() => undefined);
     expiring.push(expired);
   };

@@ -13,7 +13,7 @@ export type FailureReason = ArchiveReason | StorageReason | ContentReason;
 
 interface FinalFailure {
   codes: Record<ArchiveKind, ProblemCode>;
-  /** Kinds of archive for which staff are told: the fault is ours and should not happen. */
+  /** Kinds of archive that raise an alarm for staff: the fault is ours and should not happen. */
   alarms: readonly ArchiveKind[];
   /** The archive's own message is for the customer: it names only a limit or a format. */
   tellsDetail?: true;

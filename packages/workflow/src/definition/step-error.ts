@@ -13,7 +13,7 @@ export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
   /** The target itself has reported the end: see {@link conclude}. */
   readonly isConcluded: boolean;
-  /** Staff are told, under this name in the log. */
+  /** The name of the alarm in the log, which calls staff. */
   readonly alarm: string | undefined;
   constructor(problem: WorkflowProblem, options: ErrorOptions & { isConcluded?: boolean; alarm?: string } = {}) {
     super(problem.internal ?? problem.detail ?? problem.code, options);

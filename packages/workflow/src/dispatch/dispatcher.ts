@@ -9,7 +9,7 @@ import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameO
 
 /** Makes an accepted workflow begin at once. */
 export interface Dispatcher {
-  /** Call it after the commit. Returns at once and never throws; the sweep makes up for a lost job. */
+  /** Call it after the commit. Returns at once and never throws. The sweep replaces a lost job. */
   enqueue(workflow: JobTarget, queue?: QueueKind): void;
   close(): Promise<void>;
 }

@@ -110,8 +110,8 @@ export const listWorkflows = <Tx, Name extends string>(
 type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
 /**
- * Each change of a workflow as an event. Its id is the version, so that a client that comes back gets the missed ones,
- * and does not come back after the last.
+ * Each change of a workflow as an event. Its id is the version, so that a client that reconnects gets the missed ones,
+ * and does not reconnect after the last.
  */
 export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {

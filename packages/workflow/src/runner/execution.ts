@@ -45,8 +45,8 @@ export function keepLease(
   const renew = async (): Promise<void> => {
     const sentAtMs = performance.now();
     if (sentAtMs > endsAtMs) {
-      // The process was frozen or cut off. The lease may still be ours, which only Postgres knows: the next renewal
-      // that gets through decides.
+      // The process was frozen or disconnected. Only Postgres knows whether the lease is still ours: the next renewal
+      // that reaches it decides.
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {

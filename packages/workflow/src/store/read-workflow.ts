@@ -130,7 +130,10 @@ export interface WorkflowPage {
   hasMore: boolean;
 }
 
-/** Newest first, from before the workflow `beforeId` (the last id of the page before); at most `limit`. */
+/**
+ * Lists at most `limit` workflows, the newest first, from before the workflow `beforeId` (the last id of the page
+ * before).
+ */
 export async function listWorkflows(
   sql: Sql,
   { orgId, mode, subject }: WorkflowScope,

@@ -43,8 +43,8 @@ export type WorkflowStarted =
   | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
- * Accepts a workflow within the caller's transaction, or returns the one that is in the way. Nothing runs before the
- * caller commits; then call `enqueue`. Throws a ZodError for a wrong value.
+ * Accepts a workflow within the caller's transaction, or returns the unfinished one that holds the resource. Nothing
+ * runs before the caller commits; then call `enqueue`. Throws a ZodError for a wrong value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;

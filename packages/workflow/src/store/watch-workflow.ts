@@ -17,9 +17,9 @@ export interface WatchOptions {
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
- * Yields versions of a workflow as they come: versions in between may be left out, but never the last one. Ends after a
- * version that has succeeded or failed; one that needs attention may still continue. The caller has checked that the
- * watcher may see the workflow.
+ * Yields versions of a workflow as they come. Versions may be skipped, but never the last one. Ends after a version
+ * that has succeeded or failed; one that needs attention may still continue. The caller has checked that the watcher
+ * may see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,

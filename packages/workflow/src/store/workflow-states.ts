@@ -326,15 +326,15 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 }
 
 /**
- * Staff's way out of `needs_attention`: the workflow continues where it stopped, in the same direction, with fresh
- * budgets. Enqueue it afterwards. Throws `workflow_not_waiting`, also if somebody else has just decided.
+ * Retries a workflow that waits for staff: it continues where it stopped, in the same direction, with fresh budgets.
+ * Enqueue it afterwards. Throws `workflow_not_waiting`, also if another member of staff has just decided.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 
 /**
- * Staff's other way out: the resource is unlocked as it is and the workflow ends as failed with `abandoned`. A worker
- * ends it, within the transaction of its `onEnd.failed`; enqueue it afterwards. `detail`: the text about the resource,
- * in place of the code's advice. Throws as {@link retryWorkflow}.
+ * Abandons a workflow that waits for staff: the resource is unlocked in its present state, and the workflow ends as
+ * failed with `abandoned`. A worker ends it, within the transaction of its `onEnd.failed`; enqueue it afterwards.
+ * `detail` describes the resource, in place of the code's advice. Throws as {@link retryWorkflow}.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);

@@ -6,7 +6,7 @@
 export type ComputeReason =
   /** Another action holds the machine (423). Transient. */
   | 'locked'
-  /** Somebody else changed it at the same time (409). Transient. */
+  /** Another client changed the machine at the same time (409). Transient. */
   | 'conflict'
   /** Our rate budget or the provider's is used up; `retryAfterSeconds` says for how long. Transient. */
   | 'rate_limited'

@@ -13,11 +13,11 @@ import { engineOf, Instance } from './instance';
 
 /** A restarted host waits so long for the ports of its predecessor. */
 const portWaitMs = 15_000;
-/** Longer than a crashed instance takes to come back, shorter than clients wait for a connection. */
+/** The time is longer than a crashed instance needs to restart, and shorter than clients wait for a connection. */
 const holdMs = 20_000;
 
 export interface Surroundings {
-  /** The address on which endpoints listen, and the one that customers are told. */
+  /** The address on which endpoints listen, and the address that customers get. */
   bindHost: string;
   publicHost: string;
   tls: TlsMaterial;

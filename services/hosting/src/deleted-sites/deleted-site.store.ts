@@ -20,8 +20,8 @@ export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | nu
   });
 
 /**
- * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is left
- * alone.
+ * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is not
+ * changed.
  */
 export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
   await tx.deletedSite.updateMany({
@@ -72,7 +72,7 @@ export const findRecord = (tx: Reader, id: string): Promise<DeletedSite | null> 
   tx.deletedSite.findUnique({ where: { id } });
 
 /**
- * Inserts the site again, under its old id and suspended, with its domain. False if somebody else has the domain or the
+ * Inserts the site again, under its old id and suspended, with its domain. False if another site has the domain or the
  * id: a unique index decides, whatever was read before.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {

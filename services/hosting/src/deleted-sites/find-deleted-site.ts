@@ -45,7 +45,7 @@ export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, '
   assertThere: (caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
 });
 
-/** The reason why `caller` cannot restore it now, as `tx` sees the world; '' if they can. */
+/** The reason why `caller` cannot restore the site now, from what `tx` reads; '' if they can. */
 export async function judgeDeletedSite(
   tx: Reader,
   record: DeletedSite,

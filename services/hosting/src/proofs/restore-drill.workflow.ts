@@ -37,7 +37,7 @@ const sentinelsMax = 8;
 /** Larger files are not sampled: the restore compares their hashes already. */
 const bytesMax = 2 ** 20;
 
-/** An application answers for its own paths, so its files are not asked for. */
+/** Files of an application are not requested, because the application itself answers for its paths. */
 const appEntry = 'app.js';
 
 /** Whether a file is served unchanged: pages are filled in, and hidden files are not served. */

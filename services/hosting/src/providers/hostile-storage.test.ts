@@ -148,7 +148,7 @@ it.each([
   });
 });
 
-// The client's parser copies the whole answer for each of these. With 500 in an answer of 4 MB, the process stood still
+// The client's parser copies the whole answer for each of these. With 500 in an answer of 4 MB, the process was blocked
 // for minutes.
 it.each([
   ['an error', 500, read],

@@ -24,14 +24,14 @@ const listingBytesMax = 4 * 1024 * 1024;
  */
 const answerBytesMax = 64 * 1024;
 
-/** The most document types in an answer. An honest one has at most one, on an error page. */
+/** The most document types in an answer. A real one has at most one, on an error page. */
 const documentTypesMax = 1;
 const documentType = '<!doctype';
 
 /**
  * Limits answers. The client reads everything but an object's content whole into memory, errors too, so an answer
- * larger than any honest one is cut off. So is an answer with many document types: the client's parser copies the whole
- * answer for each, which blocked the process for half a second with 4 MB.
+ * larger than any real one is cut off. An answer with many document types is cut off too: the client's parser copies
+ * the whole answer for each, which blocked the process for half a second with 4 MB.
  */
 function capAnswers(client: S3Client): void {
   client.middlewareStack.add(

@@ -158,7 +158,7 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** Stops serving and removes everything. A site that is not there is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /**
-   * Packs files and database of one release into one archive, each as a snapshot; the site goes on serving.
+   * Packs files and database of one release into one archive, each as a snapshot. The site continues to serve.
    * SiteHostError `content_not_packed`.
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
@@ -190,8 +190,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
   /**
-   * Moves a release out of the way at once, and removes it slowly afterwards. Never the live one: SiteHostError
-   * `current`. One that is not there is no error.
+   * Renames a release at once, and removes it slowly afterwards. A missing release is no error. Rejects for the live
+   * one: SiteHostError `current`.
    */
   retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }

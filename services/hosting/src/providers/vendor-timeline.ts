@@ -3,7 +3,7 @@ import type { VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.
 
 export interface VendorPackage {
   packageId: string;
-  /** The address that serves it before its domain points there. */
+  /** The address of the package's site before its domain points to the vendor. */
   url: string;
 }
 

@@ -23,8 +23,8 @@ const lookBackMs = 48 * 3_600_000;
 export type NightlySite = SiteOfTheNight & { orgId: string };
 
 /**
- * Locks sites with daily backups whose turn has come, the longest waiting first, until the transaction ends. Sites that
- * somebody else has locked are left to the next sweep.
+ * Locks sites with daily backups that are due, the longest waiting first, until the transaction ends. Sites that
+ * another transaction has locked are left to the next sweep.
  */
 export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<NightlySite[]> {
   const sites = await tx.$queryRaw<Array<Omit<NightlySite, 'isBusy' | 'scheduled'>>>`

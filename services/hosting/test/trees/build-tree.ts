@@ -51,7 +51,7 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
   giveAttributes(directory, paths);
   for (const { path, type, mode } of [...paths].reverse()) {
     if (mode === undefined || type === 'link') continue;
-    // An ordinary user has to read what comes back.
+    // An ordinary user has to read the restored path.
     chmodSync(at(path), isRoot ? mode : mode | (type === 'folder' ? 0o500 : 0o400));
   }
   giveAccessLists(directory, paths, account ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });

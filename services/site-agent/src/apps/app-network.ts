@@ -10,7 +10,7 @@ const ports = { proxy: 1_021, dialler: 1_022 };
 /** The application's open connections, for each of the two ports. */
 const acceptedMax = 128;
 
-/** The services in an application's own network: its database at the usual address, and the way out. */
+/** The services in an application's own network: its database at the usual address, and the proxy to the outside. */
 export class AppNetwork {
   private readonly databasePort: number;
   private readonly outgoing: Outgoing;

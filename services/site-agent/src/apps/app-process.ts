@@ -88,7 +88,7 @@ export class AppProcess {
     return !this.hasEnded;
   }
 
-  /** Opens a connection to hand on: nothing has been read from it. */
+  /** Opens a connection from which nothing has been read, so that it can be passed on. */
   connect(): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = new Socket().pause().once('error', reject);

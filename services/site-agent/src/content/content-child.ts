@@ -195,7 +195,7 @@ export class ContentChild {
     await this.child.stop('SIGTERM', 1_000);
   }
 
-  /** Processes the rest in later turns, so that other sites are served in between. */
+  /** The rest is processed in later turns, so that other sites are served in between. */
   private hearSome(frames: Iterator<Frame>): void {
     try {
       for (let heard = 0; heard < framesPerTurn; heard += 1) {
@@ -261,7 +261,7 @@ export class ContentChild {
     this.asked.clear();
     for (const talk of this.talks.values()) talk.lose(new ContentError(why));
     this.talks.clear();
-    // A database server goes on with a statement after its client has gone, so its sessions are ended.
+    // A database server continues a statement after its client has gone, so its sessions are ended.
     if (wasBusy) this.endSessions([...this.sessions]);
   }
 

@@ -28,7 +28,10 @@ export const questionSchema = z.discriminatedUnion('ask', [
     app_runs: z.boolean(),
     /** A page with queries may be rendered; otherwise the answer is `page_waits`. */
     may_render: z.boolean(),
-    /** If no file answers, the running process does at once, unless its application's files ask for a fresh one. */
+    /**
+     * The request for the application, if no file answers it. The running process answers it at once, unless the
+     * application's restart file asks for a fresh process.
+     */
     forward: z.object({ request: forwardedSchema, restart_seconds: z.number() }).nullable(),
   }),
   z.object({ ask: z.literal('forward'), request: forwardedSchema }),

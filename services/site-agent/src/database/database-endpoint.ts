@@ -137,7 +137,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
   }
 
   /**
-   * Postgres would cancel a statement of any site by its number and key, so somebody could try keys: only sessions of
+   * Postgres cancels a statement of any site by its number and key, so an attacker could guess keys. Only sessions of
    * this site may be named.
    */
   private forwardCancel(client: Socket, { pid, packet }: Cancel): void {

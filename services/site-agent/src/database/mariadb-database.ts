@@ -30,8 +30,8 @@ const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
 const everything = `${mariadbDatabase}.*`;
 
 /**
- * While a session changes its account it is shown under the name that its client claims. If that fails, it goes on with
- * the rights that it had at its start.
+ * A session that changes its account is shown under the name that its client claims. If the change fails, the session
+ * keeps the rights that it had at its start.
  */
 const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
 

@@ -149,7 +149,7 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
   };
 }
 
-/** `newerIds`: the snapshots that are in the way of a rollback. */
+/** `newerIds`: the snapshots that prevent a rollback. */
 export const snapshotOf = (
   { name, description, snaptime, snapstate }: VmSnapshot,
   newerIds: readonly string[],

@@ -92,7 +92,7 @@ const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderAction =
       : null,
 });
 
-/** Called whenever somebody sees a running job: a reader that may work makes sure that it is carried out. */
+/** Called whenever a running job is seen. A reader that may start processes makes sure that the job is carried out. */
 type OnRunning = (machineFolder: string) => void;
 
 /** Reads files and asks processes; changes nothing. */

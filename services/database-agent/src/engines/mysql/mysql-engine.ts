@@ -137,7 +137,7 @@ interface Reached {
   mounts: readonly BoxMount[];
 }
 
-/** The server as a job is told of it, and the one socket folder that its box shows. */
+/** The server and the one socket folder that its box shows, in the form of a job's input. */
 async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);

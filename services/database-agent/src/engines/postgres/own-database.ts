@@ -75,7 +75,7 @@ export interface Access {
   isOpen: boolean;
   /** The statements that undo our lock; none if there is no lock. */
   opening: readonly string[];
-  /** Roles of ours that a lock leaves alone. */
+  /** Roles of ours that keep their rights while a lock is on. */
   kept: readonly string[];
 }
 

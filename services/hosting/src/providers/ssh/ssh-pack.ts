@@ -56,7 +56,7 @@ async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGen
 }
 
 /**
- * The host's tar of the files, then its pg_dump, straight into one archive: nothing is kept on the way, here or there.
+ * Packs the host's tar of the files, then its pg_dump, straight into one archive. Neither side stores them in between.
  */
 export async function packOverSsh(
   tools: SshArchiveTools,

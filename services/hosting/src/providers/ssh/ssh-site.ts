@@ -36,7 +36,7 @@ export function databaseServerOf({ database_admin_url: url }: Pick<SshConfig, 'd
   const engine = protocol.startsWith('postgres') ? 'postgres' : 'mysql';
   return {
     engine,
-    // An IPv6 address stands in brackets in a URL only.
+    // Only a URL writes an IPv6 address in brackets.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     port: port === '' ? defaultPort[engine] : port,
     user: decodeURIComponent(username),
