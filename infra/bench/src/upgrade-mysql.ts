@@ -77,7 +77,7 @@ async function underWriter<T>(
   return { ...moved, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** Done by the host of databases, as in the service's workflow, but without its backups. */
+/** The host of databases does the upgrade, as in the service's workflow, but without its backups. */
 async function measureOurs([from, to]: Step): Promise<Measured> {
   let measured: Measured | null = null;
   await withDatabaseHost('upgrade-mysql', async (client) => {

@@ -248,7 +248,8 @@ const migrationOf = (service: ServiceWithDatabase) => ({
 
 /** Jobs that run before each start. They change only what is wrong. */
 const jobs = {
-  // A new volume belongs to root, but every program of ours runs as another user. One capability, no network.
+  // Gives new volumes, which belong to root, to the user that our programs run as. It needs one capability and no
+  // network.
   'prepare-volumes': {
     '<<': '*job',
     user: '0:0',

@@ -157,8 +157,8 @@ function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
 const portsSchema = z.record(z.string(), z.int());
 
 /**
- * Lower than the range from which Linux and macOS give ports to outgoing connections, and lower than the ports of sites
- * and databases (`packages/agent`). So none of them takes one of these ports between two starts.
+ * The ports are lower than the range from which Linux and macOS give ports to outgoing connections, and lower than the
+ * ports of sites and databases (`packages/agent`). So none of them takes one of these ports between two starts.
  */
 const firstPort = 20_000;
 const endPort = 25_000;

@@ -83,7 +83,7 @@ function readError(line: string): string | null {
 
 export interface NodeProgram {
   name: string;
-  /** Built entry point, relative to the clone's root. */
+  /** The built entry point, relative to the clone's root. */
   entry: string;
   port: number;
   /** Node's own. */
@@ -91,7 +91,7 @@ export interface NodeProgram {
   environment: Readonly<Record<string, string>>;
 }
 
-/** Longer than the 25 s in which a process of ours hands over its work. */
+/** The limit is longer than the 25 s in which a process of ours hands over its work. */
 const stopTimeoutMs = 28_000;
 
 /**
@@ -145,7 +145,7 @@ export function managedPostgres(options: {
   folder: string;
   port: number;
   isEphemeral: boolean;
-  /** Where we are root. */
+  /** The account under which the program runs, when this process is root. */
   account: number;
   sessionBytes?: number;
   isSocketOnly?: boolean;

@@ -144,7 +144,7 @@ export function accountList(place: SecretPlace, name: string, suffix = ''): stri
     .join(',');
 }
 
-/** Where backups are. */
+/** The place of backups. */
 const backupsBucket = (place: Place): Variables => ({
   BACKUPS_S3_ENDPOINT: place.isEmbedded ? urlOf(place, 's3-stand-in') : place.setting('BACKUPS_S3_ENDPOINT'),
   BACKUPS_S3_REGION: place.isEmbedded ? 'us-east-1' : place.setting('BACKUPS_S3_REGION', 'us-east-1'),

@@ -40,7 +40,7 @@ const options = {
   chaos: { type: 'boolean', default: false },
   /** `n/m`: the n-th of m parts. */
   shard: { type: 'string' },
-  /** Also runs what an earlier run of the same files has shown to pass. */
+  /** Runs suites again that an earlier run of the same files has shown to pass. */
   afresh: { type: 'boolean', default: false },
 } as const;
 

@@ -278,7 +278,7 @@ export async function openStack(
 const metricsPortOf = (first: number | undefined, name: string): number | undefined =>
   first === undefined ? undefined : first + topology.findIndex((plan) => plan.name === name);
 
-/** Where Prometheus finds the processes, in the format of its `file_sd_configs`. */
+/** Writes the addresses of the processes for Prometheus, in the format of its `file_sd_configs`. */
 function writeTargets(file: string, first: number, programs: readonly ProcessPlan[]): void {
   const targets = programs.map(({ name }) => ({
     targets: [`127.0.0.1:${metricsPortOf(first, name)}`],

@@ -97,7 +97,7 @@ export class BoxError extends Error {
 
 /** Limit for descriptors: the script accepts only those of one digit, and needs two of them itself. */
 const stdioMax = 8;
-/** Between us and the script. */
+/** The descriptor of the connection between us and the script. */
 const controlFd = 9;
 const setUpMs = 15_000;
 const tmpBytesUsual = 64 * 2 ** 20;

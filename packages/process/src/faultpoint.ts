@@ -36,7 +36,7 @@ function parseFaultToken(fileName: string): FaultToken | undefined {
   return { point, mode, ...(number === undefined ? {} : { number: Number(number) }) };
 }
 
-/** Longer than any lease in tests, so that a blocked event loop loses its work. */
+/** The delay is longer than any lease in tests, so that a blocked event loop loses its work. */
 const delayMs = 3_000;
 
 function obeyFault(mode: FaultMode, point: string): FaultOutcome {

@@ -103,7 +103,10 @@ export class PriorityThread {
   private worker: Worker | null = null;
   private asked: PendingRead | null = null;
 
-  /** Every process that we see. One call at a time. Rejects if the thread ends; the next call starts another. */
+  /**
+   * Reads every process that we see. Only one call may run at a time. Rejects if the thread ends; the next call starts
+   * another.
+   */
   read(): Promise<Map<number, ProcessUse>> {
     return new Promise((resolve, reject) => {
       this.asked = { resolve, reject };

@@ -221,5 +221,5 @@ async function lookAhead(
   }
 }
 
-/** Shorter than the caller waits. */
+/** The limit is shorter than the time that the caller waits. */
 const trialMs = 80_000;

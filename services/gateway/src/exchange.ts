@@ -24,7 +24,7 @@ export interface Exchange {
   caller: Caller | undefined;
   /** The reason of a refusal, for the log. */
   error: unknown;
-  /** Set by code that must know if the client leaves before it is answered. */
+  /** A listener of code that must know if the client leaves before it is answered. */
   onClientGone: (() => void) | undefined;
 }
 

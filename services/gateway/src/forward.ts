@@ -15,11 +15,11 @@ import { type Upstream, unavailable } from './upstream';
  * its place there.
  */
 const searchLengthMax = 2_048;
-/** Longer than a list of a few dozen of our tags. */
+/** The limit is longer than a list of a few dozen of our tags. */
 const entityTagsLengthMax = 1_000;
 /**
- * Longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses requests with
- * large headers.
+ * The limit is longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses
+ * requests with large headers.
  */
 const eventIdLengthMax = 64;
 
@@ -46,7 +46,7 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const isSafe = endpoint.method === 'GET' || idempotencyKeyOf(exchange, endpoint) !== undefined;
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
-        // Built anew for each attempt, because its token works once.
+        // The options are built for each attempt, because a token works once.
         const options = {
           ...upstreamRequest(upstream, { exchange, match, path, caller, body }),
           headersTimeout: leftMs,

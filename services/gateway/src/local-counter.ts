@@ -62,7 +62,7 @@ interface Window {
   endsMs: number;
 }
 
-/** Whole milliseconds: with a fraction, a minute's window would show 61 s in the header. */
+/** Returns whole milliseconds. With a fraction, a minute's window would show 61 s in the header. */
 const wholeMs = (): number => Math.floor(performance.now());
 
 /** `amount` 0 only looks. */

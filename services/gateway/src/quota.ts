@@ -36,7 +36,7 @@ export function openQuotaStore(url: string, log: Log): QuotaStore {
   });
   let suspended = false;
   let closed = false;
-  // Logged once when it goes and once when it is back, not at every attempt.
+  // A line is logged once when Redis cannot be reached and once when it answers again, not at every attempt.
   const suspend = (error: unknown): void => {
     if (suspended || closed) return;
     suspended = true;

@@ -122,7 +122,7 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
  * `%`, because some programs decode twice.
  */
 const treacherous = /[/\\%;\p{Cc}]|^\.{1,2}$/u;
-/** Longer than any id of ours or of a provider. */
+/** The limit is longer than any id of ours or of a provider. */
 const idLengthMax = 256;
 /** Replaces a malformed id, so that the service answers its ordinary 404. */
 export const noId = '~';

@@ -11,9 +11,9 @@ import { createReplicas, type Replicas } from './replicas';
 
 export interface UpstreamLimits {
   connectMs: number;
-  /** Longer than any service takes to answer. */
+  /** The limit is longer than any service takes to answer. */
   headersMs: number;
-  /** Between two pieces of a body. */
+  /** The time between two pieces of a body. */
   bodyMs: number;
   /** The time between two events: streams send a beat every 15 s. */
   streamMs: number;

@@ -181,7 +181,7 @@ export interface Bench {
 export interface BenchOptions {
   config?: Partial<GatewayConfig>;
   limits?: Partial<GatewayLimits>;
-  /** More URLs of hosting, behind its own. */
+  /** Further URLs of hosting, after its own. */
   hostingUrls?: readonly string[];
   /** Services beside keys and hosting. */
   more?: readonly Exclude<keyof GatewayConfig['upstreams'], 'keys' | 'hosting'>[];

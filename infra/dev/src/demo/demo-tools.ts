@@ -34,7 +34,7 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
   }
 
   /**
-   * Where a site is: its address as the host reports it, and its folder and its database as they are in our data
+   * Describes a site: its address as the host reports it, and its folder and its database as they are in our data
    * folder.
    */
   async function describeSite(siteId: string): Promise<SitePlace> {

@@ -46,7 +46,7 @@ async function takeSnapshot(ordered: Ordered, serverId: string, description: str
   return taken.id;
 }
 
-/** Where the machine's disk can be written and read, with its owner's token, as its owner would do over ssh. */
+/** The URL at which the emulator reads and writes the machine's disk. It stands for the owner's access over ssh. */
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, {
     headers: { authorization: `Bearer ${cloud.token}` },

@@ -45,7 +45,7 @@ export function listSuites(scope: Scope): string[] {
 
 export interface RunOptions {
   scope: Scope;
-  /** More of jest's own arguments. */
+  /** Further arguments of jest's own. */
   args?: readonly string[];
   /** Appended to as each suite ends. */
   log: string;

@@ -41,7 +41,7 @@ const metricsSchema = z.looseObject({
 export interface Span {
   traceId: string;
   spanId: string;
-  /** Missing for the first span of a trace. */
+  /** The parent's id. The first span of a trace has none. */
   parentSpanId: string | undefined;
   name: string;
   /** The side of a call: 2 is the called process, 3 the caller. */

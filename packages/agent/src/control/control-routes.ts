@@ -18,7 +18,7 @@ export interface ControlRoute {
 }
 
 /**
- * Where an upgraded connection goes: the path, and the function that takes the socket over. Throws a HostError for a
+ * The target of an upgraded connection: the path, and the function that takes the socket. Throws a HostError for a
  * connection that is not wanted.
  */
 export interface ChannelRoute {

@@ -22,7 +22,7 @@ const bodyBytesMax = 1024 * 1024;
 export interface ControlOptions {
   protocol: Pick<ControlProtocol<string>, 'parties' | 'readers' | 'statuses'>;
   routes: readonly ControlRoute[];
-  /** Set by a host whose jobs send requests back over a connection. */
+  /** A channel of a host whose jobs send requests back over a connection. */
   channel?: ChannelRoute;
   /** Verify the tokens of callers that change things. */
   keys: readonly KeyObject[];

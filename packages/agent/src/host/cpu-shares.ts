@@ -53,7 +53,7 @@ interface Root {
   cpuMs: number | null;
 }
 
-/** Where a Postgres of sites can be found on this machine. */
+/** A place at which this machine has a Postgres of sites. */
 export interface SitesServer {
   socketFolder: string;
   port: number;

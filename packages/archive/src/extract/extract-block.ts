@@ -18,7 +18,7 @@ import type { LostPath, WorkerSetup } from './worker-messages';
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** Directories get their own modes last. Until then only this process may enter them. */
 const stagingMode = 0o700;
-/** Set only after a file has its owner and its content, because setting either one clears these bits. */
+/** Bits that are set only after a file has its owner and its content, because setting either one clears them. */
 const setIdAndSticky = 0o7000;
 
 export interface BlockDone {

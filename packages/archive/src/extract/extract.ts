@@ -54,7 +54,7 @@ interface ExtractProgress {
 }
 
 export interface ExtractOptions {
-  /** Full archive first. */
+  /** The archives of the chain, the full one first. */
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
   /**

@@ -33,7 +33,8 @@ class SegmentWriter {
   }
 
   /**
-   * Free room in the frame that is being filled, at least one byte. What is written into it only counts after `commit`.
+   * Room in the frame that is being filled, at least one byte. Bytes that are written into it count only after
+   * `commit`.
    */
   async room(): Promise<Buffer> {
     if (this.filled === formatBounds.frameRawBytes) this.endFrame();
@@ -156,7 +157,7 @@ export class BlockWriter {
     return this.segments.nextSegment;
   }
 
-  /** Free room for content, at least one byte. What is written into it only counts after `commit`. */
+  /** Room for content, at least one byte. Bytes that are written into it count only after `commit`. */
   room(): Promise<Buffer> {
     return this.segments.room();
   }

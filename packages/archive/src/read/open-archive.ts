@@ -22,7 +22,7 @@ export interface ExpectedArchive {
   orgId: string;
   /** Hex MAC of the manifest, as `pack` returned it. */
   manifestMac: string;
-  /** Where it is recorded: the MAC of the parent's manifest, or null for a full archive. */
+  /** The MAC of the parent's manifest, which this archive's manifest records, or null for a full archive. */
   parentMac?: string | null;
 }
 

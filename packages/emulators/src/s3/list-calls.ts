@@ -106,7 +106,7 @@ export function listObjects(bucketCall: BucketCall): S3Reply {
   return xmlAnswer(xmlDocument(element('ListBucketResult', fields)));
 }
 
-/** Newest version of a key first. */
+/** Lists versions, the newest of each key first. */
 export function listVersions(bucketCall: BucketCall): S3Reply {
   const { query } = bucketCall.call;
   const [afterKey, afterId] = [query.get('key-marker') ?? '', query.get('version-id-marker')];

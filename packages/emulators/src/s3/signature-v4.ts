@@ -6,7 +6,7 @@ export interface SignedRequest {
   /** The path as it was sent, encoded. */
   path: string;
   query: URLSearchParams;
-  /** Lower-case names. */
+  /** Headers by their names in lower case. */
   headers: Readonly<Record<string, string | undefined>>;
   signedHeaders: readonly string[];
   /** The value of x-amz-content-sha256, or UNSIGNED-PAYLOAD. */

@@ -151,7 +151,7 @@ export function tellRights(
   return told;
 }
 
-/** Built here, and not a text of the dump. Null when nothing is left to grant. */
+/** The GRANT is built here from its parts; no text of the dump is executed. Null when nothing is left to grant. */
 function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;

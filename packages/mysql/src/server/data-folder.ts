@@ -12,7 +12,7 @@ export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin'
 /** On a busy machine, creating a data folder has been seen to take seconds. */
 const initTimeoutMs = 120_000;
 
-/** Where one server keeps its files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
+/** The folder of one server's files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
 export interface ServerPlace {
   data: string;
   tmp: string;

@@ -86,7 +86,7 @@ export interface MysqlServer {
   admin: MysqlLogin;
   socketPath: string;
   proof: ProcessProof;
-  /** Where the data really is. Tell the user when `isElsewhere`. */
+  /** The folder that really has the data. Tell the user when `isElsewhere`. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
@@ -144,7 +144,7 @@ export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   };
 }
 
-/** Where the files of a server are in its box. */
+/** The paths of a server's files in its box. */
 const inBox = {
   data: '/mysql/data',
   tmp: '/mysql/tmp',

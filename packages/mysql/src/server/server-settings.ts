@@ -24,7 +24,9 @@ export interface SettingsChoice {
 /** How long binary logs are kept. An upgrade replicates from the moment of its dump, and takes much less time. */
 const binaryLogSeconds = 2 * 86_400;
 
-/** Where the messages, character sets and plugins of an engine are. An installed server knows this itself. */
+/**
+ * Settings for the messages, character sets and plugins of an engine. An installed server knows their places itself.
+ */
 export function ownFolders({ root, share, plugins }: Engine): Record<string, string> {
   if (root === '/') return {};
   return {

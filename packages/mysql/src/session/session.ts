@@ -70,7 +70,7 @@ export class Session {
     const connection = mysql.createConnection({
       ...login,
       charset: 'BINARY',
-      // By default mysql2 asks for IGNORE_SPACE, which would become the sql_mode of every routine.
+      // mysql2 asks for IGNORE_SPACE by default, which would become the sql_mode of every routine.
       flags: ['-IGNORE_SPACE', '-LOCAL_FILES', '-MULTI_STATEMENTS'],
       connectTimeout: connectMs,
       // A statement is complete. It is not searched for places where values would go.

@@ -24,7 +24,7 @@ export interface SchemaRequest {
   section: 'pre-data' | 'post-data';
   /** How many tables the database has, where that may be many: pg_dump gets time for each table. */
   tables?: number;
-  /** Exported by a transaction that stays open until this returns. */
+  /** The snapshot, exported by a transaction that stays open until this returns. */
   snapshotId?: string;
   /**
    * That transaction holds the locks that pg_dump would take. A lock of pg_dump's own would queue up behind a client

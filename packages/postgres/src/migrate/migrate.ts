@@ -87,7 +87,7 @@ function writeMigration(migrationsDir: string, name: string, sql: string, at: Da
 const deploymentLock = 1_685_221_231;
 const scriptLock = 1_685_221_232;
 
-/** Written into `logs` of a script that was applied completely, by the script's own transaction. */
+/** The text in `logs` of a script that was applied completely. The script's own transaction writes it. */
 const appliedWhole = 'applied whole';
 
 const unfinished = `"finished_at" IS NULL AND "rolled_back_at" IS NULL`;

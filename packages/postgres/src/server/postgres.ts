@@ -30,8 +30,8 @@ import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
 
 /**
- * Where one embedded Postgres keeps its files. `<home>/<major>` is the data directory, so that several majors can exist
- * side by side.
+ * The folder of one embedded Postgres. `<home>/<major>` is the data directory, so that several majors can exist side by
+ * side.
  */
 export interface PostgresFolder extends ServerHome {
   dataDir: string;
@@ -90,7 +90,7 @@ export interface PostgresServer {
   /** The folder of the Unix socket, or null unless `isSocketOnly`. */
   socketFolder: string | null;
   proof: ProcessProof;
-  /** Where the data really is. Tell the user when `isElsewhere`. */
+  /** The folder that really has the data. Tell the user when `isElsewhere`. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
@@ -177,7 +177,7 @@ function writeRules(home: string): string {
   return file;
 }
 
-/** Where the files of a server are in its box. */
+/** The paths of a server's files in its box. */
 const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
 const socketInBox = '/postgres/socket';

@@ -72,7 +72,7 @@ async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: 
     if (grantees.length > 0)
       await server.query(`revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
     await server.query(endSql, [ours]);
-    // Within a transaction Postgres shows the same activities again, unless its snapshot of them is cleared.
+    // Postgres shows the same activities again within a transaction, unless its snapshot of them is cleared.
     await server.query('select pg_catalog.pg_stat_clear_snapshot()');
     const [sessions] = await readRows(server, leftSchema, leftSql, [ours]);
     await server.query('commit');

@@ -100,7 +100,7 @@ export interface Asked {
   path: string;
   /** The body as it was sent, without defaults. */
   body: unknown;
-  /** Empty where none was sent. */
+  /** Empty when the request had no query. */
   query: Readonly<Record<string, unknown>>;
 }
 

@@ -59,8 +59,8 @@ export interface RequestTraces {
 }
 
 /**
- * The span that a `traceparent` of version 00 names, and those of later versions in their first four fields; none for
- * anything else.
+ * Parses a `traceparent` of version 00, and the first four fields of a later version, into a link to its span. Returns
+ * no link for anything else.
  */
 function linksTo(traceparent: string | undefined): Link[] {
   const [, traceId = '', spanId = '', flags = ''] =

@@ -116,7 +116,7 @@ export interface SdkOptions {
   sampling: SamplingOptions;
 }
 
-/** Where spans go, and which. */
+/** The exporter and the sampling of spans. */
 function tracesTo(url: string | null, sampling: Sampling) {
   if (url === null) return { spanProcessors: [], sampler: new tracing.AlwaysOffSampler() };
   const traces = new OTLPTraceExporter({ url, ...senderLimits() });

@@ -56,9 +56,9 @@ export function fail(
 }
 
 /**
- * Like {@link fail}, but valid after the point of no return too. The target has refused, or has reported that its part
- * failed, so staff have nothing to find out. Steps that can be undone are undone, and the workflow ends as failed
- * instead of waiting for staff.
+ * Fails the step as {@link fail} does, but may be thrown after the point of no return too. The target has refused, or
+ * has reported that its part failed, so staff have nothing to find out. Steps that can be undone are undone, and the
+ * workflow ends as failed instead of waiting for staff.
  */
 export const conclude = (
   code: ProblemCode,

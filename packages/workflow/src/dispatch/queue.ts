@@ -32,8 +32,8 @@ export interface QueueAddress {
 }
 
 /**
- * Longer than a healthy queue ever takes, shorter than a request should wait for it. A call that timed out may still
- * add the job. That is harmless: a job only says where to look.
+ * The limit is longer than a healthy queue ever takes, and shorter than a request should wait for it. A call that timed
+ * out may still add the job. That is harmless, because a job only names the workflow to look at.
  */
 const callTimeoutMs = 1_500;
 

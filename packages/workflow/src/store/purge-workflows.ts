@@ -2,7 +2,7 @@ import type { Database, Sql } from '@drydock/service/database';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** Longer than any backup is kept, so that the work that made a backup can always be found. */
+/** Workflows are kept longer than any backup, so that the work that made a backup can always be found. */
 const keptDays = 120;
 
 /** The most workflows in one statement, so that no statement holds many rows for long. */

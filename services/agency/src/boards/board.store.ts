@@ -27,7 +27,7 @@ export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: stri
   return (await tx.board.findFirst({ where: { id: boardId, orgId, mode }, select: { id: true } })) !== null;
 }
 
-/** Newest first, from behind the board `after`. */
+/** Lists boards, the newest first, from after the board `after`. */
 export const listBoards = (
   tx: Reader,
   { orgId, mode }: Owner,

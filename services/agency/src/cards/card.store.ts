@@ -31,7 +31,8 @@ export interface CardPage {
 }
 
 /**
- * Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it.
+ * Lists cards, the newest first, from after the card `after`. A card reaches the client when both it and its column are
+ * visible to it.
  */
 export async function listCards(
   tx: Reader,

@@ -62,7 +62,7 @@ export async function describeServer(
   return toServer(await tx.server.update({ where: { id: serverId }, data: change }));
 }
 
-/** Newest first, from behind the server `after`. */
+/** Lists servers, the newest first, from after the server `after`. */
 export async function listServers(
   tx: Reader,
   owner: Owner,

@@ -10,7 +10,7 @@ const leavingMs = 1_000;
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
-  /** Where the server listens. */
+  /** The server's port. */
   port: number;
   /** The client's first bytes, which are passed on to the server. */
   first: Buffer;

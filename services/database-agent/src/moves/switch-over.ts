@@ -6,7 +6,7 @@ import type { Cutover } from '../engines/engine';
 import type { UpgradeRecord } from '../on-disk/database-folder';
 import { movingOf } from './upgrade-changes';
 
-/** More moves than a database has while anybody could still ask about one of them. */
+/** The limit exceeds the moves of a database about which anybody could still ask. */
 const switchedMax = 100;
 
 /**

@@ -78,7 +78,7 @@ export async function findNewestBackup(tx: Reader, databaseId: string): Promise<
   return row === null ? null : toBackup(row);
 }
 
-/** Newest first, from behind the backup `after`. */
+/** Lists backups, the newest first, from after the backup `after`. */
 export async function listBackups(
   tx: Reader,
   databaseId: string,

@@ -47,7 +47,7 @@ export async function describeDatabase(
   return toDatabase(await tx.managedDatabase.update({ where: { id: databaseId }, data: change }));
 }
 
-/** Newest first, from behind the database `after`. */
+/** Lists databases, the newest first, from after the database `after`. */
 export async function listDatabases(
   tx: Reader,
   owner: Owner,

@@ -190,7 +190,7 @@ export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
 }
 
-/** Newest first, from behind the record `after`. */
+/** Lists records, the newest first, from after the record `after`. */
 export const listDeletedSites = (
   tx: Reader,
   { orgId, mode }: Owner,

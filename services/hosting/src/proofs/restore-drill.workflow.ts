@@ -34,7 +34,7 @@ interface Sentinels {
 /** How many sentinels of each kind are kept: enough to notice a mix-up, few enough to be asked for within seconds. */
 const sentinelsMax = 8;
 
-/** Larger files are not sampled: the restore compares their hashes already. */
+/** The size of the largest file that is sampled. The restore compares the hashes of larger ones already. */
 const bytesMax = 2 ** 20;
 
 /** Files of an application are not requested, because the application itself answers for its paths. */

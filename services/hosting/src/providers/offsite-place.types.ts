@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** Where a customer keeps copies. */
+/** The place at which a customer keeps copies. */
 export interface OffsitePlace {
   /** `https://host[:port]` */
   endpoint: string;

@@ -84,7 +84,7 @@ export interface ArchiveToStage extends ArchiveAtHand {
    * served.
    */
   contents?: RestoreContents | undefined;
-  /** The site of which the archives are, if it is not the one on which they are staged. A drill sets it. */
+  /** The site that the archives belong to, if it is not the site on which they are staged. A drill sets it. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 

@@ -18,7 +18,7 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** More than any answer of an API that we ask. */
+/** The limit exceeds any answer of an API that we ask. */
 const answerBytesMax = 1024 * 1024;
 
 /**

@@ -17,7 +17,7 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
 
 /** Sites in one transaction: a request for one of them waits no longer than it takes to begin the backups of all. */
 export const pageSites = 25;
-/** More than the time between two turns of a site. */
+/** The time is longer than that between two nights of a site. */
 const lookBackMs = 48 * 3_600_000;
 
 export type NightlySite = SiteOfTheNight & { orgId: string };

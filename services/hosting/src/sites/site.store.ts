@@ -6,7 +6,7 @@ import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
 import { databaseOf, statusesBefore } from './site.rules';
 import type { Owner, Site } from './site.types';
 
-/** The vendor's id of the site's package; null for a site that is none. */
+/** The vendor's id of the site's package; null for a site without a package. */
 export async function findVendorPackageId(tx: Reader, site: Owner & { id: string }): Promise<string | null> {
   const row = await tx.vendorPackage.findFirst({
     where: { siteId: site.id, orgId: site.orgId, mode: site.mode },
@@ -70,7 +70,7 @@ export async function describeSite(
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
-/** Newest first, from behind the site `after`. */
+/** Lists sites, the newest first, from after the site `after`. */
 export async function listSites(
   tx: Reader,
   owner: Owner,

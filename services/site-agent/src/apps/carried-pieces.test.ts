@@ -149,7 +149,7 @@ test('so has a session of a site’s database, and one that is not let in yet', 
   }
   const nothing = (await fetch(new URL('0', site.url))).text();
   expect(await Promise.race([letIn, answered, nothing])).toBe('said');
-  // One piece by the turn that the session had, and the newcomer's wait for the first one.
+  // The session took one piece in its turn, and the newcomer took one for its first message.
   expect(turns.takenBy).toEqual(['org-1', 'org-1']);
   turns.release();
   expect(await Promise.all([letIn, answered])).toEqual(['in', 'answered']);

@@ -109,7 +109,7 @@ export type FoundFile = z.infer<typeof fileSchema>;
 
 export const describedSchema = z.object({ has_app: z.boolean() });
 export const touchedSchema = z.object({ seconds: z.number().nullable() });
-/** Instead of an answer. */
+/** Replaces an answer. */
 export const failureSchema = z.object({ failure: z.string() });
 /**
  * Reports, without a question, a session that the child has opened. The session is to be ended if the child is, or now

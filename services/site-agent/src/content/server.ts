@@ -26,7 +26,7 @@ import { PageRenderer } from './render-page';
 import { type Resolved, resolveFile } from './resolve-file';
 import { readRestartSeconds, restartsAlways, touchRestartFile } from './restart-file';
 
-/** Larger files are data, not templates, and are streamed. */
+/** The size of the largest template. Larger files are data, and are streamed. */
 const pageBytesMax = 1_048_576n;
 /** The file that makes a release an application. */
 const appEntry = 'app.js';

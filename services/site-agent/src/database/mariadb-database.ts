@@ -35,7 +35,7 @@ const everything = `${mariadbDatabase}.*`;
  */
 const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
 
-/** More than the endpoint ever opens: the rest is for this host. */
+/** The limit exceeds the number of sessions that the endpoint opens. The rest is for this host. */
 const connectionsMax = 200;
 const placesMax = 25;
 const newcomersMax = 20;

@@ -236,7 +236,7 @@ describe('an installation with one Postgres for all sites', () => {
   });
 });
 
-/** Where a cluster has its data. */
+/** The data folder of a cluster. */
 async function dataDirOf(cluster: string): Promise<string> {
   const where = path.join(cluster, 'where.txt');
   const home = existsSync(where) ? readFileSync(where, 'utf8').trim() : await realpath(cluster);

@@ -141,7 +141,7 @@ async function sendDeleteSnapshot(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
-  // Checked first, because the provider would delete another machine's snapshot too.
+  // The snapshot is checked first, because the provider would delete another machine's snapshot too.
   if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return done;
   try {
     await api.change({ method: 'DELETE', path: ['images', snapshotId] }, kind, z.unknown(), signal);

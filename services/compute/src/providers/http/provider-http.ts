@@ -7,7 +7,7 @@ export interface HttpOptions {
   headers: Readonly<Record<string, string>>;
   /** The time limit of a call, from the first byte sent to the last one read. */
   deadlineMs: number;
-  /** Longer answers are cut off. */
+  /** The limit at which an answer is cut off. */
   bodyBytesMax: number;
   /** PEM of an authority to trust besides the known ones: for a provider on our own premises. */
   ca?: string | undefined;

@@ -113,7 +113,10 @@ const isPublic = (address: string): boolean => {
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
-/** More than we give to any machine: a guest may report anything, and all of it would be stored. */
+/**
+ * The limit exceeds the number of addresses that we give to any machine. A guest may report any number, and all of them
+ * would be stored.
+ */
 const addressesMax = 64;
 
 export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): string[] {

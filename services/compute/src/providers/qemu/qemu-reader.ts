@@ -52,7 +52,10 @@ function machineOf({ id, record, status, running, isHeld }: SeenMachine): Machin
   };
 }
 
-/** Newest first: snapshots that were ordered and not deleted. One is ready if it is within the disk as well. */
+/**
+ * Lists the snapshots that were ordered and not deleted, the newest first. A snapshot is ready if the disk contains it
+ * too.
+ */
 function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<string>): MachineSnapshot[] {
   const deleted = new Set(
     jobs

@@ -129,7 +129,7 @@ function refuse(error: unknown): never {
   throw error;
 }
 
-/** Where the folder of a server's socket is shown in a job's box. */
+/** The folders in a job's box at which the sockets of servers appear. */
 const socketFolders = { only: '/mysql-socket', old: '/mysql-socket-old', target: '/mysql-socket-target' } as const;
 
 interface Reached {

@@ -50,7 +50,7 @@ const trialNames = { database: 'restored', role: 'restorer' } as const;
 /** Types a setup for Postgres' program. */
 const told = (setup: Setup): { setup: Setup } => ({ setup });
 
-/** Against the snapshot of this id. */
+/** The input of a comparison with the snapshot of this id. */
 const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
   kind: 'stage',
   stage: 'compare',
