@@ -24,7 +24,7 @@ export interface ProcessPlan {
   network: Network;
   /** Volumes that it writes, or, with `:ro`, only reads. For `npm start`, each is a folder in the data folder. */
   volumes?: readonly string[];
-  /** It runs what customers bring in boxes. Its container needs namespaces for them. */
+  /** Whether the process runs customers' programs in boxes, for which its container needs namespaces. */
   makesBoxes?: true;
   /** Memory of its container, in MB. */
   memoryMb: number;

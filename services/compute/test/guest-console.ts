@@ -10,7 +10,7 @@ export interface GuestConsole {
   close(): void;
 }
 
-/** Emulated on a machine with other work, a guest takes its time. */
+/** The guest is emulated, so it boots slowly on a machine with other work. */
 const bootMs = 120_000;
 const commandMs = 60_000;
 

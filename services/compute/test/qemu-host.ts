@@ -25,7 +25,7 @@ export const hasQemu = (): boolean => tools.every(isInstalled);
 /** Whether they can boot the guest as well. */
 export const hasGuest = (): boolean => hasQemu() && existsSync(guestFile('vmlinuz'));
 
-/** The title of what needs machines, with what it lacks here. */
+/** The title of a suite that needs machines. It names the programs that this computer lacks. */
 export function needsQemu(title: string): string {
   const missing = tools.filter((tool) => !isInstalled(tool));
   return missing.length === 0 ? title : `${title} (needs ${missing.join(', ')})`;

@@ -5,7 +5,7 @@ export interface RawAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** Everything that came, for more than one answer. */
+  /** The whole text that was received, for a connection with more than one answer. */
   text: string;
 }
 

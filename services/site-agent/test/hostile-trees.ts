@@ -16,7 +16,7 @@ export type TreeStep =
   | { make: 'deep'; path: string; name: string; levels: number }
   | { make: 'mode'; path: string; mode: number };
 
-/** Takes turns under one name, until the tree is gone. */
+/** Two kinds of files that replace each other under one name, until the tree is gone. */
 export interface Race {
   path: string;
   turns: 'folder and link' | 'file and link' | 'file and fifo' | 'two folders' | 'two sizes' | 'file and folder';

@@ -152,8 +152,8 @@ export const percentile = (ms: readonly number[], share: number): number => {
 };
 
 /**
- * The organisation whose calls must keep working: two pages, its keys, its sites, and backups while there are
- * `backupSites` (each may take five a day).
+ * The organisation whose calls must keep working: two pages, its keys, its sites, and backups, as long as one of the
+ * `backupSites` may take another one (five a day).
  */
 export class Neighbour {
   private readonly tenant: Tenant;

@@ -1,5 +1,5 @@
 /**
- * The beginnings of traces, on a whole stack that starts, makes its demo content and then gets no call.
+ * The first spans of traces, on a whole stack that starts, makes its demo content and then gets no call.
  *
  * @tier long
  * @processes

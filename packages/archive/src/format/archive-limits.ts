@@ -6,7 +6,7 @@ export interface ArchiveLimits {
   rawBytesMax: number;
   /** Components of a path. */
   depthMax: number;
-  /** Hard links and files with several names. They are kept in memory while a tree is checked. */
+  /** The most hard links and files with several names, which are kept in memory while a tree is checked. */
   linkedFilesMax: number;
 }
 

@@ -13,7 +13,7 @@ const uploadSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   contentType: z.string(),
   metadata: z.record(z.string(), z.string()),
-  /** Whether the client that started it asked for checksums. Then the object gets one. */
+  /** Whether the client that started the upload asked for checksums. The object then gets one. */
   hasChecksum: z.boolean(),
   retention: retentionSchema.nullable(),
   isOnLegalHold: z.boolean(),

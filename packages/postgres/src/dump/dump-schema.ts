@@ -27,8 +27,8 @@ export interface SchemaRequest {
   /** The snapshot, exported by a transaction that stays open until this returns. */
   snapshotId?: string;
   /**
-   * That transaction holds the locks that pg_dump would take. A lock of pg_dump's own would queue up behind a client
-   * that waits for one of these, such as a DROP TABLE, and would wait for ever.
+   * Whether the transaction of the snapshot holds the locks that pg_dump would take. A lock of pg_dump's own would
+   * queue behind a client that waits for one of these, such as a DROP TABLE, and would wait for ever.
    */
   areTablesLocked?: boolean;
   /**

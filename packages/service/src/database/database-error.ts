@@ -32,9 +32,9 @@ const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
 /**
- * https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock
- * timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server that does not know us or
- * our database, as during its restore.
+ * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown,
+ * 55P03 lock timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server that does not
+ * know us or our database, as during its restore.
  */
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;

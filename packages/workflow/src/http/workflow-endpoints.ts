@@ -51,8 +51,8 @@ export const scopeOf = <Tx, Name extends string>(
 });
 
 /**
- * The workflow, if it was done to this thing of the caller's. It outlives the thing, so that a client can follow a
- * deletion to its end. Throws the thing's 404, or `workflow_not_found` if the thing exists.
+ * Reads a workflow about one of the caller's resources. The workflow outlives the resource, so that a client can follow
+ * a deletion to its end. Throws the resource's 404, or `workflow_not_found` if the resource exists.
  */
 export async function readWorkflowOf<Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,

@@ -89,7 +89,7 @@ export interface Runner<Context, Tx> {
   log: Log;
   /** Aborted when the process is going to end. */
   stopping: AbortSignal;
-  /** Tells watchers that a workflow has changed; after the commit, and without delaying it. */
+  /** Tells watchers that a workflow has changed. Call it after the commit, which it does not delay. */
   changed(workflowId: string): void;
   /** Called when something will be due in `seconds`. */
   dueIn(seconds: number): void;

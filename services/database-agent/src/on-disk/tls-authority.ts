@@ -99,8 +99,9 @@ async function keepPair(
 }
 
 /**
- * Opens the private authority of this host, made once, and a certificate of its for the names that customers use. Node
- * itself cannot make certificates. The authority's key never leaves the folder; instances get the server's pair.
+ * Opens the private authority of this host and its certificate for the names that customers use. The authority is made
+ * once. Node itself cannot make certificates. The authority's key never leaves the folder; instances get the server's
+ * pair.
  */
 export async function openTlsAuthority(
   databasesDir: string,

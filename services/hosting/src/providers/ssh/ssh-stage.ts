@@ -62,8 +62,8 @@ async function* contentOf(
 }
 
 /**
- * GNU tar makes a file with its mode before it sets attributes and opens it, so that its account cannot restore a
- * read-only file that has some.
+ * GNU tar creates a file with its final mode before it sets its attributes. So an account that is not root cannot
+ * restore the attributes of a read-only file.
  */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 
