@@ -44,7 +44,8 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'queue',
     memoryMb: 512,
-    // A line of its configuration: Valkey reads no secret from a file by itself, and a command line is readable by all.
+    // The secret is a line of the configuration, because Valkey reads no secret from a file by itself, and every
+    // account can read a command line.
     secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];

@@ -105,7 +105,7 @@ export function composeGateway({
   const closing = new AbortController();
   const drained = new AbortController();
   const streams = createStreamShares(limits.streamsMax);
-  // One listener for each open stream, so this number is not a leak.
+  // Each open stream adds a listener, so this maximum keeps Node from reporting a leak.
   setMaxListeners(Object.keys(streams).length * limits.streamsMax + 1, closing.signal, drained.signal);
   const isClosing = (): boolean => closing.signal.aborted;
   const upstreams = createUpstreams(config, log, limits.upstream);

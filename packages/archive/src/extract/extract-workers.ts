@@ -26,7 +26,10 @@ export function takeThread(): Worker {
   return thread;
 }
 
-/** Resolves when a thread has loaded all that it needs, or has ended. It then closes the port that it was given. */
+/**
+ * Promises by thread. Each resolves when the thread has loaded all that it needs, or has ended. The thread then closes
+ * the port that it was given.
+ */
 const loaded = new WeakMap<Worker, Promise<unknown>>();
 
 function startThread(): Worker {

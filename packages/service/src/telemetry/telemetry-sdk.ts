@@ -185,7 +185,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // The instrumentations that would trace each request, and each call that is made for it, on their own.
+      // These instrumentations would trace each request, and each call that is made for it, a second time.
       for (const each of own)
         if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
       // The current context is not needed any more. As long as a context is kept, Node follows each promise and each

@@ -66,8 +66,9 @@ export const conclude = (
 ): StepFailure => new StepFailure({ code, ...options }, { isConcluded: true });
 
 /**
- * `throw retryLater({ seconds })` in a step: runs it again then, under a new fence, without using up its attempts. A
- * step may wait in this way for 24 hours since its first start; after that it counts as a failed attempt.
+ * Thrown by a step as `throw retryLater({ seconds })`: the step runs again after that time, under a new fence, without
+ * using up its attempts. A step may wait in this way for 24 hours since its first start. After that it counts as a
+ * failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 

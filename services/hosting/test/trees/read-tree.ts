@@ -53,8 +53,8 @@ export function missingForTrees(): string {
 }
 
 /**
- * No call takes a longer path: `find` and `sha256sum` go there step by step, attributes and access lists are not read
- * there.
+ * The longest path that a call takes. `find` and `sha256sum` reach longer paths by changing folders step by step.
+ * Attributes and access lists are not read there.
  */
 const callBytesMax = 4000;
 

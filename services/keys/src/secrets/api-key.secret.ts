@@ -31,7 +31,10 @@ export interface HashedSecret {
 
 export interface KeySecrets {
   newPrefix(): string;
-  /** A random secret; or a derived one, so that a replay can show it again although only its hash is stored. */
+  /**
+   * Returns a random secret. With an origin it is a derived one, so that a replay can show it again although only its
+   * hash is stored.
+   */
   newSecret(origin: SecretOrigin | null): string;
   /** Derives a secret again, from the service's secret of that name. Throws if that is no longer accepted. */
   deriveAgain(origin: SecretOrigin, madeWith: string | undefined): string;
