@@ -233,7 +233,7 @@ export async function openStack(
     );
   }
 
-  /** The same graph the other way round. */
+  /** Stops each process after the processes that need it. */
   async function stopAll(): Promise<void> {
     supervisor.close();
     const stopping = new Map<string, Promise<void>>();

@@ -90,7 +90,7 @@ const hosts: readonly ProcessPlan[] = [
     isEmbeddedOnly: true,
     network: 'clouds',
     memoryMb: 256,
-    // Its jobs take three seconds here, and minutes at a real vendor.
+    // Jobs of the emulator take three seconds, while a real vendor takes minutes.
     environment: (place) => ({ STATE_DIR: place.folderOf('vendor'), JOB_SECONDS: '3' }),
     secrets: (place) => ({
       ACCOUNT_KEYS: accountList(place, 'vendor-stand-in'),
@@ -368,7 +368,7 @@ export function findPlan(name: string): ProcessPlan {
   return plan;
 }
 
-/** These processes and everything that they need, directly or indirectly, in the order of the topology. */
+/** The named processes and everything that they need, directly or indirectly, in the order of the topology. */
 export function withNeeds(names: readonly string[]): ProcessPlan[] {
   const found = new Set<ProcessPlan>();
   const add = (name: string): void => {

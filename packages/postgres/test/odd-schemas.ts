@@ -32,7 +32,7 @@ class Draft {
     );
   }
 
-  /** The same within the schema. */
+  /** Returns a new name with its schema. */
   qualified = (): string => `${this.schema}.${this.name()}`;
 
   text = (): string => literal(this.random.pick(oddTexts));

@@ -77,7 +77,7 @@ export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): Bac
   return storageByMode({ live: movedStorage(s3, local), sandbox: local });
 }
 
-/** The same places, for a process that only checks whether a backup is there. */
+/** Opens the places of backups for a process that only checks whether a backup exists. */
 export function openBackupReader(config: ServerConfig, lifetime: Lifetime): BackupReader {
   const { BACKUPS_S3_READER_ACCESS_KEY_ID: id, BACKUPS_S3_READER_SECRET_ACCESS_KEY: secret } = config;
   const local = localBackupStorage(config.BACKUPS_DIR);

@@ -14,7 +14,7 @@ export interface SiteRun {
 export const lookAtRun = ({ api }: HostingWorld, { workflowId, siteId }: SiteRun): Promise<CrashLook> =>
   lookAt(api, `/v1/sites/${siteId}/workflows/${workflowId}`);
 
-/** The same, where each run has exactly one entry in the audit log. */
+/** Looks at a run as {@link lookAtRun} does, where each run has exactly one entry in the audit log. */
 export const lookAtAuditedRun = async (world: HostingWorld, run: SiteRun): Promise<CrashLook> => ({
   ...(await lookAtRun(world, run)),
   auditRows: await auditRowsOf(world.api, run.workflowId),

@@ -141,5 +141,5 @@ export const describeOn = ({ missing }: Pick<(typeof sshRigs)[number], 'missing'
 
 const [onPostgres] = sshRigs;
 
-/** The same for what is tested with one database. */
+/** Like {@link describeOn}, for suites that need only one kind of database. */
 export const describeOnHost = () => describeOn(onPostgres);

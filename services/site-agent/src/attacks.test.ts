@@ -142,7 +142,7 @@ describe('an application', () => {
 });
 
 describe('a page', () => {
-  /** Called while a statement is planned, it takes the limit away from that very statement. */
+  /** The function `lift` runs while a statement is planned, and removes that statement's own time limit. */
   beforeAll(async () => {
     await runSql(
       site.database_url,

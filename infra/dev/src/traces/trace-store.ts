@@ -7,7 +7,7 @@ const spansMax = 50_000;
 /** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /** Its parent has not been received: the parent is still in progress, or its process died before it ended. */
+  /** The parent has not been received, because it is still in progress, or because its process died before it ended. */
   isOrphan: boolean;
 }
 

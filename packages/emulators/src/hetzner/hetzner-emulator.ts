@@ -153,7 +153,7 @@ const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undef
 
 const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes, ...catalogueRoutes];
 
-/** A call by one project, on a world that is up to date. */
+/** Answers a call by one project, after the state has been brought up to the present. */
 function answerProject(world: HetznerWorld, project: string, call: Call): Reply {
   world.settle();
   const routes = protocolRoutes.map(

@@ -164,7 +164,7 @@ interface VendorEmulatorOptions {
 const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
 const accountRoutes = [...packageRoutes, ...timelineRoutes];
 
-/** A call by one account, on a world that is up to date. */
+/** Answers a call by one account, after the state has been brought up to the present. */
 function answerAccount(world: VendorWorld, account: string, call: Call): Reply | Promise<Reply> {
   world.settle();
   const routes = accountRoutes.map(

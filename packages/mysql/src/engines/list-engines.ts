@@ -59,7 +59,7 @@ export async function findEngine(flavour: Flavour, version: string, folders?: re
   return found;
 }
 
-/** The same, but only the fetched ones. Only a complete folder has a note. */
+/** Lists the fetched engines only. Only a complete folder has a note. */
 export function listFetched(folders: readonly string[] = engineFolders()): Engine[] {
   const places = folders
     .filter((folder) => fs.existsSync(folder))

@@ -113,7 +113,7 @@ export class Session {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }
 
-  /** The same, by the names of the columns, for a statement whose columns differ between versions. */
+  /** Reads rows by the names of their columns, for a statement whose columns differ between versions. */
   records(statement: string): Promise<Record<string, string>[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {

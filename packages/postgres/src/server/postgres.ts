@@ -327,7 +327,7 @@ function readPidFile(dataDir: string): number | null {
   return Number.isInteger(pid) && pid > 0 ? pid : null;
 }
 
-/** Its backends show what they do instead of their command line. */
+/** A backend of Postgres shows its activity instead of its command line. */
 function isPostmaster(pid: number): boolean {
   const commandLine = commandLineOf(pid);
   return path.basename(commandLine.split(' ')[0] ?? '') === 'postgres' && commandLine.includes(' -D ');

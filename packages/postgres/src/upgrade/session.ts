@@ -151,7 +151,7 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * The superuser in the customer's own database. It names nothing there but what it has made itself and the catalogue.
+   * The superuser in the customer's own database. Its statements name only what it has made itself and the catalogue.
    */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);

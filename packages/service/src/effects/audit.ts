@@ -42,8 +42,8 @@ export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
 }
 
 /**
- * The same within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`, `mode` and
- * `actor_key_id`; `action` and `target`: SQL.
+ * Writes the audit entry within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`,
+ * `mode` and `actor_key_id`; `action` and `target`: SQL.
  */
 export const auditing = (accepted: string, { action, target }: Record<'action' | 'target', string>): string =>
   `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ` +

@@ -133,7 +133,7 @@ export function createHandler<Tx>(
   };
 }
 
-/** The same for an internal path: token, body, handler. */
+/** Handles a request to an internal path: token, body, handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);

@@ -105,7 +105,7 @@ const views = Object.entries({
 export interface SdkOptions {
   /** The address of an OTLP/HTTP collector for spans. Null: none are sent or recorded. */
   tracesUrl: string | null;
-  /** The same for metrics. */
+  /** The address of an OTLP/HTTP collector for metrics. Null: none are sent. */
   metricsUrl: string | null;
   /** Serves `/metrics` for Prometheus here, to everybody who reaches the port. Null: it does not. */
   metrics: { port: number; host: string } | null;

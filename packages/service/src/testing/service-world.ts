@@ -26,7 +26,7 @@ export interface ServiceWorld {
    * by itself. It is not needed after `kill('SIGKILL')`, because the leases of a spawned worker end with it.
    */
   expireLeases: () => Promise<void>;
-  /** That too, and closes what was opened. */
+  /** Ends the workers, and closes everything that was opened. */
   close(): Promise<void>;
 }
 

@@ -20,7 +20,7 @@ export interface DueQuery {
   queueEmpty: boolean;
   /** Organisations that may take no more slots of this worker: a job for them would be declined. */
   fullOrgs: readonly string[];
-  /** The organisation to begin with, in the order of their ids. */
+  /** The organisation at which the look begins. Organisations are in the order of their ids. */
   fromOrg: string;
   /**
    * Whether each organisation has had its turn, so that the remaining room is for more of their work. A look that

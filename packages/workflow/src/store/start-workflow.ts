@@ -25,8 +25,8 @@ const startSchema = z.object({
   requestId: z.string(),
   traceparent: z.string().optional(),
   /**
-   * Its audit entry, in the service's outbox. `action`: resource and verb, such as `backup.restore`; `target`:
-   * `/v1/sites/…`.
+   * The workflow's audit entry, in the service's outbox. `action`: resource and verb, such as `backup.restore`;
+   * `target`: `/v1/sites/…`.
    */
   audit: z.object({ action: z.string().min(1), target: z.string().min(1) }).optional(),
 });

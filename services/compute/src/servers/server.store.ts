@@ -46,7 +46,8 @@ export async function findServer(tx: Reader, owner: Owner, serverId: string): Pr
 }
 
 /**
- * The same, with the row locked until the transaction ends: a decision about the server stays true until it is written.
+ * Finds the server as {@link findServer} does, and locks its row until the transaction ends. A decision about the
+ * server stays true until it is written.
  */
 export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await lockRow<ServerRow>(tx, { name: 'servers', fields: Prisma.ServerScalarFieldEnum }, owner, serverId);

@@ -130,7 +130,7 @@ export interface Engine {
   start(start: Start): Promise<RunningServer>;
   /** Makes the customer's role and empty database, from nothing or from the leftovers of an interrupted attempt. */
   makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
-  /** The size on disk in bytes; null if it does not answer. */
+  /** The size on disk in bytes; null if the server does not answer. */
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
   /** The ports of the sessions that the server has let in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;

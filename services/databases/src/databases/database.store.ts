@@ -29,8 +29,8 @@ export async function findDatabase(tx: Reader, owner: Owner, databaseId: string)
 }
 
 /**
- * The same, with the row locked until the transaction ends: a decision about the database stays true until it is
- * written.
+ * Finds the database as {@link findDatabase} does, and locks its row until the transaction ends. A decision about the
+ * database stays true until it is written.
  */
 export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const table = { name: 'managed_databases', fields: Prisma.ManagedDatabaseScalarFieldEnum };

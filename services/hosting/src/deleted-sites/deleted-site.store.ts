@@ -114,8 +114,8 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
- * Whether the site is released to its owner and its visitors, who then write to it. It is when it serves, and when it
- * waits for a check that it serves.
+ * Whether the site is released to its owner and its visitors, who then write to it. A site is released when it serves,
+ * and also while it waits for a check that it serves.
  */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
@@ -183,8 +183,8 @@ export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string):
   tx.deletedSite.findFirst({ where: { id, orgId, mode } });
 
 /**
- * The same, with the row locked until the transaction ends: the second of two restores waits, and then sees what the
- * first has done.
+ * Finds the record as {@link findDeletedSite} does, and locks its row until the transaction ends. The second of two
+ * restores waits, and then sees what the first has done.
  */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);

@@ -25,7 +25,7 @@ export async function readDeletedSite(
   return present(await findDeletedSite(context.database.pool, ownerOf(caller), params.deletedSiteId));
 }
 
-/** The same, with the row locked until the transaction ends. */
+/** Reads the caller's record as {@link readDeletedSite} does, and locks its row until the transaction ends. */
 export async function holdDeletedSite(tx: Tx, { caller, params }: AboutDeletedSite): Promise<DeletedSite> {
   return present(await lockDeletedSite(tx, ownerOf(caller), params.deletedSiteId));
 }

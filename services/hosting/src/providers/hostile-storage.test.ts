@@ -129,7 +129,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
   }));
   const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
   expect(error).toBeNull();
-  // The pieces are in this process too, on their way to the client: a few for each.
+  // This process also holds the few pieces for each client that are still being sent.
   expect(most).toBeLessThan((links * sentMb * megabyte) / 2);
 });
 

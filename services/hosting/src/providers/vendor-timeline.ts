@@ -65,7 +65,7 @@ export type VendorFault =
 /** `message` is for the log: nothing that the vendor says reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
-  /** The seconds that the vendor asked for, within reason. */
+  /** The seconds that the vendor asked for, within our limits. */
   readonly retryAfterSeconds: number;
 
   constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
@@ -76,7 +76,10 @@ export class VendorError extends Error {
   }
 }
 
-/** A mode without a vendor in this installation is left out. The two never share an account. */
+/**
+ * The vendor of each mode. A mode without a vendor in this installation is left out. The two modes never share an
+ * account.
+ */
 export type VendorTimelineReaders = Readonly<Partial<Record<Mode, VendorTimelineReader>>>;
 export type VendorTimelines = Readonly<Partial<Record<Mode, VendorTimeline>>>;
 

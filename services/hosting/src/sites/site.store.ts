@@ -54,7 +54,8 @@ export async function findSite(tx: Reader, owner: Owner, siteId: string): Promis
 }
 
 /**
- * The same, with the row locked until the transaction ends: a decision about the site stays true until it is written.
+ * Finds the site as {@link findSite} does, and locks its row until the transaction ends. A decision about the site
+ * stays true until it is written.
  */
 export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await lockRow<SiteRow>(tx, { name: 'sites', fields: Prisma.SiteScalarFieldEnum }, owner, siteId);

@@ -101,7 +101,10 @@ export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Pr
   return row ?? null;
 }
 
-/** The same, with the row locked until the transaction ends, so that nobody revokes it while it is replaced. */
+/**
+ * Finds the key as {@link findApiKey} does, and locks its row until the transaction ends, so that nobody revokes the
+ * key while it is replaced.
+ */
 export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<(ApiKeyRecord & KeyRights) | null> {
   const [row] = await tx.$queryRaw<Array<ApiKeyRecord & KeyRights>>`
     SELECT ${shownColumns}, ${allowedByEach}

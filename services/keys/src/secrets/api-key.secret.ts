@@ -78,7 +78,7 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
   const hashWith = (pepper: Buffer, secret: string): Buffer => createHmac('sha256', pepper).update(secret).digest();
   const currentPepper = peppers.get(pepperVersion)?.[0] ?? randomBytes(32);
-  /** The same number of comparisons for each version and for an unknown one, so that the time tells nothing. */
+  /** Each version, and an unknown one, gets the same number of comparisons, so that the time tells nothing. */
   const most = Math.max(...[...peppers.values()].map(({ length }) => length));
   const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
   const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);

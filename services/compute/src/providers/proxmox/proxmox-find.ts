@@ -65,8 +65,8 @@ export async function prepareChange(
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
-  // Whether the machine runs is judged by its process. A paused VM, for example one on a full disk, has a process, and
-  // nobody else would start it again.
+  // The process tells whether the machine runs. A paused VM, for example one on a full disk, has a process, and nothing
+  // but this change would start it again.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
