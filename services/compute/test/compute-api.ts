@@ -44,7 +44,7 @@ export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Re
  */
 export const impatient = { lost_answer_seconds: 3, deadline_ms: 2_000 };
 
-/** A range as it is configured. */
+/** A range in the form of the configuration. */
 export const targetConfig = (url: string, token: string, change: object = {}) => ({
   driver: 'hetzner',
   url,

@@ -21,7 +21,7 @@ export interface Rig {
   create(stateDir: string, adminToken: string): Server;
   driver(url: string, tweaks: DriverTweaks): Driver;
   order(): MachineOrder;
-  /** One whose guest does not hear that it shall shut down. */
+  /** An order of a machine whose guest ignores a request to shut down. */
   deafOrder(): MachineOrder;
   /** Whether the guest of any other order does. */
   hasGuest: boolean;

@@ -10,7 +10,7 @@ const adminToken = 'b'.repeat(64);
 
 /** A cluster over a socket, with what a test may do to it. */
 export interface ProxmoxCluster {
-  /** A range on it, as it is configured. */
+  /** A range of this cluster, in the form of the configuration. */
   target: object;
   admin: EmulatorAdmin;
   /** The number of rollbacks of the server's machine that the cluster has carried out. */

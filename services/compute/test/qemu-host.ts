@@ -31,7 +31,7 @@ export function needsQemu(title: string): string {
   return missing.length === 0 ? title : `${title} (needs ${missing.join(', ')})`;
 }
 
-/** The title of what needs the guest too. */
+/** The title of a suite that needs the guest too. */
 export const needsGuest = (title: string): string =>
   !hasQemu() || hasGuest()
     ? needsQemu(title)

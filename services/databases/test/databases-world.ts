@@ -108,7 +108,7 @@ export async function query<Row extends pg.QueryResultRow>(url: string, text: st
   }
 }
 
-/** `18`, `11.8`: as the server itself says it. */
+/** The major in the form in which the server reports it: `18`, `11.8`. */
 export async function majorOf(url: string): Promise<string> {
   const [row] = await query<{ version: string }>(url, 'SELECT version() AS version');
   return (url.startsWith('mysql:') ? /^\d+\.\d+/ : /(?<=^PostgreSQL )\d+/).exec(row?.version ?? '')?.[0] ?? '';

@@ -12,8 +12,8 @@ import { BlockContent, type SegmentOrigin } from '../read/block-content';
 import type { LostPath, WorkerSetup } from './worker-messages';
 
 /**
- * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but this is
- * checked all the same.
+ * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but the
+ * flags check this nevertheless.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** Directories get their own modes last. Until then only this process may enter them. */

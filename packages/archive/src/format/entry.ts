@@ -17,7 +17,7 @@ export interface Entry {
   size: number;
   /** A file, symlink or FIFO that has several names, or had when it was packed. Hard links may point to it. */
   linked: boolean;
-  /** A file with holes: runs of zeros that take no room on disk, and shall take none after a restore. */
+  /** A file with holes: runs of zeros that take no room on disk, and must take none after a restore. */
   sparse: boolean;
   /** SHA-256 of the content of a file; empty otherwise. */
   sha256: Buffer;

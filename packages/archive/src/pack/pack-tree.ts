@@ -104,7 +104,7 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
   await addEntry(packing, tombstoneOf(path));
 }
 
-/** `absent` means that the archive has no such path, and shall have none. */
+/** `absent` means that the archive has no such path, and must have none. */
 async function packPath(
   packing: TreePacking,
   hardLinks: HardLinks,

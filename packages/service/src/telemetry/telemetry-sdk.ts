@@ -43,7 +43,7 @@ const exportTimeoutMs = 3_000;
 const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
 const flushMs = 2_000;
 
-/** Probes come every second and say nothing. */
+/** Probes come every second, and their traces are of no use. */
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
 /** A part of a transaction's frame: its time belongs to the statements around it. */

@@ -11,7 +11,7 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
 
-/** A restarted host waits so long for the ports of its predecessor. */
+/** The time for which a restarted host waits for the ports of its predecessor. */
 const portWaitMs = 15_000;
 /** The time is longer than a crashed instance needs to restart, and shorter than clients wait for a connection. */
 const holdMs = 20_000;
@@ -132,7 +132,7 @@ export class HostedDatabase {
     try {
       await this.folder.write(next);
     } catch (error) {
-      // The rename may have happened all the same, so the record is read from disk again.
+      // The rename may have happened nevertheless, so the record is read from disk again.
       this.record = (await this.folder.read()) ?? this.record;
       throw error;
     }

@@ -9,7 +9,7 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const dayMs = 24 * 3600 * 1000;
 const authorityDays = 3650;
 const serverDays = 825;
-/** A certificate is renewed at a start within so many days of its end. */
+/** A start within this many days of a certificate's end renews it. */
 const renewDays = 90;
 
 /** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */

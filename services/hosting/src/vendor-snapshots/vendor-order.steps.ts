@@ -118,7 +118,7 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
   }
 }
 
-/** Returns if the order may have been taken all the same; throws if it certainly was not. */
+/** Returns if the order may have been taken nevertheless. Throws if it certainly was not. */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
   if (!(error instanceof VendorError) || error.fault === 'unknown') {
     step.log.warn({ err: error }, "the vendor's answer to an order was lost; its jobs are looked at");

@@ -125,7 +125,7 @@ export interface Outcome {
   status: number | null;
   /** Null when the receiver accepted the delivery. */
   error: string | null;
-  /** The receiver has answered that it is gone for good. */
+  /** The receiver has answered that it is gone permanently. */
   isGone: boolean;
 }
 

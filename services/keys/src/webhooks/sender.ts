@@ -93,7 +93,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       });
       // If deliveries were found, there may be more, and a place is free once one of them has ended.
       await (found > 0 ? Promise.race([pause(everyMs), ...underWay.keys()]) : pause(everyMs));
-      // A look costs more than a delivery, so all that end within the pause are replaced by one look.
+      // A look costs more than a delivery, so one look serves all deliveries that end within the pause.
       if (found > 0) await pause(lookMsLeast);
     }
   };

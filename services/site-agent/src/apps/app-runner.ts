@@ -44,7 +44,7 @@ export class AppRunner {
   private booting: Promise<AppProcess> | null = null;
   private failedMs = Number.NEGATIVE_INFINITY;
   private isClosed = false;
-  /** The number of processes begun so far, whether or not they came up. */
+  /** The number of processes begun so far, including those that never listened. */
   starts = 0;
 
   constructor(settings: AppSettings, generations: AppGenerations, log: Log) {

@@ -22,7 +22,7 @@ export const questionSchema = z.discriminatedUnion('ask', [
     path: z.string(),
     /** True for GET and HEAD, the only methods that are answered with a file. */
     is_read: z.boolean(),
-    /** Whether the answer shall carry the file's first bytes. */
+    /** Whether the answer must carry the file's first bytes. */
     is_whole: z.boolean(),
     /** A process of the application is running, so the release is one even if its app.js has just gone. */
     app_runs: z.boolean(),

@@ -57,7 +57,7 @@ export class WokenServer {
     await this.stop('stopped');
   }
 
-  /** Ends the server for good. */
+  /** Stops the server. It does not start again. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     await this.stop('closed');

@@ -127,7 +127,7 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 interface Feeding {
   /** Resolves with the reason why the input was not taken completely; null if it was. Never rejects. */
   done: Promise<unknown>;
-  /** The error of our own input. It says nothing about what the host thinks of the archive. */
+  /** The error of our own input. It does not come from the host's check of the archive. */
   sourceError(): unknown;
 }
 
