@@ -51,10 +51,10 @@ const socketPathBytesMax = 103;
 
 /**
  * Makes the folder of a server's Unix socket and removes leftover sockets, which would keep the server from listening.
- * Call it while no server runs. The folder is `<home>/socket`. If that path is too long for a socket, it is a short
- * one, which `<home>/socket.txt` records. The path is the same at every start. The folder belongs to the server's
- * account. Every account of this machine may use the socket in it, because jobs run under the accounts of sites. The
- * boxes of applications do not contain it.
+ * Call it while no server runs. The folder is `<home>/socket`. If that path is too long for a socket, the folder has a
+ * shorter path, which `<home>/socket.txt` records. The path is the same at every start. The folder belongs to the
+ * server's account. Every account of this machine may use the socket in it, because jobs run under the accounts of
+ * sites. The boxes of applications do not contain it.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of
- * `@tier long`, and any suite that is named by hand. `effects`: each death of the longest workflows in a run of its
- * own, too. `chaos`: `npm run chaos`, hours of everything, with new seeds. Each suite says itself which tier it belongs
- * to. What is here is for a suite that does more in a later tier.
+ * The extent of a run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of
+ * `@tier long`, and any suite that is named by hand. `effects`: also each death of the longest workflows in a run of
+ * its own. `chaos`: `npm run chaos`, hours of everything, with new seeds. Each suite declares its own tier. This file
+ * is for suites that do more in a later tier.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';

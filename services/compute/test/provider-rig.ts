@@ -23,7 +23,7 @@ export interface Rig {
   order(): MachineOrder;
   /** An order of a machine whose guest ignores a request to shut down. */
   deafOrder(): MachineOrder;
-  /** Whether the guest of any other order does. */
+  /** Whether the guests of other orders shut down on request. */
   hasGuest: boolean;
   /** The call that begins a rollback, and those that read a machine and an action. */
   rollbackCall: { method: string; path: string };

@@ -11,19 +11,22 @@ import {
 import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
-// Decides which traces are sent. The process where a trace begins decides for all, and `traceparent` tells the others:
-// every write and all work is sent, and a share of the reads and of routine work of the clock. For customers' requests
+// Decides which traces are sent. The process where a trace begins decides for all, and `traceparent` tells the others.
+// Every write and all work is sent, and a share of the reads and of the clock's routine work. For customers' requests
 // the gateway decides (`request-traces.ts`). Each process holds its own spans of the other reads until its part of the
-// trace has ended: they are sent after all if something failed or was slow, and otherwise dropped. After the failure,
-// later calls are told to send, too. A process that was called before holds its own part and sends it only if that part
-// failed or was slow itself: more needs a collector that sees whole traces and decides at their end (tail sampling).
+// trace has ended. They are sent if something failed or was slow, and otherwise dropped. After the failure, later calls
+// are told to send, too. A process that was called before holds its own part and sends it only if that part failed or
+// was slow itself. More would need a collector that sees whole traces and decides at their end (tail sampling).
 
 /** The most reads whose spans are held; the oldest are dropped. One of our reads has 4 to 8 spans of about 2 kB. */
 const heldTracesMax = 1_000;
 const heldSpansMax = 4_000;
 /** Spans of one held trace. */
 const spansMax = 100;
-/** Traces that are sent after all, remembered for their spans that are still to end or begin. */
+/**
+ * The most traces that are remembered because they are sent although the sampling did not choose them. Some of their
+ * spans are still to end or begin.
+ */
 const keptMax = 1_000;
 
 /** Methods of requests that change nothing. */
@@ -108,7 +111,7 @@ class HeldTraces {
   private readonly kept = new Set<string>();
   private count = 0;
 
-  /** Whether the trace is sent after all. */
+  /** Whether the trace is sent although the sampling did not choose it. */
   isKept(traceId: string): boolean {
     return this.kept.has(traceId);
   }

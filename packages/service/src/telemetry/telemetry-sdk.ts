@@ -57,10 +57,10 @@ function nameCall(span: Span, method: string | undefined, path: string | undefin
 }
 
 /**
- * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span.
- * Everything recorded is cleaned once more on its way out (`safe-spans`).
- * A statement is one span, that of pg. Prisma's around it, those of connections and those of Redis are for full detail,
- * because a job's own span tells as much. A call without a trace begins none.
+ * No instrumentation records headers, statement values or bodies, so tokens and idempotency keys never reach a span.
+ * All spans are cleaned once more before they are sent (`safe-spans`).
+ * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are only for full
+ * detail, because a job's own span tells as much. A call without a trace begins none.
  */
 const instrumentations = () => [
   new HttpInstrumentation({

@@ -74,11 +74,12 @@ const insertSql = (audited: string): string => `
   SELECT id FROM accepted`;
 
 /**
- * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by
- * Postgres' clock, and writes the start of the step to run (attempts count before the effect). Undefined when there is
- * nothing to take: finished, not due, somebody else's, too late, unknown, of another organisation than the job says.
+ * Takes a due workflow that has no live lease, in one statement. Gives it a fresh fence and a lease by Postgres' clock,
+ * and writes the start of the step to run (attempts count before the effect). Undefined when there is nothing to take:
+ * the workflow has finished, is not due, has a lease, is too late, is unknown, or belongs to another organisation than
+ * the job says.
  *
- * Never with asynchronous commit: a fence that a crash of Postgres took back could be given out twice.
+ * It never uses asynchronous commit, because a fence that is lost in a crash of Postgres could be given out twice.
  */
 export async function claimWorkflow(
   sql: Sql,

@@ -30,10 +30,10 @@ export interface SessionPlacesOptions {
 const againMs = 100;
 
 /**
- * Shares the places of a server whose sessions we cannot read: only the server knows who has logged in, and it is asked
- * when all places are taken. Then the oldest session that has not logged in is ended, of the address with most such
- * sessions. So nobody can keep others out without logging in. If all have logged in, one more session at a time is let
- * through, and the server itself refuses it.
+ * Shares the places of a server whose sessions we cannot read. Only the server knows who has logged in, and it is asked
+ * when all places are taken. Then the address with the most sessions that have not logged in loses its oldest one. So
+ * nobody can keep others out without logging in. If all have logged in, one more session at a time is passed on, and
+ * the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;

@@ -46,11 +46,11 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * The release that a beginning restore replaces: the live one.
- * If the live one was staged by this very restore, an earlier run went this far and its record was lost. The release it
- * replaced is then the only other one.
- * If there is no other release, or several, returns the live one. It is the restore's own, which says that no old
- * release is known.
+ * The release that a restore replaces, which is the live one when the restore begins.
+ * The live release may be one that this restore has staged: then an earlier run has come this far, and its record was
+ * lost. In that case the replaced release is the only other one.
+ * If there is no other release, or several, returns the live one although it is the restore's own. A caller knows by
+ * this that no old release is known.
  */
 export function replacedBy(
   step: Step,

@@ -65,7 +65,7 @@ export interface Told {
 /** Gets the child's messages about one question, until it is removed. If it throws, the child is ended. */
 export interface Listener {
   hear(told: Told): void;
-  /** The child says no more. */
+  /** Reports that the child sends nothing any more. */
   lose(error: Error): void;
 }
 

@@ -25,8 +25,8 @@ type Greeting = Startup | Cancel;
 /**
  * The one address of a site's database. It changes the database's name in the client's first packet to that of the live
  * release, and then only passes bytes on: passwords are proved to Postgres itself (SCRAM), and cancels are forwarded.
- * New sessions wait while the gate is frozen, except for those of a release's own application, because its last
- * requests are waited for.
+ * New sessions wait while the gate is frozen. Sessions of a release's own application do not, because the freeze waits
+ * for its last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
