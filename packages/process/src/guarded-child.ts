@@ -34,9 +34,9 @@ const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
 
 /**
  * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the
- * order of the ends. A tiny shell beside it holds the reading end of a pipe of ours: however we die, kill -9 included,
- * the pipe ends and the shell sends `signalOnOrphan`. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set
- * it.)
+ * order in which processes end. A shell beside it holds the reading end of a pipe of ours. However we die, kill -9
+ * included, the pipe ends and the shell sends `signalOnOrphan`. (Linux' PR_SET_PDEATHSIG would do the same, but Node
+ * cannot set it.)
  */
 export async function spawnGuarded(
   command: string,

@@ -153,7 +153,7 @@ interface VendorEmulatorOptions {
   stateDir: string;
   /** Keys by account. */
   keys: ReadonlyMap<string, string>;
-  /** Account to a key that can only read. */
+  /** Keys that can only read, by account. */
   readerKeys?: ReadonlyMap<string, string>;
   adminToken: string;
   clockScale: number;

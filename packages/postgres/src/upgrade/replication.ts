@@ -129,9 +129,10 @@ const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
 
 /**
- * Finds out why a subscriber makes no progress. It says so only in the server's log, so the table that it could not
- * copy is copied here, in a transaction that is rolled back, and Postgres says what it refuses. The next attempt
- * enables the subscription again. Throws `copy_failed` with the table; a refusal that may pass is left to the caller.
+ * Finds out why a subscriber makes no progress. The subscriber reports the reason only in the server's log. So the
+ * table that it could not copy is copied here, in a transaction that is rolled back, and Postgres reports the refusal.
+ * The next attempt enables the subscription again. Throws `copy_failed` with the table. A refusal that may pass is left
+ * to the caller.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();

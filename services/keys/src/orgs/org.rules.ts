@@ -36,9 +36,9 @@ export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<
 }
 
 /**
- * The refusal, or null, of these permissions in place of the present ones. A key must hold a permission to give or take
- * it: otherwise it could lock out every stronger key. An organisation at the top loses none, because no key could give
- * it back.
+ * The reason why these permissions may not replace the present ones, or null. A key must hold a permission to give or
+ * take it: otherwise it could lock out every stronger key. An organisation at the top loses none, because no key could
+ * give it back.
  */
 export function refusePermissionChange(
   { parentId, permissions }: Pick<OrgRecord, 'parentId' | 'permissions'>,

@@ -124,8 +124,8 @@ test('an application that writes outside a byte at a time has one piece carried 
   turns.release();
   await until(() => Promise.resolve(said() === 6 + 3 * bytes), { what: 'all that was said' });
   expect(new Set(turns.takenBy)).toEqual(new Set(['org-1']));
-  // Six turns where the kernel has brought everything by now: a piece that was read ahead for each, and one with the
-  // rest.
+  // At most six turns are needed when the kernel has everything by now: one for each piece that was read ahead, and one
+  // for the rest.
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 

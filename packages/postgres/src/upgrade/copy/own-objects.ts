@@ -32,8 +32,8 @@ export interface OwnObjects {
   /** The login on the old server that the subscriber uses, and that drops slots. */
   replicator: TransferLogin;
   /**
-   * Target: may act for every owner; owns the subscription and our notes. No code of the customer's runs in its
-   * sessions.
+   * The login on the target that may act for every owner, and owns the subscription and our notes. No code of the
+   * customer's runs in its sessions.
    */
   keeper: TransferLogin;
 }
