@@ -44,8 +44,8 @@ export interface Sampling {
   /** Gets every span and passes the ones to send on to `next`. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Customers' requests begin here, and their sampling was decided before their spans are made. Elsewhere a read or a
-   * delivery without a trace is our own, and not a request's.
+   * Called in the process in which customers' requests begin, where their sampling is decided before their spans are
+   * made. In any other process, a read or a delivery without a trace is our own, and not a request's.
    */
   beginsHere(): void;
 }

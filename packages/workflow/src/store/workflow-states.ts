@@ -27,7 +27,7 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/** The accepting process enqueues within milliseconds; the sweep does so only if it did not. */
+/** The time within which the accepting process enqueues the workflow. Only afterwards does the sweep enqueue it. */
 const enqueueGraceSeconds = 0.3;
 
 /** Accepts a workflow, without its steps, with its audit entry. False if another one has locked the resource. */

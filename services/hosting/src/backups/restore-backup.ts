@@ -97,7 +97,7 @@ type Finding = Preflight['findings'][number];
 
 export interface PreflightFacts {
   site: Site;
-  /** The backup or copy that was named; null when there is no such. */
+  /** The backup or copy that was named; null when it does not exist. */
   point: { id: string; createdAt: Date } | null;
   /** The unpacked size of the content; null when it is not known. */
   rawBytes: number | null;
