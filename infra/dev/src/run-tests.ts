@@ -159,7 +159,7 @@ function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   };
 }
 
-/** A file that belongs to exactly these sources. Another commit or another edit starts a new one. */
+/** The log of a run, whose name depends on the exact sources. Another commit or another edit starts a new log. */
 function resumableLog(scope: Scope, afresh: boolean): string {
   const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);

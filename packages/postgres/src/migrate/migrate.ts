@@ -217,7 +217,7 @@ declare global {
 let loading: Promise<EngineGlue> | undefined;
 
 /**
- * Prisma's engine on one database, with the schema files that it shall compare or apply. `asOne` returns the query that
+ * Prisma's engine on one database, with the schema files that it is to compare or apply. `asOne` returns the query that
  * is sent for a script. By default that is the script itself.
  */
 async function openSchemaEngine(

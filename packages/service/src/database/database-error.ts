@@ -13,8 +13,8 @@ export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
  */
 const unavailablePrisma = new Set('P1000 P1001 P1002 P1003 P1008 P1010 P1011 P1017 P1018 P2024 P2028 P2037'.split(' '));
 /**
- * The names that Prisma's driver adapters give to these errors. They are inside an error whose own code only says that
- * raw SQL failed.
+ * The names that Prisma's driver adapters give to the errors of a database that is unavailable. They are inside an
+ * error whose own code only says that raw SQL failed.
  */
 const unavailableKinds = new Set([
   'DatabaseNotReachable',
