@@ -14,7 +14,7 @@ export async function inOwnProcess<T>(body: string, given: unknown): Promise<{ r
     const load = (name) => require(${JSON.stringify(path.resolve(__dirname, '../dist'))} + '/' + name + '.js');
     const given = ${JSON.stringify(given)};
     const work = async () => { ${body} };
-    // VmHWM is read because resourceUsage().maxRSS begins with what the process that started this one has used.
+    // Not resourceUsage().maxRSS: that begins with what the process that started this one has used.
     const most = () => Number(/VmHWM:\\s+(\\d+)/.exec(require('node:fs').readFileSync('/proc/self/status', 'utf8'))[1]) * 1024;
     const before = process.memoryUsage.rss();
     work().then((returned) => console.log(JSON.stringify({ returned, grown: most() - before })));`;
