@@ -12,8 +12,8 @@ const samples = 400;
 const warmUps = 150;
 
 /**
- * The same rows as an accepted restore writes, copied from one that was accepted, in one transaction without anything
- * else.
+ * Writes the rows that an accepted restore writes, copied from one that was accepted, in one transaction without
+ * anything else.
  */
 const bareStatements = [
   'SELECT id FROM sites WHERE id = $1::uuid FOR UPDATE',

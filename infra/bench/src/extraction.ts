@@ -79,7 +79,7 @@ const oursIn = (worker: ArchiveProcess): Peer => ({
 });
 
 interface Seconds {
-  /** Until the program had ended. */
+  /** Seconds until the program had ended. */
   done: number;
   /**
    * The time until the file system was synced as well. Half of it is the disk's, and is the same for every contestant.

@@ -91,7 +91,7 @@ export const benchFirstStep = (): Promise<void> =>
       const ours = median(
         await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl),
       );
-      // In the table a higher number is better: it is how much of the allowed multiple is left.
+      // A higher number is better in the table, because the number is how much of the allowed multiple is left.
       const allowed = backend === 'Redis' ? 8 : 4;
       rows.push({
         what: `accepted (committed) to first step on ${backend}, p50 (at most ${allowed} times)`,

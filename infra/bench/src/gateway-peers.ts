@@ -41,7 +41,7 @@ const roles: Record<string, () => http.RequestListener> = {
   upstream: () => answering(body),
   keys: () => answering(verification),
   collector: () => collecting(0),
-  // Shorter than the 3 s after which a process stops waiting for a collector.
+  // The delay is shorter than the 3 s after which a process stops waiting for a collector.
   'slow-collector': () => collecting(2_000),
   'hanging-collector': () => collecting(null),
   'http-proxy-3': () => {

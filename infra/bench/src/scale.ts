@@ -86,7 +86,7 @@ function table(recorder: Recorder): { lines: string[]; measure: Measure } {
   return { lines, measure };
 }
 
-/** As often as a median wants it. */
+/** Repeats the work often enough for a median. */
 const often = async (work: () => Promise<unknown>): Promise<void> => {
   for (let turn = 0; turn < 9; turn += 1) await work();
 };

@@ -9,10 +9,10 @@ const roundSeconds = 2;
 const off = 'without telemetry';
 
 /**
- * The gateway with telemetry at its default, before collectors of every kind, beside itself without telemetry. Both are
- * under load at the same time, because this machine's rounds differ by more than what is measured; and each pair is of
- * new processes, because V8 compiles each differently. The collector is a process of its own, and takes its share of
- * the same processors.
+ * Compares the gateway with telemetry at its default, before collectors of every kind, with the gateway without
+ * telemetry. Both are under load at the same time, because the rounds of this machine differ by more than the measured
+ * effect. Each pair has new processes, because V8 compiles each process differently. The collector is a process of its
+ * own, and uses the same processors.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();

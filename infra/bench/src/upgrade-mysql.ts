@@ -13,7 +13,7 @@ import { withWorkspace } from './workspace';
 /** About how much data, in megabytes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 500);
 const rowsPerSecond = 200;
-/** From one version to the next. */
+/** An upgrade from one version to the next. */
 type Step = readonly [from: string, to: string];
 const steps: readonly Step[] = [
   ['10.5', '10.11'],
@@ -77,7 +77,7 @@ async function underWriter<T>(
   return { ...moved, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** Done by the host of databases, as in the service's workflow, but without its backups. */
+/** The host of databases does the upgrade, as in the service's workflow, but without its backups. */
 async function measureOurs([from, to]: Step): Promise<Measured> {
   let measured: Measured | null = null;
   await withDatabaseHost('upgrade-mysql', async (client) => {

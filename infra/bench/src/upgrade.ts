@@ -66,8 +66,8 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /**
- * From the first instance of the new major to the end of the comparison and ANALYZE, as in the service's workflow, but
- * without its backups.
+ * Upgrades from the first instance of the new major to the end of the comparison and ANALYZE, as the service's workflow
+ * does, but without its backups.
  */
 export async function upgrade(
   client: DatabaseHostClient,

@@ -24,7 +24,7 @@ const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-po
 /** Containers call each other by name. Every program of ours listens on the same port of its own container. */
 export const programPort = 8080;
 export const volumesRoot = '/var/lib/drydock';
-/** In the volumes, files belong to this user's number. It is `node` in the image. */
+/** Files in the volumes belong to this numeric id, which is `node` in the image. */
 const imageUser = '1000:1000';
 
 /** A secret is written as its label in angle brackets. infra/docker/derive-secrets.mjs replaces it by the secret. */
@@ -248,7 +248,8 @@ const migrationOf = (service: ServiceWithDatabase) => ({
 
 /** Jobs that run before each start. They change only what is wrong. */
 const jobs = {
-  // A new volume belongs to root, but every program of ours runs as another user. One capability, no network.
+  // Gives new volumes, which belong to root, to the user that our programs run as. It needs one capability and no
+  // network.
   'prepare-volumes': {
     '<<': '*job',
     user: '0:0',

@@ -31,7 +31,7 @@ export function writeJsonAtomically(file: string, value: unknown): void {
 
 const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.string() });
 
-/** Orphans were told to end when their supervisor died. A process that still runs after this time hangs. */
+/** The supervisor's death told orphans to end. A process that still runs after this time hangs. */
 const graceMs = 5_000;
 
 /**
@@ -157,8 +157,8 @@ function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
 const portsSchema = z.record(z.string(), z.int());
 
 /**
- * Lower than the range from which Linux and macOS give ports to outgoing connections, and lower than the ports of sites
- * and databases (`packages/agent`). So none of them takes one of these ports between two starts.
+ * The ports are lower than the range from which Linux and macOS give ports to outgoing connections, and lower than the
+ * ports of sites and databases (`packages/agent`). So none of them takes one of these ports between two starts.
  */
 const firstPort = 20_000;
 const endPort = 25_000;

@@ -16,9 +16,9 @@ const environmentSchema = z.object({
   DRYDOCK_WEBHOOK_ALLOW: z.string().optional(),
   /** The first of the ports on which processes serve their metrics, one port each. When left out, no process does. */
   OTEL_EXPORTER_PROMETHEUS_PORT: z.coerce.number().int().min(1_024).max(65_000).optional(),
-  /** Set by tests: databases without fsync, the managed ones too. */
+  /** Tests set this: databases without fsync, the managed ones too. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
-  /** Set by tests: how much demo content is made. */
+  /** Tests set this: the amount of demo content. */
   DRYDOCK_DEMO: z.enum(['whole', 'sites']).default('whole'),
   QUEUE_BACKEND: z.enum(['redis', 'postgres']).optional(),
   REDIS_URL: z.url().optional(),

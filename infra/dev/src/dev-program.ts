@@ -20,7 +20,7 @@ export interface DevProgramOptions {
   name: string;
   /** Starts the program once. Its standard error is a pipe. */
   start: () => Promise<GuardedChild>;
-  /** Where it answers HTTP. Undefined for a program that is not called. */
+  /** The URL at which the program answers HTTP. Undefined for a program that is not called. */
   url: string | undefined;
   /** The command that calls the program. It is part of the line that says where the program listens. */
   how?: string;

@@ -83,7 +83,7 @@ function readError(line: string): string | null {
 
 export interface NodeProgram {
   name: string;
-  /** Built entry point, relative to the clone's root. */
+  /** The built entry point, relative to the clone's root. */
   entry: string;
   port: number;
   /** Node's own. */
@@ -91,7 +91,7 @@ export interface NodeProgram {
   environment: Readonly<Record<string, string>>;
 }
 
-/** Longer than the 25 s in which a process of ours hands over its work. */
+/** The limit is longer than the 25 s in which a process of ours hands over its work. */
 const stopTimeoutMs = 28_000;
 
 /**
@@ -145,7 +145,7 @@ export function managedPostgres(options: {
   folder: string;
   port: number;
   isEphemeral: boolean;
-  /** Where we are root. */
+  /** The account under which the program runs, when this process is root. */
   account: number;
   sessionBytes?: number;
   isSocketOnly?: boolean;
@@ -167,7 +167,7 @@ export function managedPostgres(options: {
   };
 }
 
-/** Which queue this start uses: the user's Redis, a private one of ours, or tables in our Postgres. */
+/** The queue of this start: the user's Redis, a private one of ours, or tables in our Postgres. */
 type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
   note: string;
 };

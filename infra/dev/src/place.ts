@@ -31,7 +31,10 @@ export interface Place {
 export interface SecretPlace extends Place {
   /** The secret of this label, as hex, derived from the current master key. */
   current(label: string): string;
-  /** The same for those that accept it: while the master key is rotated, one of each, the current one first. */
+  /**
+   * The secret of this label for a process that accepts several. While the master key is rotated, it is one from each
+   * key, the current one first.
+   */
   rotated(label: string): string;
   /**
    * The part of a login's name in Postgres that depends on its password, because a role has only one password there.
@@ -77,13 +80,13 @@ export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace)
   AUDIT_TOKEN_SECRET: place.rotated(`audit:${service}`),
 });
 
-/** The same secrets, with those of the queue. */
+/** The secrets of a service, with those of its queue. */
 export const queuedSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   ...serviceSecrets(service, place),
   QUEUE_URL: place.queueUrl(),
 });
 
-/** The same for the worker of a service. The operator may provide a password for the board of its queues. */
+/** The secrets of a service's worker. The operator may provide a password for the board of its queues. */
 export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   ...queuedSecrets(service, place),
   QUEUE_BOARD_TOKEN: '',
@@ -144,7 +147,7 @@ export function accountList(place: SecretPlace, name: string, suffix = ''): stri
     .join(',');
 }
 
-/** Where backups are. */
+/** The place of backups. */
 const backupsBucket = (place: Place): Variables => ({
   BACKUPS_S3_ENDPOINT: place.isEmbedded ? urlOf(place, 's3-stand-in') : place.setting('BACKUPS_S3_ENDPOINT'),
   BACKUPS_S3_REGION: place.isEmbedded ? 'us-east-1' : place.setting('BACKUPS_S3_REGION', 'us-east-1'),
@@ -169,7 +172,7 @@ export const hostingEnvironment = (place: Place): Variables => ({
   ...(place.isEmbedded ? { DRYDOCK_OFFSITE_ALLOW: place.addressOf('s3-stand-in') } : {}),
 });
 
-/** Only the values of `npm start` are known here. For containers the operator provides them, and '' says so. */
+/** Values that only `npm start` knows. For containers the operator provides them, and '' says so. */
 export const embeddedOr = (place: SecretPlace, value: string): string => (place.isEmbedded ? value : '');
 
 /** The offer of Hetzner's emulator, at the prices of a small provider. */

@@ -17,14 +17,14 @@ export interface ProcessPlan {
   calls?: readonly string[];
   /** The service whose database it uses. The database is created and migrated before the process starts. */
   database?: ServiceWithDatabase;
-  /** Only `npm start` runs it: it replaces something that an operator has. */
+  /** Whether only `npm start` runs the process, because it replaces something that an operator has. */
   isEmbeddedOnly?: true;
   /** Whether it serves content of earlier versions. `npm start` runs it when its folder exists in the data folder. */
   isForOldData?: true;
   network: Network;
   /** Volumes that it writes, or, with `:ro`, only reads. For `npm start`, each is a folder in the data folder. */
   volumes?: readonly string[];
-  /** It runs what customers bring in boxes. Its container needs namespaces for them. */
+  /** Whether the process runs customers' programs in boxes, for which its container needs namespaces. */
   makesBoxes?: true;
   /** Memory of its container, in MB. */
   memoryMb: number;

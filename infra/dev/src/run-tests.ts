@@ -40,7 +40,7 @@ const options = {
   chaos: { type: 'boolean', default: false },
   /** `n/m`: the n-th of m parts. */
   shard: { type: 'string' },
-  /** Also runs what an earlier run of the same files has shown to pass. */
+  /** Runs suites again that an earlier run of the same files has shown to pass. */
   afresh: { type: 'boolean', default: false },
 } as const;
 
@@ -130,7 +130,7 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // For a single file jest runs the tests in its own process. What a failed test left open would keep that process
+    // A single file makes jest run the tests in its own process. What a failed test left open would keep that process
     // from ending.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(
@@ -159,7 +159,7 @@ function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   };
 }
 
-/** A file that belongs to exactly these sources. Another commit or another edit starts a new one. */
+/** The log of a run, whose name depends on the exact sources. Another commit or another edit starts a new log. */
 function resumableLog(scope: Scope, afresh: boolean): string {
   const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);

@@ -101,8 +101,8 @@ export async function openStack(
   };
 
   /**
-   * Finds a port for each process before the first of them runs, also for those that do not run now: other processes
-   * are told where they would be.
+   * Finds a port for each process before the first of them runs, also for those that do not run now, because other
+   * processes get the addresses of all.
    */
   async function settlePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();
@@ -233,7 +233,7 @@ export async function openStack(
     );
   }
 
-  /** The same graph the other way round. */
+  /** Stops each process after the processes that need it. */
   async function stopAll(): Promise<void> {
     supervisor.close();
     const stopping = new Map<string, Promise<void>>();
@@ -278,7 +278,7 @@ export async function openStack(
 const metricsPortOf = (first: number | undefined, name: string): number | undefined =>
   first === undefined ? undefined : first + topology.findIndex((plan) => plan.name === name);
 
-/** Where Prometheus finds the processes, in the format of its `file_sd_configs`. */
+/** Writes the addresses of the processes for Prometheus, in the format of its `file_sd_configs`. */
 function writeTargets(file: string, first: number, programs: readonly ProcessPlan[]): void {
   const targets = programs.map(({ name }) => ({
     targets: [`127.0.0.1:${metricsPortOf(first, name)}`],

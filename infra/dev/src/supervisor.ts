@@ -30,9 +30,7 @@ export interface Supervisor {
   keepRunning(managed: ManagedProcess): Promise<Running>;
   /** How many times the process has died since it was first started. */
   deathsOf(name: string): number;
-  /**
-   * From now on nothing is started any more. A process that is just being started is stopped as soon as it has started.
-   */
+  /** Starts nothing any more from now on. A process that is just being started is stopped as soon as it has started. */
   close(): void;
   /** Stops these processes, all at once. Resolves when they have ended. */
   stop(names: readonly string[]): Promise<void>;

@@ -44,7 +44,8 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'queue',
     memoryMb: 512,
-    // A line of its configuration: Valkey reads no secret from a file by itself, and a command line is readable by all.
+    // The secret is a line of the configuration, because Valkey reads no secret from a file by itself, and every
+    // account can read a command line.
     secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];
@@ -89,7 +90,7 @@ const hosts: readonly ProcessPlan[] = [
     isEmbeddedOnly: true,
     network: 'clouds',
     memoryMb: 256,
-    // Its jobs take three seconds here, and minutes at a real vendor.
+    // Jobs of the emulator take three seconds, while a real vendor takes minutes.
     environment: (place) => ({ STATE_DIR: place.folderOf('vendor'), JOB_SECONDS: '3' }),
     secrets: (place) => ({
       ACCOUNT_KEYS: accountList(place, 'vendor-stand-in'),
@@ -367,7 +368,7 @@ export function findPlan(name: string): ProcessPlan {
   return plan;
 }
 
-/** These processes and everything that they need, directly or indirectly, in the order of the topology. */
+/** The named processes and everything that they need, directly or indirectly, in the order of the topology. */
 export function withNeeds(names: readonly string[]): ProcessPlan[] {
   const found = new Set<ProcessPlan>();
   const add = (name: string): void => {

@@ -357,7 +357,7 @@ const sharedList = accessList(
   [32, 0, nobody],
 );
 
-/** Files and folders with everything that an attribute can be. */
+/** Makes files and folders with attributes of every kind. */
 function buildAttributes(site: string): void {
   mkdirSync(join(site, 'shared'));
   writeFileSync(join(site, 'plain'), 'x');

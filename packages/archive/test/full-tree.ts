@@ -47,8 +47,8 @@ export function describeFully(directory: string, skip: ReadonlySet<string> = new
 }
 
 /**
- * As the kernel lists them, with values in hex. The marks of a security module are left out, because they belong to the
- * machine.
+ * The attributes as the kernel lists them, with values in hex. The labels of a security module are left out, because
+ * they belong to the machine.
  */
 function attributesOf(location: string | Buffer): string {
   if (libc === null || lstatSync(location).isSymbolicLink()) return '';

@@ -154,9 +154,9 @@ const progressOf = (workflow: Workflow): string =>
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
- * For long work that the server accepted. Waits for it on a terminal, or where it is told to wait. Then prints one
- * document with the answer and the workflow, also when waiting ends early. The answer may hold something that is never
- * shown again, such as a password.
+ * Follows long-running work that the server accepted. Waits for it on a terminal, or with the option to wait. Then
+ * prints one document with the answer and the workflow, also when waiting ends early. The answer may hold something
+ * that is never shown again, such as a password.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();

@@ -4,8 +4,8 @@ export interface CommandPlan {
   /** The words of the command. Its arguments and options come from the contract. */
   command: string;
   /**
-   * Columns of the table that is printed: of a list, or of the answer that starts long work. When left out: every
-   * field, and for long work the fields of its workflow.
+   * Columns of the table that is printed: of a list, or of the answer that starts long-running work. When left out:
+   * every field, and for long-running work the fields of its workflow.
    */
   columns?: readonly string[];
   /**
@@ -15,7 +15,7 @@ export interface CommandPlan {
   asks?: OperationId | 'argument';
   /** The name of the group alone runs this command: `drydock events` is `drydock events list`. */
   isDefault?: boolean;
-  /** With the option `--follow`, this stream is read instead. */
+  /** The stream that is read instead when the option `--follow` is given. */
   follow?: OperationId;
 }
 

@@ -11,7 +11,7 @@ import { ask, canAsk, readStdin, tell } from './terminal';
 export interface Target {
   url: string;
   key: string;
-  /** Where it was found, in words. */
+  /** A description of where the installation was found. */
   from: string;
 }
 
@@ -61,7 +61,7 @@ function parseContexts(file: string, text: string): Contexts {
   try {
     found = JSON.parse(text);
   } catch {
-    // It is said below.
+    // A text that is no JSON is refused below.
   }
   const contexts: Contexts = { current: null, contexts: {} };
   if (!isObject(found) || !isObject(found['contexts']))

@@ -56,7 +56,7 @@ const shortNames: Readonly<Record<string, string>> = {
   scopes: 'scope',
 };
 
-/** Stands for null until commander has parsed everything, because commander takes null for a missing value. */
+/** A placeholder for null until commander has parsed everything, because commander takes null for a missing value. */
 const none = Symbol('null');
 
 const isSecret = ({ steps }: Field): boolean => /secret|password/.test(steps.join());
@@ -181,7 +181,7 @@ async function readJson(file: string): Promise<Record<string, unknown>> {
     const body: unknown = JSON.parse(text);
     if (isObject(body)) return body;
   } catch {
-    // It is said below.
+    // A text that is no JSON is refused below.
   }
   throw new UsageError(`${file === '-' ? 'stdin' : file} holds no JSON object`);
 }

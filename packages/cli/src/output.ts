@@ -16,7 +16,7 @@ const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 export const clean = (text: string): string =>
   stripVTControlCharacters(text.replace(/[\n\t]+/g, ' ')).replace(unsafe, '');
 
-/** The same data, with each unsafe character written as an escape that JSON and YAML read back. Line breaks stay. */
+/** Writes each unsafe character as an escape that JSON and YAML read back. Line breaks stay. */
 const escapeUnsafe = (text: string, astral: (code: number) => string): string =>
   text.replace(unsafe, (character) => {
     const code = character.codePointAt(0) ?? 0;

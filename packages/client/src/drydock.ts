@@ -70,8 +70,8 @@ export type Drydock = {
     readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void>;
   };
   /**
-   * Runs long work to its end. Returns the workflow that succeeded. Throws WorkflowError when it did not succeed, and
-   * WaitTimeoutError when it took too long.
+   * Runs long-running work to its end. Returns the workflow that succeeded. Throws WorkflowError when it did not
+   * succeed, and WaitTimeoutError when it took too long.
    */
   readonly finish: { readonly [Id in LongId]: (...given: Arguments<Id, WaitOptions>) => Promise<Workflow> };
   /**
@@ -133,7 +133,7 @@ export function createDrydock(options: DrydockOptions): Drydock {
   return calls as unknown as Drydock;
 }
 
-/** For each value that a call returned, the ETag of its answer. */
+/** The ETag of the answer, for each value that a call returned. */
 const etags = new WeakMap<object, string>();
 
 async function bodyOf(response: Response, known?: object): Promise<unknown> {
@@ -208,7 +208,7 @@ function workflowPathOf({ headers, url }: Response): string {
 
 /**
  * Milliseconds between two requests. The first is short, so that the end of short work is seen at once. It then grows,
- * so that long work is not asked for often.
+ * which saves requests about long-running work.
  */
 const lookMs = { first: 250, max: 2_000 };
 

@@ -27,7 +27,7 @@ export class ProblemError extends Error {
 }
 
 /**
- * There was no answer from Drydock: the connection failed, or something in between answered. `cause` has the reason.
+ * The call got no answer from Drydock: the connection failed, or something in between answered. `cause` has the reason.
  */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
@@ -36,8 +36,8 @@ export class ConnectionError extends Error {
 export type Workflow = components['schemas']['Workflow'];
 
 /**
- * Long work that did not succeed. `workflow.error` says why. A workflow with the status needs_attention waits for
- * staff.
+ * Long-running work did not succeed. `workflow.error` contains the reason. A workflow with the status needs_attention
+ * waits for staff.
  */
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';
@@ -53,7 +53,7 @@ export class WorkflowError extends Error {
   }
 }
 
-/** Long work did not end within `timeoutMs`. It continues. Wait for `workflow.id` again. */
+/** Long-running work did not end within `timeoutMs`. It continues. Wait for `workflow.id` again. */
 export class WaitTimeoutError extends Error {
   override readonly name = 'WaitTimeoutError';
   readonly workflow: Workflow;

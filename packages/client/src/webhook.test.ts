@@ -8,7 +8,7 @@ const secretOf = (letter: string): string => `whsec_${Buffer.from(letter.repeat(
 const event = { id: 'event-1', type: 'workflow.succeeded', resource: '/v1/sites/a' };
 const body = JSON.stringify({ type: event.type, timestamp: '2026-11-23T18:39:23.993Z', data: event });
 
-/** As the standard's own library makes it. */
+/** Signs a message with the standard's own library. */
 function message(secrets: readonly string[], at = new Date()): { headers: Record<string, string>; body: string } {
   const signatures = secrets.map((secret) => new Webhook(secret).sign('event-1', at, body));
   const headers = {

@@ -14,8 +14,8 @@ export interface WebhookMessage {
 }
 
 /**
- * The largest difference between the receiver's clock and the message's time. A message that somebody recorded cannot
- * be sent again later.
+ * The largest difference between the receiver's clock and the message's time. It keeps a recorded message from being
+ * sent again later.
  */
 const toleranceSeconds = 300;
 

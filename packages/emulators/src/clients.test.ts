@@ -244,7 +244,7 @@ describe('the S3 emulator keeps a tree', () => {
     mkdirSync(path.join(tree, 'a folder'), { recursive: true });
     writeFileSync(path.join(tree, 'ä + %20 & =.txt'), 'odd name');
     writeFileSync(path.join(tree, 'a folder/empty'), '');
-    // More than one part of an upload.
+    // The size exceeds one part of an upload.
     writeFileSync(path.join(tree, 'a folder/large'), Buffer.alloc(12 * 1024 * 1024, 'large'));
   });
   afterAll(() => s3.close());

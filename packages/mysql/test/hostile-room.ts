@@ -104,7 +104,7 @@ const oddNames = [
   ...['n'.repeat(64), 'N'.repeat(64), '縗'.repeat(64), '../../x', '#sql-1', 'md5', 'CURRENT_USER'],
 ];
 
-/** The means to make one schema. No two names are the same, not even without regard to case. */
+/** The means to make one schema. No two names are equal, even when case is ignored. */
 export class Room {
   readonly random: SeededRandom;
   readonly flavour: Flavour;

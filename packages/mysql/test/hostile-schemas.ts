@@ -63,7 +63,7 @@ export function trapStatements({ owner, file, folder, connections }: TrapTargets
       BEGIN ${quiet}; ${prizes(owner)
         .map((prize) => `CALL attempt('${prize.replaceAll("'", "''")}')`)
         .join('; ')}; SET @taken = take(); END`,
-    // By chance, all generated events of a schema may be disabled.
+    // All generated events of a schema may be disabled by chance.
     `CREATE EVENT sprung ON SCHEDULE EVERY 1 SECOND DO DO spring('event')`,
   ];
 }

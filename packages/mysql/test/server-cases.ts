@@ -5,10 +5,10 @@ import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { ask, makeCertificate, Servers, serverFolder } from './servers';
 
-/** As root the server runs under an account, and for an ordinary user in a box. */
+/** The server runs under an account as root, and in a box for an ordinary user. */
 const account = 300_905;
 
-/** The only promise of a server that the gate checks. */
+/** The gate checks only this promise of a server. */
 export function durabilityCases(engine: Engine): void {
   const servers = new Servers();
   afterEach(() => servers.close());

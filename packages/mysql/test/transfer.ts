@@ -10,7 +10,7 @@ const optionsOf = ({
   ...{ admin, flavour, release },
 });
 
-/** From one server into another, as a stream. */
+/** Streams the content of one server into another. */
 export const transfer = (from: MysqlServer, to: MysqlServer): Promise<LoadResult> =>
   loadDatabase({ ...optionsOf(to), sections: dumpDatabase(optionsOf(from)) });
 

@@ -1,7 +1,7 @@
 /** Content whose function has changed since its rows were written, in a way that an upgrade refuses. */
 export interface ChangedFunction {
   name: string;
-  /** Made with {@link define} `$1` before it. */
+  /** The statements that make the object after {@link define} of `$1`. */
   made: string[];
   /** The value that the function returns later. */
   later: string;

@@ -5,11 +5,11 @@ import { statementsOf } from '../src/testing/schema-corpus';
 import { readSharedCluster, withDatabase } from '../src/testing/test-cluster';
 
 export interface OwnedDatabase {
-  /** By a role that may read everything. */
+  /** The URL of a role that may read everything. */
   readerUrl: string;
-  /** By a role that acts as the owner, for a load. */
+  /** The URL of a role that acts as the owner, for a load. */
   loader: { url: string; role: string };
-  /** As the unprivileged role that owns it. */
+  /** The URL of the unprivileged role that owns it. */
   url: string;
   adminUrl: string;
   name: string;
@@ -47,6 +47,6 @@ export async function createOwnedDatabase(): Promise<OwnedDatabase> {
   };
 }
 
-/** As {@link statementsOf}, of a database whose owner has its name. */
+/** The statements of a database whose owner has its name; see {@link statementsOf}. */
 export const dumpedStatements = ({ readerUrl, name }: OwnedDatabase): Promise<string[]> =>
   statementsOf(readerUrl, name);

@@ -1,9 +1,9 @@
 import { SeededRandom } from '@drydock/testing/seeded-random';
 import { literal, oddNames, oddTexts, quote } from './odd-names';
 
-/*
- * Schemas of an honest customer with odd habits: every kind of object that an owner can make, with every option, under
- * names of every kind of character.
+/**
+ * Schemas of a customer with odd habits and no bad intentions: every kind of object that an owner can make, with every
+ * option, under names of every kind of character.
  */
 
 /** Everything that the statements of one case have in common. */
@@ -32,7 +32,7 @@ class Draft {
     );
   }
 
-  /** The same within the schema. */
+  /** Returns a new name with its schema. */
   qualified = (): string => `${this.schema}.${this.name()}`;
 
   text = (): string => literal(this.random.pick(oddTexts));

@@ -1,20 +1,21 @@
 /**
  * The script that makes a box. It runs as the first process of new mount and process namespaces and stays there as
- * their init: when the command ends it ends, and the kernel ends all that is left. No text of a caller is part of the
- * script; everything comes as an argument:
+ * their init. When the command ends the script ends, and the kernel ends all other processes of the box. No text of a
+ * caller is part of the script; everything comes as an argument:
  *
  *   SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
  *
- * NAMESPACES is how many user namespaces can be made in that of the box; empty where the box has none of its own, since
- * that of the machine is not ours to limit. Descriptors from FREE_FD on are not the command's. PORTS is empty where the
- * box shares the machine's network. In a network of its own Node runs HAND_OVER (`box-network.ts`) for them, on
- * descriptor 8. It begins before the mounts and has ended before the root changes, since it reads files of the machine.
+ * NAMESPACES is the number of user namespaces that can be made in that of the box. It is empty where the box has none
+ * of its own, since the limit of the machine's namespace is not ours to set. Descriptors from FREE_FD on do not belong
+ * to the command. PORTS is empty where the box shares the machine's network. In a network of its own, Node runs
+ * HAND_OVER (`box-network.ts`) for the ports, on descriptor 8. Node begins before the mounts and has ended before the
+ * root changes, since it reads files of the machine.
  *
- * Descriptor 9 is a socket to the process that asked for the box. What goes wrong is written there; then comes "ready"
- * from the process that is to be the command, which waits for the answer "go". Without it (the asking process has died)
- * nothing is started. Names begin with `_box_`, since the environment of the command is here already.
+ * Descriptor 9 is a socket to the process that asked for the box. Errors are written to it. Then the process that is to
+ * become the command writes "ready", and waits for the answer "go". Without the answer, because the asking process has
+ * died, nothing is started. Names begin with `_box_`, since the environment of the command is here already.
  *
- * The new root is a tmpfs over /sys: a folder that every machine has and nobody wants to show.
+ * The new root is a tmpfs over /sys, a folder that every machine has and no box has to show.
  */
 export const boxScript = `
 set -eu

@@ -71,8 +71,8 @@ export interface BoxOptions {
    */
   isLastNamespace?: boolean;
   /**
-   * As for `spawn`, at most eight descriptors; the command has no others. If the command closes a descriptor, the other
-   * end sees that only when the command ends.
+   * The descriptors, at most eight, in the form that `spawn` takes. The command has no others. If the command closes a
+   * descriptor, the other end sees that only when the command ends.
    */
   stdio: StdioOptions;
   /** All processes of the box end when this process ends, in whatever way. */
@@ -97,7 +97,7 @@ export class BoxError extends Error {
 
 /** Limit for descriptors: the script accepts only those of one digit, and needs two of them itself. */
 const stdioMax = 8;
-/** Between us and the script. */
+/** The descriptor of the connection between us and the script. */
 const controlFd = 9;
 const setUpMs = 15_000;
 const tmpBytesUsual = 64 * 2 ** 20;
@@ -238,7 +238,8 @@ function commandLineOf(options: BoxOptions): string[] {
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
-    // Postgres and others refuse to run as root; this also removes the last right over the namespaces of the box.
+    // The change of account is needed because Postgres and others refuse to run as root. It also removes the last right
+    // over the namespaces of the box.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
@@ -262,9 +263,9 @@ function limitOptions(
 let codeBytes: number | undefined;
 
 /**
- * From Node 24 on the area for compiled code, half a gigabyte, is mapped writable at the start and hardly touched, but
- * the kernel counts it as private memory. We run the same Node, so our own map shows whether it has one; a process with
- * worker threads has several.
+ * Node 24 and later map the area for compiled code, half a gigabyte, writable at the start and hardly touch it. The
+ * kernel still counts the area as private memory. We run the same Node, so our own map shows whether it has one. A
+ * process with worker threads has several.
  */
 function nodeCodeBytes(): number {
   codeBytes ??= [...fs.readFileSync('/proc/self/maps', 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rwxp/gm)]
@@ -322,7 +323,7 @@ function isPassedOn(fd: number): boolean {
     const flags = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '';
     return (Number.parseInt(flags, 8) & closedOnExec) === 0;
   } catch {
-    // It was that of the listing itself.
+    // The descriptor was that of the listing itself, which is closed.
     return false;
   }
 }

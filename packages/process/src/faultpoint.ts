@@ -36,7 +36,7 @@ function parseFaultToken(fileName: string): FaultToken | undefined {
   return { point, mode, ...(number === undefined ? {} : { number: Number(number) }) };
 }
 
-/** Longer than any lease in tests, so that a blocked event loop loses its work. */
+/** The delay is longer than any lease in tests, so that a blocked event loop loses its work. */
 const delayMs = 3_000;
 
 function obeyFault(mode: FaultMode, point: string): FaultOutcome {
@@ -88,7 +88,7 @@ function takeToken(folder: string, point: string): FaultMode | undefined {
   return undefined;
 }
 
-/** Lowest number first; one without a number before all others. */
+/** Reads the tokens of a point, the lowest number first. A token without a number precedes all others. */
 function tokensOf(folder: string, point: string): FaultToken[] {
   const tokens = namesIn(folder)
     .map(parseFaultToken)

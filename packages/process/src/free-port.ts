@@ -20,7 +20,7 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`no free port between ${range.first} and ${range.end}`);
 }
 
-/** The last words of a server that lost its port to another one. */
+/** The last message of a server that lost its port to another one. */
 const lostPort = /address already in use/i;
 const startsMax = 5;
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sendSignal } from './end-process';
 import { type ProcessProof, proveProcess } from './process-proof';
 
-/** How a child ended: one of the two is null. */
+/** The end of a child. One of the two fields is null. */
 export interface ChildExit {
   code: number | null;
   signal: NodeJS.Signals | null;
@@ -21,7 +21,7 @@ export interface GuardedChild {
 export interface GuardOptions extends SpawnOptions {
   signalOnOrphan: NodeJS.Signals;
   /**
-   * True for a program that only starts another one and does not pass signals on: signals then go to its whole process
+   * Whether the program only starts another one and does not pass signals on. Signals then go to its whole process
    * group.
    */
   isWrapper?: boolean;
@@ -34,9 +34,9 @@ const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
 
 /**
  * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the
- * order of the ends. A tiny shell beside it holds the reading end of a pipe of ours: however we die, kill -9 included,
- * the pipe ends and the shell sends `signalOnOrphan`. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set
- * it.)
+ * order in which processes end. A shell beside it holds the reading end of a pipe of ours. However we die, kill -9
+ * included, the pipe ends and the shell sends `signalOnOrphan`. (Linux' PR_SET_PDEATHSIG would do the same, but Node
+ * cannot set it.)
  */
 export async function spawnGuarded(
   command: string,

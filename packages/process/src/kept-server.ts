@@ -15,7 +15,7 @@ export interface KeptServerOptions<Server extends RunningServer> {
   onUp: (server: Server) => Promise<void>;
   onDown: () => void;
   log: { error(facts: object, message: string): void };
-  /** Which server it is, for the log. */
+  /** Facts that identify the server in the log. */
   facts: object;
 }
 
@@ -58,7 +58,7 @@ export class KeptServer<Server extends RunningServer> {
     this.running = this.supervise();
   }
 
-  /** Ends it in order and starts it no more. */
+  /** Ends the server in order and does not start it again. */
   async stop(): Promise<void> {
     this.isStopping = true;
     await this.server?.stop();

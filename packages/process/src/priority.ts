@@ -11,7 +11,7 @@ export interface ProcessUse {
   cpuMs: number;
 }
 
-/** Linux counts in hundredths of a second here, on every machine. */
+/** Linux counts processor time in hundredths of a second, on every machine. */
 const tickMs = 10;
 
 /**
@@ -103,7 +103,10 @@ export class PriorityThread {
   private worker: Worker | null = null;
   private asked: PendingRead | null = null;
 
-  /** Every process that we see. One call at a time. Rejects if the thread ends; the next call starts another. */
+  /**
+   * Reads every process that we see. Only one call may run at a time. Rejects if the thread ends; the next call starts
+   * another.
+   */
   read(): Promise<Map<number, ProcessUse>> {
     return new Promise((resolve, reject) => {
       this.asked = { resolve, reject };
@@ -111,7 +114,7 @@ export class PriorityThread {
     });
   }
 
-  /** Sets these, soon. Never throws. */
+  /** Sets these values soon. Never throws. */
   set(nices: PriorityMessage['nices']): void {
     if (nices.length > 0) this.post({ nices, isAsked: false });
   }

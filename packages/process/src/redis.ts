@@ -41,7 +41,7 @@ interface RedisOptions {
    * missing.
    */
   folder: string;
-  /** A free one when missing. */
+  /** The port. A free one is taken when it is missing. */
   port?: number;
   /** For tests: nothing is written to disk. */
   isEphemeral?: boolean;
@@ -55,7 +55,7 @@ interface RedisOptions {
 
 export interface RedisServer {
   port: number;
-  /** With its password. */
+  /** The URL with the password. */
   url: string;
   proof: ProcessProof;
   exited: Promise<ChildExit>;

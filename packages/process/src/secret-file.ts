@@ -18,8 +18,8 @@ export function readVariable(environment: Environment, name: string): string | u
   const value = environment[name] || undefined;
   const file = environment[name + suffix] || undefined;
   if (file === undefined) return value;
-  // Both being set is an error, because one of them may have been forgotten, and an old secret would stay in use
-  // unnoticed.
+  // An error is thrown when both are set, because one of them may have been forgotten, and an old secret would stay in
+  // use unnoticed.
   if (value !== undefined) throw new SecretFileError(`${name} and ${name}${suffix} are both set; unset one`);
   return readSecretFile(name, file) || undefined;
 }

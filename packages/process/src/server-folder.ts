@@ -5,10 +5,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { isReachable, makePassableFolder, reachableHome, serverAccount } from './unprivileged';
 
-/** Where a database server keeps its things. */
+/** The place where a database server keeps its data. */
 export interface ServerHome {
   home: string;
-  /** True if the server's account cannot reach the requested folder, so that `home` is elsewhere. */
+  /** Whether the server's account cannot reach the requested folder, so that `home` is elsewhere. */
   isElsewhere: boolean;
 }
 
@@ -51,10 +51,10 @@ const socketPathBytesMax = 103;
 
 /**
  * Makes the folder of a server's Unix socket and removes leftover sockets, which would keep the server from listening.
- * Call it while no server runs. The folder is `<home>/socket`. If that path is too long for a socket, it is a short
- * one, which `<home>/socket.txt` records. The path is the same at every start. The folder belongs to the server's
- * account. Every account of this machine may use the socket in it, because jobs run under the accounts of sites. The
- * boxes of applications do not contain it.
+ * Call it while no server runs. The folder is `<home>/socket`. If that path is too long for a socket, the folder has a
+ * shorter path, which `<home>/socket.txt` records. The path is the same at every start. The folder belongs to the
+ * server's account. Every account of this machine may use the socket in it, because jobs run under the accounts of
+ * sites. The boxes of applications do not contain it.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(

@@ -4,7 +4,7 @@ import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** As root both kinds are tested: the second by a process of an account that has nothing. */
+/** Both kinds are tested when this process is root: the second by a process of an account that has no rights. */
 export const kinds =
   process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
 export type Kind = (typeof kinds)[number];

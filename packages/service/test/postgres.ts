@@ -56,7 +56,7 @@ function loseCommits(database: Database<pg.PoolClient>) {
   return { database: { ...database, transaction }, loseNextCommit };
 }
 
-/** The same database, writing down what is asked of it. */
+/** The same database, which records the statements that it gets. */
 function recording(database: Database<pg.PoolClient>, statements: string[]): Database<pg.PoolClient> {
   return {
     transaction: (work) => {

@@ -54,7 +54,7 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** Many deaths in one run, instead of one run for each death. */
+  /** Whether many deaths happen in one run, instead of one run for each death. */
   inFewRuns?: boolean;
   /**
    * The limit for all cases together. It is shorter than jest's own limit, so that the workers are gone before the next
@@ -210,7 +210,7 @@ function rethrowAssertion(error: unknown): never {
   throw error;
 }
 
-/** Rejects after `ms`. The work itself is left alone: without workers it cannot do anything. */
+/** Rejects after `ms`. The work itself is not ended, because without workers it cannot do anything. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

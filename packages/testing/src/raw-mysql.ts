@@ -44,7 +44,7 @@ export class RawMysql {
     if (answer[0] !== 0) throw new Error(`the login was refused: ${answer.toString('latin1')}`);
   }
 
-  /** As {@link beginLogin}, within a session. */
+  /** Begins a change of user within a session, as {@link beginLogin} begins a login. */
   async beginChange(user: string): Promise<Buffer> {
     this.sequence = 0;
     const charset = Buffer.from([utf8mb4, 0]);
@@ -131,7 +131,7 @@ export class RawMysql {
   }
 }
 
-/** In a request to use another plugin: its name, and twenty bytes. */
+/** Reads the scramble, twenty bytes, from a request to use another plugin, where it follows the plugin's name. */
 function scrambleIn(request: Buffer): Buffer {
   if (request[0] !== 0xfe) throw new Error(`the server asks for no proof: ${request.toString('latin1')}`);
   const at = request.indexOf(0, 1) + 1;

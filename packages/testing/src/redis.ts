@@ -5,7 +5,7 @@ import { findRedis, startRedis } from '@drydock/process';
 
 export interface TestRedis {
   url: string;
-  /** For SIGSTOP and SIGKILL. */
+  /** The pid for SIGSTOP and SIGKILL. */
   readonly pid: number;
   /** Starts it again, empty, at the same address, after it was killed. */
   restart(): Promise<void>;

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of
- * `@tier long`, and any suite that is named by hand. `effects`: each death of the longest workflows in a run of its
- * own, too. `chaos`: `npm run chaos`, hours of everything, with new seeds. Each suite says itself which tier it belongs
- * to. What is here is for a suite that does more in a later tier.
+ * The extent of a run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of
+ * `@tier long`, and any suite that is named by hand. `effects`: also each death of the longest workflows in a run of
+ * its own. `chaos`: `npm run chaos`, hours of everything, with new seeds. Each suite declares its own tier. This file
+ * is for suites that do more in a later tier.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -52,11 +52,11 @@ interface CrashScope {
   never?: RegExp;
   /** All the cases that CI runs of a workflow that is too long for more. */
   onlyInCi?: RegExp;
-  /** The workflow has so short a deadline that with more than one death in a run it comes too late. */
+  /** The workflow has a short deadline, which a run with more than one death would miss. */
   isHasty?: boolean;
 }
 
-/** The crash cases of a workflow: all of them in chaos, hours of them in all, and otherwise the `effects`. */
+/** The crash cases of a workflow: all of them in chaos, `onlyInCi` or the effects in CI, otherwise the effects. */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
   const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);

@@ -7,7 +7,7 @@ export class SeededRandom {
     this.state = seed >>> 0;
   }
 
-  /** From 0 to below 1 (mulberry32). */
+  /** Returns a number from 0 to below 1 (mulberry32). */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) >>> 0;
     let mixed = this.state;
@@ -31,7 +31,7 @@ export class SeededRandom {
     return picked;
   }
 
-  /** Some of them, each at most once, in random order. */
+  /** Picks some items, each at most once, in random order. */
   pickSome<T>(from: readonly T[], count: number): T[] {
     const left = [...from];
     const picked: T[] = [];

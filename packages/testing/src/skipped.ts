@@ -4,6 +4,6 @@ type Suite = (title: string, body: () => void) => void;
 export const describeWith = (missing: string): Suite =>
   missing === '' ? describe : (title, body) => describe.skip(`${title} (needs ${missing})`, body);
 
-/** Appears in the report for tests that cannot even be listed here. */
+/** Reports tests that cannot even be listed here as skipped. */
 export const skipTests = (title: string, missing: string): void =>
   it.skip(`${title} (needs ${missing})`, () => undefined);

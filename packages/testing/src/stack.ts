@@ -8,7 +8,7 @@ import { openLeases } from './leases';
 import { until } from './wait';
 
 export interface StackOptions {
-  /** Which queue. When missing, the environment decides. */
+  /** The queue's backend. When it is missing, the environment decides. */
   queueBackend?: 'redis' | 'postgres';
   /**
    * 15 and 300 when missing. With 15 s no busy machine loses a lease, and nobody waits for the leases of a dead worker
@@ -22,7 +22,7 @@ export interface StackOptions {
   otlpEndpoint?: string;
   /** The built tree that is started, for example that of another release. When missing, this one. */
   tree?: string;
-  /** The Node that runs everything. When missing, the one that runs the tests. */
+  /** The Node that runs everything. When it is missing, the Node of the tests is used. */
   node?: string;
   /** An existing data folder, for a second start on the same data. `stop` then keeps it. */
   dataDir?: string;
@@ -77,7 +77,7 @@ export interface TestStack {
 }
 
 const root = path.resolve(__dirname, '../../..');
-/** Long enough for two cores that also run other tests. Alone, a start takes about 10 s. */
+/** The limit suffices for two cores that also run other tests. A start alone takes about 10 s. */
 const startTimeoutMs = 400_000;
 
 /**

@@ -8,7 +8,7 @@ export interface NetworkFaults {
   latencyMs: number;
   /** 0: no limit. */
   bytesPerSecond: number;
-  /** Nothing gets through, and no error is reported. Connections stay open. */
+  /** Whether nothing gets through while connections stay open and no error is reported. */
   isBlackhole: boolean;
 }
 

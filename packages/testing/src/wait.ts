@@ -16,7 +16,9 @@ export class InvariantViolated extends Error {
   override name = 'InvariantViolated';
 }
 
-/** On a machine that stood still for the whole time, the condition must be asked more than twice before it fails. */
+/**
+ * A machine may stand still for the whole time, so the condition must be asked more than twice before the wait fails.
+ */
 const looksMin = 50;
 
 /**

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Worker processes that are kept alive as a supervisor would keep them alive. */
+/** Worker processes that are restarted when they end, as a supervisor would do. */
 export interface WorkerCrew {
   /** The pids of workers that SIGSTOP has stopped. */
   frozen(): number[];
@@ -10,7 +10,7 @@ export interface WorkerCrew {
   close(): Promise<void>;
 }
 
-/** Two, so that one continues while the other is frozen. */
+/** Keeps `count` workers running. A test needs two: one continues while the other is frozen. */
 export function keepWorkers(count: number, spawnWorker: () => ChildProcess): WorkerCrew {
   const alive = new Set<ChildProcess>();
   let closing = false;

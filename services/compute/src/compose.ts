@@ -18,7 +18,7 @@ import { workflows } from './workflows';
 
 type Configured = Readonly<Record<Mode, TargetsConfig>>;
 
-/** The drivers of every range, by configuration, and how to close them. */
+/** The drivers of every range, by configuration, and the function that closes them. */
 interface OpenTargets<Provider> {
   targets: Targets<Provider>;
   close(): Promise<void>;
@@ -77,7 +77,7 @@ function openDriver(config: TargetConfig): ComputeDriver & Closing {
   }
 }
 
-/** The part for handlers: it only reads. */
+/** Opens the readers for handlers, which change nothing. */
 const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);
 
 /** The part for workers. */
@@ -115,10 +115,10 @@ const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
   plans: new Map(Object.entries(plans)),
 });
 
-/** Both processes' name for the queue and for the tokens of the gateway. */
+/** The name of both processes for the queue and for the tokens of the gateway. */
 const serviceName = 'compute';
 
-/** The process that answers: it looks at the world through readers and writes to its own database only. */
+/** The process that answers requests. It reads providers through readers, and writes only to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
@@ -138,7 +138,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
 }
 
-/** The process that works: the only one with drivers. */
+/** Composes the process that runs the workflows. No other process has drivers. */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { lifetime, database } = foundation;

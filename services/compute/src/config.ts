@@ -47,7 +47,7 @@ const proxmoxSchema = z
     token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
     /** PEM of the cluster's own authority. */
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
-    /** Image to the number of the template that is cloned for it. */
+    /** The number of the template that is cloned, by image. */
     templates: z.record(z.string(), z.int().min(100)),
     sizes: z.record(
       z.string(),
@@ -64,7 +64,7 @@ const absolute = z.string().startsWith('/');
 const qemuSchema = z
   .strictObject({
     driver: z.literal('qemu'),
-    /** A folder for this range in this mode, and for no other. */
+    /** A folder for this range in this mode alone. */
     folder: absolute,
     zone: z.string().default('local'),
     images: z.record(
@@ -92,7 +92,7 @@ const targetSchema = z
   );
 
 export type TargetConfig = z.infer<typeof targetSchema>;
-/** By deploy target. */
+/** The targets, by deploy target. */
 export type TargetsConfig = Readonly<Record<string, TargetConfig>>;
 
 function parseJson(text: string, context: z.core.$RefinementCtx): unknown {

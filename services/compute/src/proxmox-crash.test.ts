@@ -61,7 +61,7 @@ const statusOf = async (serverId: string): Promise<string> => {
   const [row] = await world.api.rows<{ status: string }>('SELECT status FROM servers WHERE id = $1', [serverId]);
   return row?.status ?? 'gone';
 };
-/** How many tasks of this kind the cluster has carried out on the server's machine. */
+/** The number of tasks of this kind that the cluster has carried out on the server's machine. */
 const tasksOf = async (serverId: string, op: string): Promise<number> =>
   (await cluster.admin.readLedger()).filter((entry) => entry.op === op && entry.resource === String(vmidOf(serverId)))
     .length;

@@ -106,7 +106,7 @@ it('refuses in the moment of the send a newer snapshot that came behind our back
   const [oldestName, newestName] = [oldest, newest].map(idOf);
   const linkNewest = (parent: string | null | undefined) =>
     cluster.admin.call('PATCH', `servers/${vmidOf(idOf(server))}/snapshots/${newestName}`, { parent });
-  // The newest snapshot is unlinked, as if it did not descend from the oldest.
+  // The newest snapshot is unlinked, so that it does not descend from the oldest.
   await linkNewest(null);
   worker.kill('SIGSTOP');
   const answer = await world.api.call('POST', oldest);

@@ -15,7 +15,7 @@ export interface Ranges {
   sandboxTargets?: object;
 }
 
-/** By a token of a test's provider, the one that can only read. */
+/** The read-only token of each test provider, by the provider's full token. */
 export const readerTokens: ReadonlyMap<string, string> = new Map([
   ['live-token', 'live-reader-token'],
   ['sandbox-token', 'sandbox-reader-token'],
@@ -30,7 +30,7 @@ const forReaders = (ranges: object): object =>
     ]),
   );
 
-/** Ranges by name, as the processes are told of them. */
+/** Ranges by name, in the form of the processes' configuration. */
 export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Record<string, string> => ({
   COMPUTE_TARGETS: JSON.stringify(targets),
   SANDBOX_COMPUTE_TARGETS: JSON.stringify(sandboxTargets),
@@ -39,12 +39,12 @@ export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Re
 });
 
 /**
- * For tests that wait until an answer is given up. Not for a busy machine: a send that takes longer counts as lost, and
- * is never repeated.
+ * Settings for tests that wait until an answer is given up. They do not suit a busy machine: a send that takes longer
+ * counts as lost, and is never repeated.
  */
 export const impatient = { lost_answer_seconds: 3, deadline_ms: 2_000 };
 
-/** A range as it is configured. */
+/** A range in the form of the configuration. */
 export const targetConfig = (url: string, token: string, change: object = {}) => ({
   driver: 'hetzner',
   url,
@@ -59,6 +59,6 @@ export const targetConfig = (url: string, token: string, change: object = {}) =>
   ...change,
 });
 
-/** Without a worker, so that what was accepted stays queued. */
+/** Starts the API without a worker, so that accepted work stays queued. */
 export const startApi = (caller: Caller, ranges: Ranges = {}): Promise<ServiceApi> =>
   startServiceApi(compute, caller, rangeSettings(ranges));

@@ -10,7 +10,7 @@ export interface GuestConsole {
   close(): void;
 }
 
-/** Emulated on a machine with other work, a guest takes its time. */
+/** The guest is emulated, so it boots slowly on a machine with other work. */
 const bootMs = 120_000;
 const commandMs = 60_000;
 
@@ -39,8 +39,8 @@ export async function openConsole(machineFolder: string): Promise<GuestConsole> 
 }
 
 /**
- * While it boots the serial port swallows what it is told, in part or whole: so it is asked again, until its answer to
- * the last question has come.
+ * The serial port drops input while the guest boots, in part or whole. The question is repeated until the answer to the
+ * last one has come.
  */
 async function awaitGuest(socket: Socket, heard: () => string): Promise<void> {
   const asking = setInterval(() => socket.write('\necho up\n'), 250);

@@ -7,7 +7,7 @@ import { closeServer, listen } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import { readerTokens, targetConfig } from './compute-api';
 
-/** Nothing of it is a secret: it lives as long as a test. */
+/** The token is no secret, because it is valid only during a test. */
 const adminToken = 'a'.repeat(64);
 const tokens = { live: 'live-token', sandbox: 'sandbox-token' } as const;
 
@@ -22,7 +22,7 @@ export interface HetznerProject {
   /** A machine that was not ordered by us, running, with a file on its disk. */
   makeMachine(change?: { type?: string; name?: string; mode?: 'live' | 'sandbox' }): Promise<string>;
   makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
-  /** By the owner's own hand, behind our back. */
+  /** Removes a snapshot as the owner of the project could, without Drydock. */
   removeSnapshot(snapshotId: string): Promise<unknown>;
   /** Ids of what there is, as the provider lists it. */
   machinesNamed(name: string): Promise<number[]>;

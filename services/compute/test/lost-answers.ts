@@ -35,7 +35,9 @@ export const unreadableAnswers: ReadonlyArray<[string, (canaryUrl: string) => An
   ['504', () => ({ kind: 'fixed', status: 504, body: '{"error":{"code":"timeout","message":"x","details":null}}' })],
 ];
 
-/** D3: what a 429 says about when to come back, and the least and most that we wait, in seconds. */
+/**
+ * D3: the header of a 429 that gives the time of the next call, and the shortest and longest wait of ours, in seconds.
+ */
 export const tooManyAnswers: ReadonlyArray<[string, Record<string, string>, number, number]> = [
   ['in 7 seconds', { 'retry-after': '7' }, 7, 7],
   ['at a date in the past', { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 1, 1],

@@ -21,9 +21,9 @@ export interface Rig {
   create(stateDir: string, adminToken: string): Server;
   driver(url: string, tweaks: DriverTweaks): Driver;
   order(): MachineOrder;
-  /** One whose guest does not hear that it shall shut down. */
+  /** An order of a machine whose guest ignores a request to shut down. */
   deafOrder(): MachineOrder;
-  /** Whether the guest of any other order does. */
+  /** Whether the guests of other orders shut down on request. */
   hasGuest: boolean;
   /** The call that begins a rollback, and those that read a machine and an action. */
   rollbackCall: { method: string; path: string };

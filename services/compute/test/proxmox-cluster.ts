@@ -5,15 +5,15 @@ import { createProxmoxEmulator, type EmulatorAdmin, emulatorAdmin, usualTaskSeco
 import { closeServer, listen } from '@drydock/service/http';
 import { vmidOf } from '../src/providers/proxmox/order-note';
 
-/** Nothing of it is a secret: it lives as long as a test. */
+/** The token is no secret, because it is valid only during a test. */
 const adminToken = 'b'.repeat(64);
 
 /** A cluster over a socket, with what a test may do to it. */
 export interface ProxmoxCluster {
-  /** A range on it, as it is configured. */
+  /** A range of this cluster, in the form of the configuration. */
   target: object;
   admin: EmulatorAdmin;
-  /** How often the cluster has really rolled back the server's machine. */
+  /** The number of rollbacks of the server's machine that the cluster has carried out. */
   rollbacksOf(serverId: string): Promise<number>;
   writeDisk(serverId: string, content: string): Promise<void>;
   readDisk(serverId: string): Promise<string | null>;

@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { QemuImage } from '../src/providers/qemu/qemu-options';
 
-/** Where `qemu-guest/build.sh` is told to put the guest, by continuous integration as by hand. */
+/** The folder in which `qemu-guest/build.sh` puts the guest, in continuous integration and by hand. */
 const guestFolder = path.resolve(__dirname, '../../../.data/qemu-guest');
 const guestFile = (name: string): string => path.join(guestFolder, name);
 
-/** A whole system of a megabyte, which runs what its serial console is told. */
+/** A whole system of a megabyte, which runs the commands that its serial console receives. */
 export const guestImage: QemuImage = {
   disk: guestFile('disk.qcow2'),
   kernel: guestFile('vmlinuz'),
@@ -22,16 +22,16 @@ const tools = ['qemu-system-x86_64', 'qemu-img', 'flock'];
 /** Whether machines can be run here. */
 export const hasQemu = (): boolean => tools.every(isInstalled);
 
-/** Whether they can boot the guest as well. */
+/** Whether machines can also boot the guest here. */
 export const hasGuest = (): boolean => hasQemu() && existsSync(guestFile('vmlinuz'));
 
-/** The title of what needs machines, with what it lacks here. */
+/** The title of a suite that needs machines. It names the programs that this computer lacks. */
 export function needsQemu(title: string): string {
   const missing = tools.filter((tool) => !isInstalled(tool));
   return missing.length === 0 ? title : `${title} (needs ${missing.join(', ')})`;
 }
 
-/** The title of what needs the guest too. */
+/** The title of a suite that needs the guest too. */
 export const needsGuest = (title: string): string =>
   !hasQemu() || hasGuest()
     ? needsQemu(title)

@@ -1,8 +1,7 @@
 /**
- * As root each instance has an account of its own.
+ * As root, each instance runs under an account of its own.
  *
- * @processes
- * @root
+ * @processes @root
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -41,9 +41,9 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (way === 'restore' && spec.stage !== 'finish')
           throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
-        // Stages before the switch have nothing left to do after it.
+        // A stage before the switch has nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // It was compared before, or never will be; the caller has lost the record of it.
+        // The database was compared before, or never will be. The caller has lost the record of the comparison.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
@@ -221,5 +221,5 @@ async function lookAhead(
   }
 }
 
-/** Shorter than the caller waits. */
+/** The limit is shorter than the time that the caller waits. */
 const trialMs = 80_000;

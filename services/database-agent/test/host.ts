@@ -100,7 +100,7 @@ export async function createDatabase(
 
 type Addressed = Pick<DatabaseDescription, 'host' | 'port' | 'ca_certificate'>;
 
-/** As a customer connects: through the address, by TLS that checks the certificate. */
+/** Connects as a customer does: through the address, by TLS with a check of the certificate. */
 export const customer = (
   { host, port, ca_certificate: ca }: Addressed,
   change: pg.ClientConfig = {},
@@ -128,7 +128,7 @@ export const readRecord = ({ folder }: Pick<TestHost, 'folder'>, databaseId: str
 export interface InstanceFound {
   port: number;
   dataDir: string;
-  /** By the superuser, database `postgres`. */
+  /** The superuser's URL of the database `postgres`. */
   adminUrl: string;
 }
 

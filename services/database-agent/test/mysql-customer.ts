@@ -4,7 +4,7 @@ import { listProcessesIn, settleHome } from '@drydock/process';
 import mysql, { type Connection } from 'mysql2/promise';
 import { instanceFolder, ownerPassword, type TestHost } from './host';
 
-/** As a customer of MariaDB connects: through the address, by TLS that checks the certificate. */
+/** Connects as a customer of MariaDB does: through the address, by TLS with a check of the certificate. */
 export async function connectCustomer(
   { host, port, ca_certificate: ca }: DatabaseDescription,
   change: object = {},

@@ -12,7 +12,7 @@ import { routes } from './routes';
 import { keepEndingForgottenMoves } from './upgrades/forgotten-moves';
 import { workflows } from './workflows';
 
-/** Both processes' name for the queue and for the tokens of the gateway. */
+/** The name of both processes for the queue and for the tokens of the gateway. */
 const serviceName = 'databases';
 
 /** Databases whose creation failed and deleted ones do not count. */

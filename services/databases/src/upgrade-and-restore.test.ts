@@ -71,7 +71,7 @@ it('a 16 moves to 17 behind its address while a client writes and the worker is 
     isWriting = false;
     await writing;
   }
-  // It died as it was told to.
+  // The process died at the point that the token names.
   expect(tokens.left()).toEqual([]);
   const { host, port } = before;
   expect(await read(made)).toMatchObject({

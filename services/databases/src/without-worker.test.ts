@@ -1,5 +1,5 @@
 /**
- * Waits as long as a request waits for a worker.
+ * This suite takes as long as a request waits for a worker.
  *
  * @tier long
  */

@@ -12,7 +12,7 @@ export const databases: TestedService = {
   compose: (environment) => composeApi(readServerConfig(environment)),
 };
 
-/** Without a worker and without a host, so that what was accepted stays queued. */
+/** Starts the API without a worker and without a host, so that accepted work stays queued. */
 export const startApi = (caller: Caller): Promise<ServiceApi> =>
   startServiceApi(databases, caller, {
     DATABASE_HOST_URL: `http://${nowhere}`,

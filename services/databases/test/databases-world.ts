@@ -58,7 +58,7 @@ export async function openWorld(backend: QueueBackend, caller: Caller): Promise<
 
 export interface Made {
   id: string;
-  /** For a client that insists on TLS. */
+  /** The URL for a client that requires TLS. */
   url: string;
 }
 
@@ -91,7 +91,7 @@ export const preflightOf = (world: DatabasesWorld, target: string, body: object 
     return !answer.findings.some(({ detail }) => detail.includes('it has not ended yet; ask again')) && answer;
   });
 
-/** By TLS, as a customer. */
+/** Runs a query as a customer does, by TLS. */
 export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
   if (url.startsWith('mysql:')) return (await askMysql(mysqlAddressOf(url), text)) as Row[];
   const client = new pg.Client({
@@ -108,7 +108,7 @@ export async function query<Row extends pg.QueryResultRow>(url: string, text: st
   }
 }
 
-/** `18`, `11.8`: as the server itself says it. */
+/** The major in the form in which the server reports it: `18`, `11.8`. */
 export async function majorOf(url: string): Promise<string> {
   const [row] = await query<{ version: string }>(url, 'SELECT version() AS version');
   return (url.startsWith('mysql:') ? /^\d+\.\d+/ : /(?<=^PostgreSQL )\d+/).exec(row?.version ?? '')?.[0] ?? '';

@@ -23,7 +23,7 @@ export function mysqlAddressOf(url: string): MysqlAddress {
 
 export type SqlRow = Record<string, unknown>;
 
-/** As a customer: by TLS. */
+/** Connects as a customer does, by TLS. */
 export async function withMysqlClient<T>(address: MysqlAddress, work: (client: Connection) => Promise<T>): Promise<T> {
   const client = await mysql.createConnection({
     ...address,

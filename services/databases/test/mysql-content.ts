@@ -25,7 +25,7 @@ export async function pipeSql({ host, port, user, password, database }: MysqlAdd
   client.stderr.on('data', (text: Buffer) => {
     said += text.toString();
   });
-  // It ends at the first statement that is refused, and reads no further.
+  // The client ends at the first statement that is refused, and reads no further.
   client.stdin.on('error', () => undefined).end(sql);
   const code = await new Promise((resolve) => client.once('close', resolve));
   if (code !== 0) throw new Error(said);
@@ -56,8 +56,8 @@ const written = (statement: string): string =>
     .replace(/ DEFAULT x'((?:[0-9a-f]{2})*)'/g, quotedBytes);
 
 /**
- * All that a customer's servers hold, by the server's own SHOW CREATE: a line for each object, one for the rows of each
- * table, and one for each right of the user. Rows are read by the client and summed here.
+ * Reads the whole content of a customer's server by SHOW CREATE: a line for each object, one for the rows of each
+ * table, and one for each right of the user. This client reads the rows and sums them.
  */
 export const readMysqlContent = (address: MysqlAddress): Promise<string[]> =>
   withMysqlClient(address, async (client) => {
@@ -87,7 +87,7 @@ const columnsSql = `SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, c.COLUMN_NAME
   WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA ${theirs} AND COALESCE(c.GENERATION_EXPRESSION, '') = '' AND c.EXTRA NOT LIKE '%auto_increment%'
   ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
 
-/** A value that a column takes, another one for each number. */
+/** A value that the column accepts, and that differs for each number. */
 function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   const room = Math.min(Number(length ?? 20), 2_000);
   switch (type) {

@@ -15,7 +15,10 @@ const rights = (acl: string, usual: string): string =>
 
 const isRelation = `${own('pg_class', 'c')} and c.relkind not in ('t', 'i', 'I') and c.relpersistence <> 't'`;
 
-/** By catalogue: the kind, the name and all that a dump could lose of each of the customer's objects. */
+/**
+ * By catalogue, the queries for the kind, the name and every property that a dump could lose of each of the customer's
+ * objects.
+ */
 const objects: [from: string, where: string, ...columns: string[]][] = [
   [
     'pg_namespace n',

@@ -38,7 +38,7 @@ export function networksOf(listed: readonly string[]): BlockList {
   return networks;
 }
 
-/** False for what is no address. */
+/** Whether a network contains the address. False for a text that is no address. */
 export function isWithin(networks: BlockList, address: string): boolean {
   const plain = unmapped(address);
   const family = isIP(plain);

@@ -66,7 +66,7 @@ function createApp(kit: AppKit): Express {
   );
   // All other paths are answered like any unknown path of the API.
   app.use((request, response) => kit.handle(request, response));
-  // Only the router itself fails here, for a path with wrong percent-encoding; Express would show its stack.
+  // The router fails only for a path with wrong percent-encoding. Express would show a stack.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) =>
     refuse(
       openExchange(request, response, kit.quotas),

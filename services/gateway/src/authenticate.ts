@@ -58,7 +58,7 @@ interface KnownKey {
   from: BlockList | undefined;
 }
 
-/** Null: the token is not good; the reason is not told. */
+/** Null for every refused token. Callers do not learn the reason. */
 type Verified = KnownKey | null;
 
 interface AuthenticateOptions {
@@ -140,7 +140,7 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
 const unauthenticated = (internal: string) => problem('unauthenticated', { internal });
 
 const verifyPath = '/internal/verify';
-/** A verification is one indexed read. If it takes longer than this, the caller should come back later. */
+/** A verification is one indexed read. A caller whose verification takes longer is asked to try again later. */
 const verifyMs = 2_000;
 
 /** Asks keys whether a token is good now. Rejects with 503 `dependency_unavailable` if keys cannot be asked. */

@@ -48,13 +48,13 @@ export interface GatewayLimits extends NewCallLimits {
   upstream: UpstreamLimits;
 }
 
-/** Enough calls at a time to keep a service and its ten connections busy. */
+/** The number of simultaneous calls that keeps a service and its ten connections busy. */
 const burstMax = 16;
 
 export const gatewayLimits: GatewayLimits = {
   inFlightMax: 200,
   burstMax,
-  // Enough to keep the processors busy.
+  // The number of simultaneous calls that keeps the processors busy.
   steadyMax: Math.min(burstMax, Math.max(2, availableParallelism())),
   newMs: scaled(250),
   calmMs: scaled(1_000),
@@ -89,7 +89,7 @@ export interface GatewayOptions {
   log: Log;
   limits?: Partial<GatewayLimits>;
   endpoints?: readonly EndpointDefinition[];
-  /** Left out: telemetry is off. */
+  /** Absent when telemetry is off. */
   traces?: RequestTraces;
 }
 
@@ -105,7 +105,7 @@ export function composeGateway({
   const closing = new AbortController();
   const drained = new AbortController();
   const streams = createStreamShares(limits.streamsMax);
-  // One listener for each open stream, so this number is not a leak.
+  // Each open stream adds a listener, so this maximum keeps Node from reporting a leak.
   setMaxListeners(Object.keys(streams).length * limits.streamsMax + 1, closing.signal, drained.signal);
   const isClosing = (): boolean => closing.signal.aborted;
   const upstreams = createUpstreams(config, log, limits.upstream);

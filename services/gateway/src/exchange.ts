@@ -22,9 +22,9 @@ export interface Exchange {
   quota: readonly string[];
   headers: string[];
   caller: Caller | undefined;
-  /** Why it was refused; for the log. */
+  /** The reason of a refusal, for the log. */
   error: unknown;
-  /** Set by code that must know if the client leaves before it is answered. */
+  /** A listener of code that must know if the client leaves before it is answered. */
   onClientGone: (() => void) | undefined;
 }
 
@@ -56,7 +56,7 @@ export function openExchange(
   };
 }
 
-/** For browsers; see cors.ts. */
+/** Headers that browsers may read; see cors.ts. */
 const readableFromAnyOrigin = [
   'Access-Control-Allow-Origin',
   '*',

@@ -14,11 +14,11 @@ import { type Upstream, unavailable } from './upstream';
  * its place there.
  */
 const searchLengthMax = 2_048;
-/** Longer than a list of a few dozen of our tags. */
+/** The limit is longer than a list of a few dozen of our tags. */
 const entityTagsLengthMax = 1_000;
 /**
- * Longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses requests with
- * large headers.
+ * The limit is longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses
+ * requests with large headers.
  */
 const eventIdLengthMax = 64;
 
@@ -45,7 +45,7 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const isSafe = endpoint.method === 'GET' || idempotencyKeyOf(exchange, endpoint) !== undefined;
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
-        // Built anew for each attempt, because its token works once.
+        // The options are built for each attempt, because a token works once.
         const options = {
           ...upstreamRequest(upstream, { exchange, match, path, caller, body }),
           headersTimeout: leftMs,
@@ -103,7 +103,7 @@ function upstreamRequest(
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
   if (ifMatch !== undefined) sent.push('if-match', ifMatch);
   const ifNoneMatch = endpoint.method === 'GET' && !isStream ? headers['if-none-match'] : undefined;
-  // Without the header the whole answer is sent, which is right as well.
+  // An If-None-Match that is too long is left out: without it the service sends the whole answer, which is correct too.
   if (ifNoneMatch !== undefined && ifNoneMatch.length <= entityTagsLengthMax) sent.push('if-none-match', ifNoneMatch);
   if (body.length > 0) sent.push('content-type', 'application/json');
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;

@@ -150,7 +150,7 @@ describe('answers', () => {
   });
 
   it('of 256 MB come as fast as the client reads, without filling memory', async () => {
-    // Far more than the sockets on the way can hold, because the kernel lets each grow to 32 MB.
+    // The body is far larger than the sockets on the way can hold, each of which the kernel lets grow to 32 MB.
     const pieces = 4096;
     let sent = 0;
     bench.hosting.answer = (_request, response) => {

@@ -50,7 +50,10 @@ function refuseUnparsed(
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy());
 }
 
-/** More than the 15 s between the beats of an event stream; a client that receives nothing for this long is gone. */
+/**
+ * The limit exceeds the 15 s between the beats of an event stream. A client that receives nothing for this long is
+ * gone.
+ */
 const idleMs = 75_000;
 
 /**

@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { problem } from '@drydock/contracts/platform/problem';
 
 /**
- * More are refused. The server keeps one more than this, because Node silently drops headers beyond its own maximum.
+ * The most headers of a request. The server accepts one more than this, because Node silently drops headers beyond its
+ * own maximum.
  */
 export const headersMax = 100;
 

@@ -13,7 +13,7 @@ type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
 export interface Limit {
   /** Counts a call. */
   count: Ask;
-  /** Only looks. */
+  /** Asks without counting the call. */
   peek: Ask;
 }
 

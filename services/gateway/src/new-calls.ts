@@ -13,7 +13,7 @@ export interface NewCallLimits {
 
 /** The calls that the services have begun lately, by organisation. */
 export interface NewCalls {
-  /** Call it for each call that comes: it shows which organisations are active. */
+  /** Call it for each call. It records which organisations are active. */
   note(orgId: string): void;
   mayBegin(orgId: string): boolean;
   /** Counts a call until the returned function is called, or until it is `newMs` old: then `onOld` is called. */

@@ -99,7 +99,7 @@ describe('a caller who does its worst', () => {
     }, 10);
     const statuses = await Promise.all(waiting);
     clearInterval(answering);
-    // Some calls waited too long for their caller's share.
+    // Some calls are refused, because they waited too long for their caller's share.
     expect(new Set(statuses)).toContain(200);
     await until(() => bench.gateway.inFlight === 0);
   });

@@ -56,7 +56,7 @@ interface PipelineKit {
   /** Places for requests. Event streams have their own: a thousand watchers must not keep a restore out. */
   places: Places;
   streams: Readonly<Record<ServiceName, Shares>>;
-  /** Bodies that are being received. A slow one holds none of the places. */
+  /** Places for bodies that are being received. A slow body holds none of the other places. */
   bodies: Shares;
   requestLog: RequestLog;
   traces: RequestTraces | undefined;
@@ -97,7 +97,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
-  // An exempt call is told how many writes are left, uses none of them and is never refused.
+  // An exempt call learns how many writes are left, uses none of them and is never refused.
   const counted = isExempt ? kit.limit.peek(quota, caller) : kit.limit.count(quota, caller);
   const use = counted instanceof Promise ? await counted : counted;
   exchange.quota = quotaHeaders(quota, use);
@@ -144,8 +144,8 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 const nothing = Buffer.alloc(0);
 
 /**
- * Checks the syntax that only the gateway can see; the service checks the rest. The body of an endpoint without one is
- * never read.
+ * Checks the syntax that only the gateway can see; the service checks the rest. An endpoint that takes no body has none
+ * read.
  */
 async function takeBody(
   { bodies, places }: PipelineKit,

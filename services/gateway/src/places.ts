@@ -10,13 +10,13 @@ const secondsMax = 30;
 type ComeBack = (holder: string) => number;
 
 /**
- * Spreads the returns of refused calls: `perSecond` of one holder come back in each second, the last one after 30. If
- * ten thousand clients all had to wait for a second, all of them would come back and be refused every second. That
- * would cost the gateway as much as answering them. Holders are verified organisations, so nobody can make many. A
- * holder is forgotten within a minute after its last call came back.
+ * Spreads the repetitions of refused calls. In each second `perSecond` calls of one holder may be repeated, the last
+ * ones after 30 s. If all clients had to wait for one second, ten thousand of them would call again and be refused
+ * every second, which would cost the gateway as much as answers. Holders are verified organisations, so nobody can make
+ * many. A holder is forgotten within a minute after its last repetition is due.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
-  /** For each holder the time when its last refused call comes back. */
+  /** The time at which each holder's last refused call may be repeated. */
   const lastMs = new Map<string, number>();
   let sweepMs = nowMs() + 60_000;
   return (holder) => {
@@ -49,7 +49,7 @@ interface PlaceLimits extends NewCallLimits {
   waitMs: number;
 }
 
-/** Give it back once. */
+/** A place that is given back once. */
 export interface Place {
   giveBack(): void;
 }

@@ -36,7 +36,7 @@ export function openQuotaStore(url: string, log: Log): QuotaStore {
   });
   let suspended = false;
   let closed = false;
-  // Logged once when it goes and once when it is back, not at every attempt.
+  // A line is logged once when Redis cannot be reached and once when it answers again, not at every attempt.
   const suspend = (error: unknown): void => {
     if (suspended || closed) return;
     suspended = true;
@@ -97,7 +97,7 @@ export function createQuotas(scale: number): Quotas {
 export interface QuotaUse {
   isExceeded: boolean;
   remaining: number;
-  /** Until the window ends; at least 1. */
+  /** Seconds until the window ends; at least 1. */
   resetSeconds: number;
 }
 
@@ -119,6 +119,6 @@ export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): st
 /** draft-ietf-httpapi-ratelimit-headers: `"read";q=600;w=60`. */
 const quotaPolicy = ({ name, requestsMax, windowSeconds: seconds }: Quota): string =>
   `"${name}";q=${requestsMax};w=${seconds}`;
-/** The same draft: `"read";r=599;t=60`. */
+/** The state of a quota in the form of the same draft: `"read";r=599;t=60`. */
 const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): string =>
   `"${name}";r=${remaining};t=${resetSeconds}`;

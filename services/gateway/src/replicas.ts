@@ -62,17 +62,17 @@ export class Replica {
 
 export interface Replicas {
   /**
-   * Runs `call` on one replica after the other until one answers, on each once; on a single one twice, because it may
-   * stand for several. A call is repeated only if it was certainly not begun, or with `isSafe`. `leftMs` is the rest of
-   * the time of a single attempt.
+   * Runs `call` on one replica after the other until one answers. Each replica is tried once. A single replica is tried
+   * twice, because its address may belong to several processes. A call is repeated only if it was certainly not begun,
+   * or with `isSafe`. `leftMs` is the rest of the time of a single attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
-  /** Resolves when one of them is ready. */
+  /** Resolves when one of the replicas is ready. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** `withinMs`: after it no other attempt is made. */
+/** Calls replicas in turn. No further attempt begins after `withinMs`. */
 export function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;

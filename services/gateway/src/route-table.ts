@@ -96,8 +96,8 @@ function findNode(root: PathNode, target: string): { node: PathNode; values: str
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const search = queryAt < 0 ? '' : target.slice(queryAt + 1);
-  // An honest client never sends a fragment, but Node accepts one: the next reader might end the path or the query
-  // there.
+  // A client has no reason to send a fragment, but Node accepts one. A later parser might end the path or the query at
+  // it.
   if (!path.startsWith('/') || target.includes('#')) throw problem('route_not_found');
   const values: string[] = [];
   let node: PathNode | undefined = root;
@@ -122,7 +122,7 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
  * `%`, because some programs decode twice.
  */
 const treacherous = /[/\\%;\p{Cc}]|^\.{1,2}$/u;
-/** Longer than any id of ours or of a provider. */
+/** The limit is longer than any id of ours or of a provider. */
 const idLengthMax = 256;
 /** Replaces a malformed id, so that the service answers its ordinary 404. */
 export const noId = '~';

@@ -30,7 +30,7 @@ describe('connections that drip (G11)', () => {
   it('are closed, while others are served', async () => {
     const { server } = bench.gateway;
     expect([server.headersTimeout, server.requestTimeout]).toEqual([5_000, 10_000]);
-    // Shorter, so that the test is.
+    // The time limits are short, so that the test is short.
     [server.headersTimeout, server.requestTimeout] = [500, 1_000];
     const { token } = bench.register();
     const authorization = `Authorization: Bearer ${token}`;

@@ -126,8 +126,8 @@ const spansSent = (): Sent[] =>
 const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
 
 /**
- * Calls a gateway with these settings and ends it. Returns the spans that it sent, and what its answer and the service
- * below saw of the trace.
+ * Calls a gateway with these settings and ends it. Returns the spans that it sent, and the trace headers of its answer
+ * and of its call to the service.
  */
 async function traceOf(settings: Record<string, string>, method: string, path: string) {
   sent.length = 0;

@@ -11,13 +11,16 @@ import { createReplicas, type Replicas } from './replicas';
 
 export interface UpstreamLimits {
   connectMs: number;
-  /** Longer than any service takes to answer. */
+  /** The limit is longer than any service takes to answer. */
   headersMs: number;
-  /** Between two pieces of a body. */
+  /** The time between two pieces of a body. */
   bodyMs: number;
   /** The time between two events: streams send a beat every 15 s. */
   streamMs: number;
-  /** At least the number of places, or requests would queue where nobody counts them. */
+  /**
+   * The number of connections is at least the number of places. Otherwise requests would queue where nothing counts
+   * them.
+   */
   connections: number;
   /** Failures in a row that open the circuit, and how long it stays open before one request may try. */
   failuresMax: number;

@@ -96,8 +96,8 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
         const entry = last !== undefined && !isTrusted(last) && last.next?.asking !== undefined ? last.next : last;
         if (entry === undefined || !isTrusted(entry)) return send(key, token, traceparent);
         const answer = entry.asking === undefined ? entry.answer : await entry.asking;
-        // An answer may take longer than it may be trusted. Then it is good for the caller that asked, but too old for
-        // one that joined.
+        // An answer may come after its time of trust has passed. It is then good for the caller that asked, but too old
+        // for a later one that joined.
         if (answer !== undefined && isTrusted(entry)) return answer;
       }
     },

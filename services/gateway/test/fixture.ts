@@ -171,7 +171,7 @@ export interface Bench {
   port: number;
   keys: TestService;
   hosting: TestService;
-  /** All of them, by name. */
+  /** All services, by name. */
   services: Readonly<Record<string, TestService>>;
   register(given?: Partial<TestKey>): TestKey;
   revoke(key: TestKey): void;
@@ -181,7 +181,7 @@ export interface Bench {
 export interface BenchOptions {
   config?: Partial<GatewayConfig>;
   limits?: Partial<GatewayLimits>;
-  /** More URLs of hosting, behind its own. */
+  /** Further URLs of hosting, after its own. */
   hostingUrls?: readonly string[];
   /** Services beside keys and hosting. */
   more?: readonly Exclude<keyof GatewayConfig['upstreams'], 'keys' | 'hosting'>[];

@@ -5,11 +5,11 @@ export interface RawAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** Everything that came, for more than one answer. */
+  /** The whole text that was received, for a connection with more than one answer. */
   text: string;
 }
 
-/** Nothing of ours takes so long on any machine: the gateway neither answers nor closes. */
+/** The time after which the test fails: no call of ours takes so long on any machine. */
 const giveUpMs = 60_000;
 
 /**
@@ -62,7 +62,10 @@ function countAnswers(text: string, isHead: boolean): { complete: number; closes
   }
 }
 
-/** Where a body ends; undefined while it is not whole, and for one that lasts until the end of the connection. */
+/**
+ * The index at which a body ends. Undefined while the body is incomplete, and for a body that lasts until the
+ * connection closes.
+ */
 function bodyEnd(text: string, bodyAt: number, headers: Readonly<Record<string, string>>): number | undefined {
   if (headers['transfer-encoding'] !== 'chunked') {
     const end = bodyAt + Number(headers['content-length']);

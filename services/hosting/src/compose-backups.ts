@@ -77,7 +77,7 @@ export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): Bac
   return storageByMode({ live: movedStorage(s3, local), sandbox: local });
 }
 
-/** The same places, for a process that only checks whether a backup is there. */
+/** Opens the places of backups for a process that only checks whether a backup exists. */
 export function openBackupReader(config: ServerConfig, lifetime: Lifetime): BackupReader {
   const { BACKUPS_S3_READER_ACCESS_KEY_ID: id, BACKUPS_S3_READER_SECRET_ACCESS_KEY: secret } = config;
   const local = localBackupStorage(config.BACKUPS_DIR);
@@ -107,7 +107,7 @@ interface Credential {
   names: string;
 }
 
-/** @throws Error when only a part of it is configured: backups must not end up in another place than was meant */
+/** @throws Error when only a part of it is configured, so that no backup is stored in an unintended place */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {
     BACKUPS_S3_ENDPOINT: endpoint,

@@ -64,7 +64,7 @@ function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines 
   return openAccounts(accounts, twentyiTimeline, lifetime);
 }
 
-/** The same accounts for the process that only reads, with keys that can do no more. */
+/** Opens the vendor's accounts for the process that only reads, with keys that allow nothing else. */
 function openVendorReaders(config: ServerConfig, lifetime: Lifetime): VendorTimelineReaders {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_READER_KEY },
@@ -142,7 +142,7 @@ function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DI
   };
 }
 
-/** Both processes' name for the queue and for the tokens of the gateway. */
+/** The name of both processes for the queue and for the tokens of the gateway. */
 const serviceName = 'hosting';
 
 /** Sites whose creation failed do not count. */

@@ -29,7 +29,7 @@ const changeSiteHost = { SITE_HOST_SECRET: secretsField('Signs control calls to 
 
 const given = () => z.string().min(1).optional();
 
-/** Without them backups stay in BACKUPS_DIR. */
+/** Settings of the bucket for backups. Without them backups stay in BACKUPS_DIR. */
 const bucketFields = {
   BACKUPS_S3_ENDPOINT: z
     .url('must be a URL')

@@ -9,12 +9,12 @@ export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
   daysAgo?: number;
   domain?: string;
-  /** False: the row is there and the object is not. */
+  /** False when the row exists and the object does not. */
   hasObject?: boolean;
   hasBackup?: boolean;
   purged?: boolean;
   restored?: boolean;
-  /** False: the site had only claimed its domain. */
+  /** False when the site had only claimed its domain. */
   isProven?: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface GivenDeletedSite {
   domain: string;
 }
 
-/** The record of the deletion that this site has not come back from. @throws when there is none */
+/** The record of the deletion after which this site was not restored. @throws when there is none */
 export async function deletionOf(api: ServiceApi, siteId: string): Promise<string> {
   const [row] = await api.rows<{ id: string }>(
     'SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL',

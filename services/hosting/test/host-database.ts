@@ -1,6 +1,6 @@
 import type { StartedProcess } from './ssh-processes';
 
-/** How somebody comes into a database of a host. */
+/** The login to a database of a host. */
 export interface Login {
   user: string;
   password: string;
@@ -14,6 +14,6 @@ export interface HostDatabase extends StartedProcess {
   ask(login: Login, sql: string): Promise<string>;
   /** Everything is of this version afterwards. */
   fill(login: Login, version: number): Promise<void>;
-  /** The same text for the same content. */
+  /** A fingerprint of the database's content, which is the same text for the same content. */
   fingerprint(login: Login): Promise<string>;
 }

@@ -12,7 +12,7 @@ export const hosting: TestedService = {
   compose: (environment) => composeApi(readServerConfig(environment)),
 };
 
-/** Without a worker and without a site host, so that what was accepted stays queued. */
+/** Starts the API without a worker and without a site host, so that accepted work stays queued. */
 export const startApi = (caller: Caller, environment: Record<string, string> = {}): Promise<ServiceApi> =>
   startServiceApi(hosting, caller, {
     BACKUPS_DIR: '/nonexistent',
@@ -80,8 +80,8 @@ export async function givenBackup(
 }
 
 /**
- * Makes every request that waits for a worker time out at once, as if none had started the work within ten seconds. For
- * suites without a worker.
+ * Makes every request that waits for a worker time out at once, as it does when no worker has begun the work within ten
+ * seconds. For suites without a worker.
  */
 export async function giveNoTimeToStart(api: ServiceApi): Promise<void> {
   await api.rows(

@@ -17,7 +17,7 @@ import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';
 
 export interface HostingWorld extends ServiceWorld {
-  /** Where the content of a site is, which its host tells to nobody. */
+  /** The place of a site's content, which the site's host tells to nobody. */
   placeOf(siteId: string): Promise<SitePlace>;
   host: SiteHostClient;
   sitesDir: string;
@@ -43,7 +43,7 @@ export async function openWorld(
   startSiteAgent = inThisProcess,
 ): Promise<HostingWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-hosting-'));
-  // A site's account has to get through to its own folder.
+  // A site's account must be able to enter its own folder.
   chmodSync(folder, 0o711);
   const [sitesDir, backupsDir] = [path.join(folder, 'sites'), path.join(folder, 'backups')];
   mkdirSync(sitesDir);

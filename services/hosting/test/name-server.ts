@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
 export interface NameServer {
-  /** As a configuration names it. */
+  /** The address as a configuration writes it. */
   address: string;
   /** TXT records by name; a test changes them. */
   records: Map<string, string[]>;

@@ -24,7 +24,7 @@ export interface OffsiteWorld extends HostingWorld {
   /** Keys in the customer's bucket, below what is given. */
   keys(below: string): string[];
   readObject(key: string): Buffer;
-  /** As the customer would, by S3. */
+  /** Puts an object by S3, as the customer would. */
   putObject(key: string, bytes: Buffer): Promise<void>;
 }
 

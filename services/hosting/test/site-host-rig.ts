@@ -15,7 +15,7 @@ export interface SiteHostRig {
   close(): Promise<void>;
 }
 
-/** `database`: of the sites that its driver makes. */
+/** Opens a rig on the local host. `database`: the engine of the sites that its driver makes. */
 export async function openLocalRig(archiveKey: Buffer, database?: SiteDatabase): Promise<SiteHostRig> {
   const world = await openWorld('postgres', callerOf());
   const driver = localSiteHost({ client: world.host, archiveKey });

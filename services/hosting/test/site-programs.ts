@@ -3,5 +3,5 @@ import { describeWith } from '@drydock/testing/skipped';
 
 const isThere = listFetched().some(({ flavour }) => flavour === 'mariadb');
 
-/** `describe` where the site host can run a MariaDB. */
+/** A `describe` for suites that need a MariaDB of the site host. */
 export const withPrograms = describeWith(isThere ? '' : 'npm run engines -- mariadb@11.8');

@@ -10,11 +10,11 @@ export interface SiteRun {
   siteId: string;
 }
 
-/** As the site's owner reads it. */
+/** Reads the run as the site's owner does. */
 export const lookAtRun = ({ api }: HostingWorld, { workflowId, siteId }: SiteRun): Promise<CrashLook> =>
   lookAt(api, `/v1/sites/${siteId}/workflows/${workflowId}`);
 
-/** The same, where each run has exactly one entry in the audit log. */
+/** Looks at a run as {@link lookAtRun} does, where each run has exactly one entry in the audit log. */
 export const lookAtAuditedRun = async (world: HostingWorld, run: SiteRun): Promise<CrashLook> => ({
   ...(await lookAtRun(world, run)),
   auditRows: await auditRowsOf(world.api, run.workflowId),
@@ -27,13 +27,13 @@ export const isHosted = ({ host }: HostingWorld, siteId: string): Promise<boolea
     () => false,
   );
 
-/** A site before its restore, and as what is restored has it. */
+/** The state of a site before its restore (`old`), and the state that the restore should give it (`wanted`). */
 export interface TwoStates {
   old: SiteState;
   wanted: SiteState;
 }
 
-/** Which of the two a site is in, wholly. @throws when it is neither */
+/** Says whether the site is wholly in its old or in its wanted state. @throws when it is in neither */
 export function oldOrNew(found: SiteState, known: TwoStates | undefined): 'old' | 'new' {
   const state = JSON.stringify(found);
   if (state === JSON.stringify(known?.wanted)) return 'new';

@@ -35,7 +35,7 @@ interface RigOptions {
 const mountSmallDisk = (folder: string, megabytes: number): void =>
   void execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'drydock', folder], { stdio: 'ignore' });
 
-/** Only an administrator may, and not in every container. */
+/** Whether this process may mount a small disk. Only an administrator may, and not in every container. */
 export function canMountSmallDisk(): boolean {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-disk-'));
   try {
@@ -141,5 +141,5 @@ export const describeOn = ({ missing }: Pick<(typeof sshRigs)[number], 'missing'
 
 const [onPostgres] = sshRigs;
 
-/** The same for what is tested with one database. */
+/** Like {@link describeOn}, for suites that need only one kind of database. */
 export const describeOnHost = () => describeOn(onPostgres);

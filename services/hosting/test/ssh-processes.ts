@@ -84,11 +84,11 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
     'StrictModes no',
     'PasswordAuthentication no',
     'PermitRootLogin prohibit-password',
-    // Not what this account's shell does at its start elsewhere.
+    // HOME is this folder, so that the shell does not run the start files of the account's own home.
     `SetEnv HOME=${folder}`,
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
-  // Only a server that runs as root insists on this folder, which the system makes at its start.
+  // A server that runs as root requires this folder, which the system makes at its start.
   if (isRoot) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   const started = await startProcess(spawn(sshd, ['-D', '-e', '-f', config], { stdio: 'ignore' }), port);
   const fingerprint =

@@ -15,7 +15,7 @@ export interface VendorContent {
 export interface TestVendor {
   url: string;
   keys: { live: string; sandbox: string };
-  /** For the API and for workers. */
+  /** The environment of the API and of the workers. */
   environment: Record<string, string>;
   content(packageId: string): Promise<VendorContent>;
   fill(packageId: string, content: VendorContent): Promise<void>;

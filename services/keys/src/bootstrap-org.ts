@@ -10,13 +10,13 @@ import type { KeySecrets } from './secrets/api-key.secret';
 export interface Bootstrapped {
   org_id: string;
   key_id: string;
-  /** Shown here and nowhere else. */
+  /** The token, which is shown only here. */
   token: string;
 }
 
 export interface BootstrapRequest {
   name: string;
-  /** Mint another first key for an existing organisation: the way back for somebody who has lost every key. */
+  /** Mint another first key for an existing organisation, whose owner has lost every key. */
   newKey: boolean;
   now: Date;
 }

@@ -97,5 +97,5 @@ export function composeWorker(config: WorkerConfig): Process {
   };
 }
 
-/** As long as an attempt may take. */
+/** The sender closes only after the longest attempt has ended. */
 const senderCloseMs = 16_000;

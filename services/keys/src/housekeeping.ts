@@ -23,7 +23,7 @@ export interface Housekeeping {
 }
 
 /**
- * Runs housekeeping on a timer, because keys' API has no schedules. The next round makes up for one that a crash
+ * Runs housekeeping on a timer, because the keys service has no schedules. The next round replaces one that a crash
  * skipped.
  */
 export function createHousekeeping(database: KeysDatabase, log: Log, everyMs = 60_000): Housekeeping {

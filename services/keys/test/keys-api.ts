@@ -27,7 +27,7 @@ import { createKeySecrets } from '../src/secrets/api-key.secret';
  */
 export const gateways = { have: async (): Promise<void> => undefined };
 
-/** For APIs that are started afterwards. A stream of events ends by its lifetime alone. */
+/** Settings for APIs that are started afterwards. A stream of events ends only when its lifetime does. */
 export const streams = { lifetimeMs: 60_000 };
 
 export const keys: TestedService = {
@@ -132,7 +132,7 @@ export async function startKeys(environment: Readonly<Record<string, string>> = 
   return api;
 }
 
-/** Once there is one that can be seen. */
+/** Resolves with the newest event that the caller can see, once there is one. */
 export async function newestEventOf(api: KeysApi, caller: Caller): Promise<string> {
   let id: string | undefined;
   await until(async () => {

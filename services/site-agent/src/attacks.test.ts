@@ -142,7 +142,7 @@ describe('an application', () => {
 });
 
 describe('a page', () => {
-  /** Called while a statement is planned, it takes the limit away from that very statement. */
+  /** The function `lift` runs while a statement is planned, and removes that statement's own time limit. */
   beforeAll(async () => {
     await runSql(
       site.database_url,
@@ -219,7 +219,7 @@ test('one site gets twenty sessions of its database and a clear word at the twen
 test('no other account gets into a site’s folder, whatever modes its customer gives, nor into one that an earlier version made', async () => {
   const folder = path.join(host.config.SITES_DIR, 'live', neighbourId);
   await host.stop();
-  // As it was made once.
+  // The modes that the folder had in earlier versions.
   for (const opened of [folder, path.join(folder, 'releases', 'initial')]) await chmod(opened, 0o711);
   await chmod(path.join(folder, 'releases/initial/files'), 0o777);
   host = await startHost(host.config);

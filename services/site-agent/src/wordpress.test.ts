@@ -26,7 +26,7 @@ let host: TestHost;
 let site: FilledSite;
 let folder: string;
 
-/** PHP's own server in the application's box, and what hands visitors on to it. */
+/** PHP's own server in the application's box, and the program that passes visitors on to it. */
 const app = `
 const { spawn } = require('node:child_process');
 const http = require('node:http');

@@ -19,7 +19,7 @@ export const claim = (fence: number): Claim => ({ fence: String(fence), workflow
 
 export async function hostConfig(): Promise<SiteHostConfig> {
   const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-sites-'));
-  // A site's account has to get through to its own folder.
+  // A site's account must be able to enter its own folder.
   await chmod(sitesDir, 0o711);
   return {
     SERVICE_NAME: 'site-host',
@@ -44,7 +44,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
   };
 }
 
-/** Where the content of a site or a release is, which the host tells to nobody. */
+/** The place of a site's or a release's content, which the host tells to nobody. */
 export interface Filled {
   files_dir: string;
   database_url: string;

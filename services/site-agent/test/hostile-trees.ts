@@ -16,7 +16,7 @@ export type TreeStep =
   | { make: 'deep'; path: string; name: string; levels: number }
   | { make: 'mode'; path: string; mode: number };
 
-/** Takes turns under one name, until the tree is gone. */
+/** Two kinds of files that replace each other under one name, until the tree is gone. */
 export interface Race {
   path: string;
   turns: 'folder and link' | 'file and link' | 'file and fifo' | 'two folders' | 'two sizes' | 'file and folder';
@@ -24,7 +24,7 @@ export interface Race {
 }
 
 export interface HostileTree {
-  /** Its top folder, in the site's files. */
+  /** The top folder of the tree, in the site's files. */
   top: string;
   steps: TreeStep[];
   races: Race[];
@@ -70,7 +70,7 @@ const names = [
   'node_modules',
 ];
 
-/** Where links lead: the canaries, the machine, the way out, themselves. */
+/** Targets of links: the canaries, the machine, a path out of the folder, the link itself. */
 function targetsOf(canaries: readonly string[]): string[] {
   const up = '../'.repeat(40);
   return [
@@ -120,7 +120,7 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
       return path;
     }
   };
-  /** For calls that take no bytes. */
+  /** Places for calls that take no bytes. */
   const plainPlace = (): string => `${top}/p${taken.add(String(taken.size)).size}`;
   const makers: (() => void)[] = [
     () => {

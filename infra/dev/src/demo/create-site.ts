@@ -42,7 +42,10 @@ export async function createSite(
   return id;
 }
 
-/** Reads a site. A site that an interrupted seeding has deleted is gone, or will be soon. */
+/**
+ * Reads a site. The status is `gone` when the API answers 404, because an interrupted seeding may have deleted the
+ * site.
+ */
 export const readSite = (api: Api, id: string): Promise<{ status: string; created_at: string }> =>
   api(`/v1/sites/${id}`).then(
     ({ body }) => siteSchema.parse(body),

@@ -48,7 +48,7 @@ export const demoSchema = z.object({
       domain_in_use: z.string(),
     })
     .optional(),
-  /** Each has snapshots that are ready and one that is not. Its disk is at the provider's emulator. */
+  /** Servers at the provider's emulator. Each has snapshots that are ready and one that is not. */
   servers: z.array(demoServerSchema).optional(),
   sandbox_servers: z.array(demoServerSchema).optional(),
   /** Three columns, labels, and cards, some of which are in the archive. */
@@ -70,7 +70,7 @@ export const demoSchema = z.object({
 });
 export type Demo = z.infer<typeof demoSchema>;
 const partialSchema = demoSchema.partial();
-/** As far as it has been made. */
+/** The demo's file as far as it has been written. */
 export type PartialDemo = z.infer<typeof partialSchema>;
 
 const fileOf = (dataDir: string): string => path.join(dataDir, 'demo.json');

@@ -34,7 +34,7 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
   }
 
   /**
-   * Where a site is: its address as the host reports it, and its folder and its database as they are in our data
+   * Describes a site: its address as the host reports it, and its folder and its database as they are in our data
    * folder.
    */
   async function describeSite(siteId: string): Promise<SitePlace> {
@@ -64,7 +64,7 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
         await run(process.execPath, command, { env });
         return;
       } catch (error) {
-        // On a machine that starts everything at once, the connection may come too late for the transaction. The
+        // The connection may come too late for the transaction when the machine starts everything at once. The
         // transaction has then done nothing.
         if (attempt === commandTriesMax || !String(error).includes('Unable to start a transaction')) throw error;
       }

@@ -24,7 +24,7 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Waits until nothing works on the server. It can appear ready a moment before that. */
+/** Waits until the server's newest workflow has succeeded. The server can appear ready a moment before that. */
 const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
   poll(`Working on ${name}`, async () => {
     const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;
@@ -46,7 +46,7 @@ async function takeSnapshot(ordered: Ordered, serverId: string, description: str
   return taken.id;
 }
 
-/** Where the machine's disk can be written and read, with its owner's token, as its owner would do over ssh. */
+/** The URL at which the emulator reads and writes the machine's disk. It stands for the owner's access over ssh. */
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, {
     headers: { authorization: `Bearer ${cloud.token}` },

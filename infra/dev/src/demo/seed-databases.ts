@@ -80,7 +80,7 @@ async function seedWorld(api: Api): Promise<DemoDatabase[]> {
   return [ledger, scratch];
 }
 
-/** In each world, a Postgres 16 with data and a backup, and one that was never backed up. */
+/** Makes a Postgres 16 with data and a backup in each world, and one that was never backed up. */
 export const databasesSeed: Seed = {
   title: 'Making two managed databases',
   fields: ['databases'],

@@ -29,7 +29,7 @@ const states: readonly State[] = [
 
 interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   api: Api;
-  /** Before each domain. */
+  /** The prefix of each domain. */
   prefix: string;
 }
 

@@ -3,7 +3,7 @@ import type { Api } from './api';
 import type { Demo, PartialDemo } from './demo-file';
 
 /**
- * Where a site is on its host. The site host is asked for it, because the public API shows neither folders nor
+ * The place of a site on its host. The site host reports it, because the public API shows neither folders nor
  * passwords.
  */
 export interface SitePlace {
@@ -44,7 +44,7 @@ export interface SeedContext {
  * repeated: each POST has an idempotency key of its own.
  */
 export interface Seed {
-  /** For the terminal: what is being made. */
+  /** The thing that is being made, for the terminal. */
   title: string;
   fields: readonly (keyof Demo)[];
   seed(context: SeedContext): Promise<void>;

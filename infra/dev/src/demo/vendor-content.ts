@@ -24,7 +24,7 @@ export const vendorContentBefore: VendorContent = {
   },
 };
 
-/** The content now, with a change in each part that a restore takes back. */
+/** The present content. In each part it has a change that a restore undoes. */
 export const vendorContentNow: VendorContent = {
   web: { 'index.html': page('Lighthouse Tea', 'Closed by mistake.') },
   databases: { tea_shop: { 'orders.json': JSON.stringify([]) } },

@@ -31,7 +31,7 @@ export type Tally = Record<string, number>;
 
 const bodiesAtOnce = 600;
 const streamsAtOnce = 200;
-/** More than a site's role may have. */
+/** The number exceeds the sessions of a site's role. */
 const sessionsOfASite = 60;
 /** It does not keep to Retry-After. */
 const againMs = 1_000;

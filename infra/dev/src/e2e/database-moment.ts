@@ -2,7 +2,7 @@ import pg from 'pg';
 
 interface TableContent {
   name: string;
-  /** Without those that Postgres computes. */
+  /** The columns except those that Postgres computes. */
   columns: string;
   /** A JSON array. */
   rows: string;
@@ -63,7 +63,7 @@ export const readMoment = (url: string): Promise<Moment> =>
 /** Puts the database back to the moment. Its service must be frozen. Its connections are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    // Only the login may end the sessions of the service. The role that the login assumes has no right to.
+    // Only the login may end the sessions of the service. The role that the login assumes may not.
     await client.query('SET LOCAL ROLE NONE');
     const others =
       'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';

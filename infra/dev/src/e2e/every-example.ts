@@ -96,7 +96,7 @@ export class Examples {
   }
 
   /**
-   * Sends the example unchanged, except for `own`. Sends it again while another site or other work holds it up. Long
+   * Sends the example unchanged, except for `own`. Repeats it while other work on the site makes it wait. Long-running
    * work is followed to its end.
    */
   private async send(

@@ -52,7 +52,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   });
   afterAll(() => stack?.stop());
 
-  /** Sends the call with one idempotency key until the answer is final. Long work is followed to its end. */
+  /** Sends the call with one idempotency key until the answer is final. Long-running work is followed to its end. */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
     const answer = await until(

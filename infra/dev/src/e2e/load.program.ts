@@ -1,7 +1,7 @@
 // Clients of one organisation in a process of their own, so that no other work makes them slow. Each keeps one
-// connection. It waits a while after each answer before it asks again, and comes back when it was told to. The process
-// starts with `LoadSetup`, and says `connected` when each client has had an answer. `measure` starts the count again.
-// At `end` each client waits for its last answer.
+// connection. A client pauses after each answer, and longer when a Retry-After tells it to. The process starts with
+// `LoadSetup`, and prints `connected` when each client has had an answer. `measure` starts the count again. At `end`
+// each client waits for its last answer.
 import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import net from 'node:net';

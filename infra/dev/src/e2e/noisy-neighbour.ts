@@ -152,8 +152,8 @@ export const percentile = (ms: readonly number[], share: number): number => {
 };
 
 /**
- * The organisation whose calls must keep working: two pages, its keys, its sites, and backups while there are
- * `backupSites` (each may take five a day).
+ * The organisation whose calls must keep working: two pages, its keys, its sites, and backups, as long as one of the
+ * `backupSites` may take another one (five a day).
  */
 export class Neighbour {
   private readonly tenant: Tenant;
@@ -301,7 +301,7 @@ export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
     return { name, quietMs, worstMs, ratio: worstMs / quietMs };
   });
 
-/** For docs/benchmarks.md. */
+/** The report for docs/benchmarks.md. */
 export function reportOf(quiet: Measured, attacked: Measured, tally: Tally): string {
   const lines = compare(quiet, attacked).map(({ name, quietMs, worstMs, ratio }) => {
     const [before, during] = [quiet[name]?.ms ?? [], attacked[name]?.ms ?? []];

@@ -117,6 +117,6 @@ test('APIs and a gateway of the release before take work on the migrated databas
   });
   expect(await (await fetch(new URL('version.html', site.url))).text()).toBe('old/old');
   expect(card.status).toBe(200);
-  // A key of the one is a key of the other.
+  // A key that one release has minted works on the other.
   expect((await new Tenant(stack, minted).call('GET', '/v1/sites')).status).toBe(200);
 });

@@ -1,5 +1,5 @@
 /**
- * Where traces begin, on a whole stack that starts, makes its demo content and is then left alone.
+ * The first spans of traces, on a whole stack that starts, makes its demo content and then gets no call.
  *
  * @tier long
  * @processes

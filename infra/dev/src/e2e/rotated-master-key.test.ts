@@ -46,7 +46,7 @@ const environmentOf = (name: string): Record<string, string> => {
   const lines = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));
 };
-/** By the login of the phase. */
+/** The database of the keys service by the login of the phase. */
 const keysDatabase = (): string => stack.variable('keys', 'DATABASE_URL');
 const urlOf = (name: string): string => `http://127.0.0.1:${stack.processes()[name]?.port}`;
 
@@ -129,8 +129,8 @@ interface Asked {
 }
 
 /**
- * A balancer before two gateways: it sends requests only to a gateway that stays, so that the other one runs out of
- * them before it stops.
+ * A load balancer before two gateways. It sends new requests only to a gateway that stays, so that the other one has
+ * none left when it stops.
  */
 class Front {
   private turn = 0;
@@ -312,8 +312,8 @@ async function tellStores(masterKeys: string): Promise<void> {
 }
 
 /**
- * One phase: Postgres and Redis are told, then every process that is given a secret is restarted in turn, none before
- * the one before it is ready.
+ * Carries out one phase: Postgres and Redis get the new passwords, then every process with a secret is restarted, each
+ * after the one before it is ready.
  */
 async function carryOut(masterKeys: string, load: Load, without: readonly string[] = []): Promise<void> {
   await tellStores(masterKeys);
@@ -348,7 +348,7 @@ async function isLetInByRedis(url: string): Promise<boolean> {
   }
 }
 
-/** Which of these logins and passwords Postgres and Redis let in. */
+/** Tells for each of these logins and passwords whether Postgres and Redis let it in. */
 async function areLetIn(urls: readonly string[]): Promise<boolean[]> {
   const isLetIn = async (url: string): Promise<boolean> => {
     if (url.startsWith('redis')) return isLetInByRedis(url);

@@ -29,8 +29,8 @@ const pages = inRepo('docs/runbooks');
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
 /**
- * A cluster or a Docker engine is needed for these; a command beside each of them says the same here. `npm start` is
- * what this suite does.
+ * Commands that need a cluster or a Docker engine. The page has a command for a local stack beside each of them. `npm
+ * start` is what this suite does itself.
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 

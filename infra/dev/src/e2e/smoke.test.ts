@@ -76,7 +76,7 @@ describe('npm start', () => {
     expect(Object.keys(stack.processes())).toEqual(expect.arrayContaining(names));
     expect(kept).toContain('Mooring line');
     expect(backupId).not.toBe('');
-    // As root every site has an account of its own, which owns everything in the site.
+    // Every site has an account of its own, which owns everything in the site, when the host is root.
     const { uid } = fs.statSync(site.files_dir);
     expect(uid >= 200_000).toBe(process.getuid?.() === 0);
     const paths = fs.readdirSync(site.files_dir, { recursive: true, encoding: 'utf8' });

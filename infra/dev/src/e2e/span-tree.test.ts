@@ -47,7 +47,7 @@ interface Endpoint {
   /** The fault point at which it dies. Missing: a moment before it is called. */
   point?: string;
   call(demo: Demo, customer: Customer): Call | Promise<Call>;
-  /** The tree that {@link spanTree} shows. For long work, the part after the death. */
+  /** The tree that {@link spanTree} shows. For a workflow, only the part after the victim's death. */
   tree: string;
 }
 

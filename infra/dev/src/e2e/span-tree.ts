@@ -17,10 +17,10 @@ const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
   (depth < 3 || !name.startsWith('GET'));
 
 /**
- * The trace as lines of `process: name`, each below the one in which it happened. Left out is what depends on the
- * moment: statements and requests that only read (a trace holds the slow ones of them), jobs that found nothing to do,
- * and what the process of `deadPid` had started, because it died before it could report everything. For a call between
- * two of our processes, only the half of the called process is shown.
+ * The trace as lines of `process: name`, each below the one in which it happened. Lines that differ from run to run are
+ * left out: statements and requests that only read (a trace holds the slow ones of them), jobs that found nothing to
+ * do, and spans that the process of `deadPid` had started, because it died before it could report all of them. For a
+ * call between two of our processes, only the called process is shown.
  */
 export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));

@@ -16,5 +16,5 @@ else {
   for (const suite of suites) describe(`on the stack of all: ${suite}`, () => void require(`./${suite}.test`));
   afterAll(stopSharing);
 }
-// The longest that one of them asks for.
+// The limit is the longest of the suites.
 jest.setTimeout(900_000);

@@ -5,7 +5,7 @@ import path from 'node:path';
 export interface Defect {
   name: string;
   file: string;
-  /** Stands in `file` exactly once. */
+  /** A text that occurs in `file` exactly once. */
   replace: string;
   with: string;
   /** Suites of the gate. At least one of them must fail with the defect. */

@@ -15,7 +15,7 @@ const suiteSchema = z.object({
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
-/** Which suites a run contains. `packages/testing/README.md` says what is in each scope. */
+/** The suites that a run contains. `packages/testing/README.md` says what is in each scope. */
 export type Scope = 'quick' | 'all' | 'chaos';
 
 interface Pragmas {
@@ -45,7 +45,7 @@ export function listSuites(scope: Scope): string[] {
 
 export interface RunOptions {
   scope: Scope;
-  /** More of jest's own arguments. */
+  /** Further arguments of jest's own. */
   args?: readonly string[];
   /** Appended to as each suite ends. */
   log: string;

@@ -41,10 +41,10 @@ const metricsSchema = z.looseObject({
 export interface Span {
   traceId: string;
   spanId: string;
-  /** Missing for the first span of a trace. */
+  /** The parent's id. The first span of a trace has none. */
   parentSpanId: string | undefined;
   name: string;
-  /** Which half of a call: 2 is the called process, 3 the caller. */
+  /** The side of a call: 2 is the called process, 3 the caller. */
   kind: number;
   /** The name of the process, such as `hosting-worker`. */
   service: string;

@@ -83,7 +83,7 @@ function rowOf(row: Row, { startMs, durationMs }: Trace): string {
   );
 }
 
-/** The same colour for the same process on every page. */
+/** Gives a process the same colour on every page. */
 function colourOf(service: string): string {
   let hash = 0;
   for (const character of service) hash = (hash * 31 + character.charCodeAt(0)) % 360;

@@ -7,7 +7,7 @@ const spansMax = 50_000;
 /** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /** Its parent has not been received: the parent is still in progress, or its process died before it ended. */
+  /** The parent has not been received, because it is still in progress, or because its process died before it ended. */
   isOrphan: boolean;
 }
 
@@ -49,9 +49,9 @@ export function createTraceStore(): TraceStore {
     spans.push(span);
     count += 1;
   };
-  /** Reads are dropped before everything else: they are many, and people search for what somebody has done. */
+  /** Reads are dropped before everything else, because they are many and people search for changes. */
   const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
-  /** Reads are dropped before everything else: they are many, and people search for what somebody has done. */
+  /** Reads are dropped before everything else, because they are many and people search for changes. */
   const makeRoom = (): void => {
     if (!isFull()) return;
     const reads = [...traces].filter(([, spans]) => isRead(spans));

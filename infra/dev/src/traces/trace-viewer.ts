@@ -8,7 +8,7 @@ import { createTraceStore, type TraceStore } from './trace-store';
 const bodyBytesMax = 16 * 2 ** 20;
 
 export interface TraceViewer {
-  /** Where processes send their spans, and where people look at them. */
+  /** The address at which processes send their spans, and at which people read them. */
   url: string;
   close(): Promise<void>;
 }

@@ -32,13 +32,13 @@ export interface ControlProtocol<Code extends string> {
   /** Issuer and audience of the token in each call by a caller that changes things. */
   parties: Parties;
   /**
-   * The same for a caller that only reads. It has a secret of its own, and is never given an answer that holds a
-   * password.
+   * Issuer and audience of the token in each call by a caller that only reads. Such a caller has a secret of its own,
+   * and never gets an answer that holds a password.
    */
   readers: Parties;
   /** Every code with which a call may be refused, and its HTTP status. */
   statuses: Readonly<Record<Code | CommonCode, number>>;
-  /** As what the client throws a refusal. */
+  /** The class of errors that the client throws for a refusal. */
   Refusal: new (
     code: Code | CommonCode,
     detail: string,

@@ -11,14 +11,14 @@ export interface ControlRoute {
   /** The fields of the answer that a reader gets; no others are sent to it. Absent: readers may not make the call. */
   readerAnswer?: z.ZodType;
   method: string;
-  /** Its groups are the ids in the path. */
+  /** A pattern whose groups are the ids in the path. */
   pattern: RegExp;
   /** Throws a HostError, and a ZodError when the request does not follow the protocol. */
   handle: (ids: readonly string[], body: unknown) => Promise<ControlAnswer>;
 }
 
 /**
- * Where an upgraded connection goes: the path, and the function that takes the socket over. Throws a HostError for a
+ * The target of an upgraded connection: the path, and the function that takes the socket. Throws a HostError for a
  * connection that is not wanted.
  */
 export interface ChannelRoute {

@@ -16,13 +16,13 @@ import { HostError } from '../host/host-error';
 import { type ControlProtocol, channelProtocol } from './control-protocol';
 import type { ChannelRoute, ControlAnswer, ControlRoute } from './control-routes';
 
-/** Enough for the specification of a job over a long chain of archives. */
+/** The limit suffices for the specification of a job over a long chain of archives. */
 const bodyBytesMax = 1024 * 1024;
 
 export interface ControlOptions {
   protocol: Pick<ControlProtocol<string>, 'parties' | 'readers' | 'statuses'>;
   routes: readonly ControlRoute[];
-  /** Set by a host whose jobs send requests back over a connection. */
+  /** A channel of a host whose jobs send requests back over a connection. */
   channel?: ChannelRoute;
   /** Verify the tokens of callers that change things. */
   keys: readonly KeyObject[];

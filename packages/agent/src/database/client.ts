@@ -39,7 +39,7 @@ import {
 export type { Claim } from '../control/control-client';
 
 export interface StageWanted {
-  /** The same job again is the same job. */
+  /** A job's id. A repeated call with it is about the same job. */
   jobId: string;
   upgradeId: string;
   onProgress?: (share: number) => void;

@@ -29,7 +29,7 @@ export function findingsOfMysql(findings: readonly { code: string; object: strin
   }));
 }
 
-/** How many are told one by one. */
+/** The number of findings that are reported one by one. */
 const toldMax = 50;
 
 const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: string, reason: string) => string> = {

@@ -51,7 +51,7 @@ export const sizeSchema = z.strictObject({
 });
 /** How the data of an upgrade goes over. */
 export const pathSchema = z.enum(['logical', 'offline']);
-/** The same paths, or `restore`: a target that is filled from a backup. */
+/** The paths of an upgrade, or `restore` for a target that is filled from a backup. */
 export const movePathSchema = z.enum(['logical', 'offline', 'restore']);
 
 export const ensureDatabaseSchema = z.strictObject({
@@ -190,7 +190,7 @@ export const judgementSchema = z.object({
   free_bytes: z.number(),
   pause_seconds: z.number(),
 });
-/** As the program of a precheck answers. */
+/** The answer of the program that prechecks. */
 export const judgementFactsSchema = z.object({
   path: pathSchema,
   findings: z.array(findingSchema),

@@ -55,7 +55,7 @@ interface Root {
   cpuMs: number | null;
 }
 
-/** Where a Postgres of sites can be found on this machine. */
+/** A place at which this machine has a Postgres of sites. */
 export interface SitesServer {
   socketFolder: string;
   port: number;
@@ -87,7 +87,7 @@ export class CpuShares {
   private readonly boxes = new Map<number, Root>();
   /** The server of each socket folder. A server that was not found is not searched for at every sample. */
   private readonly postmasters = new Map<string, Postmaster>();
-  /** By pid and start: sessions of the sites' Postgres. */
+  /** Sessions of the sites' Postgres, by pid and start time. */
   private sessions = new Map<string, Root>();
   /** The processes of each box at the last sample, by the pid of its first process. */
   private members = new Map<Root, number[]>();

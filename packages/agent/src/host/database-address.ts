@@ -10,8 +10,8 @@ const newcomersMax = 400;
 const offerBytes = 8;
 
 /**
- * The decision about a client, after the bytes that it has sent so far. The greeting says what the client wants. It is
- * there once that is known.
+ * The decision about a client, after the bytes that it has sent so far. The greeting is the decision once it is
+ * complete.
  */
 export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;
 

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { errorCodeOf } from '@drydock/process';
 
-/** Higher than the ports that the processes of a developer's machine choose (`infra/dev`). */
+/** The port is higher than those that the processes of a developer's machine choose (`infra/dev`). */
 const lowest = 25_000;
 const ephemeralDefault = 32_768;
 const triesMax = 500;

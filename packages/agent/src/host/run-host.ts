@@ -12,7 +12,7 @@ export async function runHost(open: () => Promise<{ lifetime: Lifetime; log: Log
     closeOnSignal(lifetime, log);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-    // A host that is only half open must not stay, as if it worked.
+    // A failed start ends the process, because a host that has started in part would look as if it worked.
     process.exit(1);
   }
 }

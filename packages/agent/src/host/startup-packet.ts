@@ -10,7 +10,7 @@ export type FirstPacket =
   | { kind: 'incomplete' }
   | { kind: 'invalid' }
   | { kind: 'encryption'; by: 'tls' | 'gss' }
-  /** `pid` is the process number of the backend whose statement shall end. */
+  /** `pid` is the process number of the backend whose statement is to end. */
   | { kind: 'cancel'; pid: number; packet: Buffer }
   | { kind: 'startup'; protocol: number; parameters: Map<string, string>; bytes: number };
 

@@ -93,7 +93,7 @@ class ByteReader {
   }
 }
 
-/** Larger than any object. */
+/** The limit is larger than any object. */
 const objectBytesMax = 48 * 2 ** 20;
 /** The most objects that are read or written, and so held in memory, at the same time. */
 const atOnceMax = 4;

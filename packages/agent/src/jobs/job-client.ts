@@ -45,7 +45,8 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
     return resultOf(view, wanted.result, served);
   } catch (error) {
     socket?.destroy();
-    // Does not change a job that has already ended. A host that cannot be reached has lost the channel, too.
+    // The cancel does not change a job that has already ended. A host that does not get it ends the job too, because
+    // its channel has broken.
     if (!(error instanceof JobProblem)) await cancelJob(client, id, jobId, claim).catch(() => undefined);
     throw error;
   } finally {

@@ -42,7 +42,7 @@ export function runJobProgram(
       (result) => say({ result: result ?? null }),
       (error: unknown) => say({ problem: problemOf(error, nameProblem) }),
     )
-    // Does not wait for idle threads and connections.
+    // The process ends without waiting for idle threads and connections.
     .finally(() => process.exit(0));
 }
 

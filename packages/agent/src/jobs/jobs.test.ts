@@ -17,7 +17,7 @@ class Work {
     for (const end of this.ends.splice(0)) end();
   };
 
-  /** Ends when told to, or a moment after its signal. */
+  /** The work ends on request, or a moment after its signal. */
   readonly kind = jobKind({
     spec: z.strictObject({
       lock: z.string().nullable(),
@@ -177,7 +177,7 @@ test('a host that starts again knows every job: what was running is interrupted,
   await untilState('done', 'succeeded');
   await submit('cut');
   await untilState('cut', 'running');
-  // As a kill leaves it: nobody writes the end down.
+  // The journal as a kill leaves it, without an end.
   const journal = path.join(folder, 'jobs', id);
   const before = await readFile(path.join(journal, 'cut.json'), 'utf8');
   await host.close();

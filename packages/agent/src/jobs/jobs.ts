@@ -153,8 +153,8 @@ export class Jobs {
   }
 
   /**
-   * The same submission again answers with the same job. Throws `job_differs` when the id belongs to another
-   * submission, and a ZodError for a spec that is invalid.
+   * Submits a job. A repeated submission is answered with the same job. Throws `job_differs` when the id belongs to
+   * another submission, and a ZodError for a spec that is invalid.
    */
   submit(thingId: string, jobId: string, wanted: SubmitJob): Promise<Submitted> {
     const queue = this.submitting.get(thingId) ?? new SerialQueue();

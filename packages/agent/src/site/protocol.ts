@@ -47,7 +47,7 @@ export const ensureSiteSchema = z.strictObject({
   ...changeFields,
   domain: z.string().min(1).max(253),
   mode: modeSchema.default('live'),
-  /** A site that is there keeps its own. */
+  /** The engine of a new site. An existing site keeps its own. */
   database: siteDatabaseSchema.default('postgres'),
   organisation_id: z.string().min(1).max(64).optional(),
 });

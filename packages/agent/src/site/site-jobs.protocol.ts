@@ -9,7 +9,7 @@ import { releaseIdSchema } from './protocol';
 export const archiveRoots = { files: 'files', database: 'database', folder: 'folder' } as const;
 
 const key = z.base64().max(64);
-/** The keys of one archive, which open no other. */
+/** The keys of one archive, which open no other archive. */
 const keysSchema = z.strictObject({
   salt: key,
   archiveTag: key,
@@ -35,7 +35,7 @@ export const packSpecSchema = z.strictObject({
   keys: keysSchema,
   /** The chain that is continued, the full archive first. Empty for a full archive. */
   parents: z.array(expectedArchiveSchema),
-  /** About how much there is, for the progress. */
+  /** The approximate size of the content, for the progress. */
   expected_raw_bytes: z.int().min(0).nullable(),
 });
 export type PackSpec = z.infer<typeof packSpecSchema>;
@@ -43,7 +43,7 @@ export type PackSpec = z.infer<typeof packSpecSchema>;
 export const stageSpecSchema = z.strictObject({
   release_id: releaseIdSchema,
   origin: originSchema,
-  /** Full one first, at least one. */
+  /** The chain of archives, with the full one first. */
   chain: z.array(expectedArchiveSchema).min(1),
   /** With `files`, the release gets the files of the archives, and the database of the release in use. */
   contents: z.enum(['all', 'files']).optional(),
@@ -86,7 +86,7 @@ export const stageResultSchema = z.strictObject({
   database: loadFindingsSchema.default([]),
 });
 export type StageResult = z.infer<typeof stageResultSchema>;
-/** Null: there is no such table. */
+/** The number of rows; null when the table does not exist. */
 export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });
 
 /** How the program of a job logs in to a release's database. */

@@ -12,13 +12,13 @@ import { BlockContent, type SegmentOrigin } from '../read/block-content';
 import type { LostPath, WorkerSetup } from './worker-messages';
 
 /**
- * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but this is
- * checked all the same.
+ * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but the
+ * flags check this nevertheless.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** Directories get their own modes last. Until then only this process may enter them. */
 const stagingMode = 0o700;
-/** Set only after a file has its owner and its content, because setting either one clears these bits. */
+/** Bits that are set only after a file has its owner and its content, because setting either one clears them. */
 const setIdAndSticky = 0o7000;
 
 export interface BlockDone {
@@ -151,7 +151,7 @@ export class BlockExtraction {
       if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
   }
 
-  /** False: its parent is not there. */
+  /** Makes a directory. Returns false when its parent does not exist. */
   private mkdir(path: ByteString): boolean {
     try {
       mkdirSync(this.places.at(path), stagingMode);

@@ -8,7 +8,7 @@ import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup,
 
 /** A small young generation of the heap: the objects of a worker live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** As many as one extraction uses. */
+/** The number of workers that one extraction uses. */
 const restingMax = 2;
 
 /**
@@ -26,7 +26,10 @@ export function takeThread(): Worker {
   return thread;
 }
 
-/** Resolves when a thread has loaded all that it needs, or has ended. It then closes the port that it was given. */
+/**
+ * Promises by thread. Each resolves when the thread has loaded all that it needs, or has ended. The thread then closes
+ * the port that it was given.
+ */
 const loaded = new WeakMap<Worker, Promise<unknown>>();
 
 function startThread(): Worker {

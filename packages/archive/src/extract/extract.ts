@@ -61,7 +61,7 @@ interface ExtractProgress {
 }
 
 export interface ExtractOptions {
-  /** Full archive first. */
+  /** The archives of the chain, the full one first. */
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
   /**
@@ -123,7 +123,7 @@ export async function extract(options: ExtractOptions): Promise<ExtractResult> {
 }
 
 interface CheckedTargets extends ExtractResult {
-  /** By root. */
+  /** The tasks of each root. */
   tasks: Map<string, CheckedTree['tasks']>;
 }
 

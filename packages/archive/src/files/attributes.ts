@@ -93,13 +93,13 @@ function readAttribute(holder: Holder, name: ByteString, onLost: OnLost): Buffer
   return own;
 }
 
-/** To be set before the mode, which may take away this process's own right to write the file. */
+/** Call it before the mode is set, because the mode may take away this process's own right to write the file. */
 export function giveUserAttributes(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes)
     if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
 }
 
-/** To be set after owner and mode: those change the list, and the list contains the bits of the mode. */
+/** Call it after owner and mode are set: both change the access list, and the list contains the bits of the mode. */
 export function giveAccessLists(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes) {
     if (attribute.name.startsWith('user.') || give(holder, attribute)) continue;

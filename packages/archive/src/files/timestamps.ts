@@ -20,7 +20,7 @@ export function setPathTime(location: string | Buffer, time: Time): void {
 const currentFolder = -100;
 const noFollow = 0x100;
 
-/** Two `struct timespec`, for access and modification. Every call uses the same ones. */
+/** Memory for two `struct timespec`, for access and modification. Every call uses the same memory. */
 const times = Buffer.alloc(32);
 
 function timesOf({ mtimeSeconds, mtimeNanoseconds }: Time): Buffer {

@@ -29,7 +29,9 @@ export interface DerivedKeys extends ArchiveKeys {
  */
 export type RootKey = Buffer | readonly [Buffer, ...Buffer[]];
 
-/** A key that opens archives: the archive key, or keys that were derived from it for each archive at hand. */
+/**
+ * A key that opens archives: the archive key, or keys that were derived from it for the archives that are to be read.
+ */
 export type ArchiveKey = RootKey | readonly DerivedKeys[];
 
 /** The keys of a new archive. */

@@ -6,7 +6,7 @@ export interface ArchiveLimits {
   rawBytesMax: number;
   /** Components of a path. */
   depthMax: number;
-  /** Hard links and files with several names. They are kept in memory while a tree is checked. */
+  /** The most hard links and files with several names, which are kept in memory while a tree is checked. */
   linkedFilesMax: number;
 }
 
@@ -34,8 +34,8 @@ export const formatBounds = {
    */
   blockRawBytes: 15 * 2 ** 20,
   /**
-   * Enough for one file of 2 TB (a row of 44 bytes per segment). A block is closed at half of this size, so that one
-   * more entry fits, whatever its path, link and attributes are.
+   * The limit suffices for one file of 2 TB (a row of 44 bytes per segment). A block is closed at half of this size, so
+   * that one more entry fits, whatever its path, link and attributes are.
    */
   blockIndexRawBytes: 24 * 2 ** 20,
   /** 80 bytes per block: about 400 million small files. */

@@ -7,7 +7,7 @@ export interface ArchiveSink {
   write(name: string, bytes: Buffer): Promise<void>;
 }
 
-/** Where an archive is read. */
+/** The source from which an archive is read. */
 export interface ArchiveSource {
   /**
    * Returns the whole object, in a Buffer that belongs to the reader from then on (it may be moved to a thread).

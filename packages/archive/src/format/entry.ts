@@ -17,13 +17,13 @@ export interface Entry {
   size: number;
   /** A file, symlink or FIFO that has several names, or had when it was packed. Hard links may point to it. */
   linked: boolean;
-  /** A file with holes: runs of zeros that take no room on disk, and shall take none after a restore. */
+  /** A file with holes: runs of zeros that take no room on disk, and must take none after a restore. */
   sparse: boolean;
   /** SHA-256 of the content of a file; empty otherwise. */
   sha256: Buffer;
   /**
-   * For a symlink, its target as it is written in it. For a hard link, the path (in the same root) of the file that it
-   * shares. Otherwise ''.
+   * The target of a symlink as it is stored. For a hard link, the path (in the same root) of the file that it shares.
+   * Otherwise ''.
    */
   link: ByteString;
   /** Extended attributes and access lists of a file, directory or FIFO, encoded (attributes.ts); empty for most. */

@@ -22,10 +22,10 @@ const manifestRoot = z.strictObject({
 /** The facts that an archive declares about itself. */
 export const manifestSchema = z.strictObject({
   /**
-   * 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256 directories deep. 3: sticky
-   * directories, paths and targets of more than 4,000 bytes; 4: FIFOs, set-id and sticky bits of files, links and FIFOs
-   * with several names. Each is written only where there are any, so that older readers read all others. No writer
-   * writes 1 any more.
+   * The features of each version. 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256
+   * directories deep. 3: sticky directories, paths and targets of more than 4,000 bytes. 4: FIFOs, set-id and sticky
+   * bits of files, links and FIFOs with several names. An archive gets the lowest version that has all its features, so
+   * that older readers can read it. No writer writes 1 any more.
    */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(4)]),
   codec: z.literal('zstd'),
@@ -44,7 +44,7 @@ export const manifestSchema = z.strictObject({
   segments: count,
   /** Bytes of all objects except the manifest. */
   size_bytes: count,
-  /** In the order of their blocks. */
+  /** The roots, in the order of their blocks. */
   roots: z.array(manifestRoot).max(16),
   /** `[size, mac]` of each index block, which in turn holds size and MAC of each of its segments. */
   blocks: z.array(z.tuple([count.max(2 * formatBounds.blockIndexRawBytes), mac])),

@@ -13,7 +13,7 @@ export function releaseMemory(buffer: Buffer): void {
     detach(memory);
 }
 
-/** Not worth a call. */
+/** Smaller memory is not worth a call. */
 const smallBytes = 65_536;
 
 /**

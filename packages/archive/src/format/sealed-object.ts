@@ -6,7 +6,7 @@ import { formatBounds } from './archive-limits';
 import { releaseMemory } from './release-memory';
 import { type CheckedFrame, checkFrame, declareContentSize, frameBytesMax } from './zstd-frame';
 
-/** Where the parts of a sealed object are. README.md draws them. */
+/** The lengths of the parts of a sealed object, which README.md draws. */
 const headerBytes = 72;
 export const macBytes = 32;
 const ivAt = 56;
@@ -71,7 +71,7 @@ const zstdLevel = 3;
 const objectKinds = { segment: 1, block: 2 } as const;
 type ObjectKind = keyof typeof objectKinds;
 
-/** Which object this is. It is part of the authenticated header, so that no object can replace another. */
+/** Identifies the object. This is part of the authenticated header, so that no object can replace another. */
 export interface ObjectPlace {
   kind: ObjectKind;
   number: number;

@@ -33,7 +33,8 @@ class SegmentWriter {
   }
 
   /**
-   * Free room in the frame that is being filled, at least one byte. What is written into it only counts after `commit`.
+   * Room in the frame that is being filled, at least one byte. Bytes that are written into it count only after
+   * `commit`.
    */
   async room(): Promise<Buffer> {
     if (this.filled === formatBounds.frameRawBytes) this.endFrame();
@@ -156,7 +157,7 @@ export class BlockWriter {
     return this.segments.nextSegment;
   }
 
-  /** Free room for content, at least one byte. What is written into it only counts after `commit`. */
+  /** Room for content, at least one byte. Bytes that are written into it count only after `commit`. */
   room(): Promise<Buffer> {
     return this.segments.room();
   }
@@ -238,9 +239,9 @@ export class BlockWriter {
   }
 }
 
-/** The limits of version 2: its readers refuse anything beyond as hostile. */
+/** The limits of version 2, whose readers refuse anything beyond them as hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
-/** The limits of version 3: its readers refuse anything beyond as hostile. */
+/** The limits of version 3, whose readers refuse anything beyond them as hostile. */
 const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
 /** The oldest format version whose readers can read an entry. */

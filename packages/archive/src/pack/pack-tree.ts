@@ -25,7 +25,7 @@ interface FirstName {
 }
 
 /**
- * The files with several names that have been packed, and the name under which each was packed. Past the number that
+ * The files with several names that have been packed, and the name under which each was packed. Beyond the number that
  * readers accept, further ones are packed as separate files: their content is kept, but not that they were one file.
  */
 class HardLinks {
@@ -39,9 +39,8 @@ class HardLinks {
   }
 
   /**
-   * To be called for each path whose file has several names and is packed as a separate file. It does not know which
-   * name is the first, so each one counts for its share of the copies.
-   * @throws ArchiveError `limit_exceeded`
+   * Called for each path whose file has several names and is packed as a separate file. Which name is the first is
+   * unknown, so each one counts for its share of the copies. @throws ArchiveError `limit_exceeded`
    */
   countCopy({ size, nlink }: BigIntStats): void {
     this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
@@ -54,9 +53,7 @@ class HardLinks {
     return stat.nlink > 1n ? (this.firstNames.get(inodeOf(stat))?.path ?? '') : '';
   }
 
-  /**
-   * To be called for each packed path whose file has several names. Forgets a file once all its names have been seen.
-   */
+  /** Called for each packed path whose file has several names. Forgets a file once all its names have been seen. */
   remember(stat: BigIntStats, path: ByteString): void {
     const inode = inodeOf(stat);
     const first = this.firstNames.get(inode);
@@ -107,7 +104,7 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
   await addEntry(packing, tombstoneOf(path));
 }
 
-/** `absent` means that the archive has no such path, and shall have none. */
+/** `absent` means that the archive has no such path, and must have none. */
 async function packPath(
   packing: TreePacking,
   hardLinks: HardLinks,

@@ -6,7 +6,7 @@ import type { ByteString } from '../format/path-bytes';
 
 /** A path that existed when the walk reached it. */
 export interface LivePath {
-  /** In the tree. */
+  /** The path in the tree. */
   path: ByteString;
   /** The path for file calls, valid until the walk continues. */
   location: string | Buffer;

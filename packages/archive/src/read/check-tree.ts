@@ -65,7 +65,7 @@ class TreeChecker {
 
   /**
    * A hard link may only name a file that was checked earlier, because every directory on the way to that file was
-   * checked then. In an honest archive that file always comes first in path order.
+   * checked then. Our packer always puts that file first in path order.
    */
   private checkHardLink(entry: Entry): void {
     if (!this.linkedFiles.has(entry.link))

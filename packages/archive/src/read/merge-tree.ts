@@ -70,7 +70,7 @@ class Cursor {
     this.blocks = blocks;
   }
 
-  /** Nothing to take without loading. */
+  /** Whether nothing can be taken without loading. */
   isEmpty(): boolean {
     return this.block === null || this.row >= this.block.block.entries.length;
   }

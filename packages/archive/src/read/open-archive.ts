@@ -22,7 +22,7 @@ export interface ExpectedArchive {
   orgId: string;
   /** Hex MAC of the manifest, as `pack` returned it. */
   manifestMac: string;
-  /** Where it is recorded: the MAC of the parent's manifest, or null for a full archive. */
+  /** The MAC of the parent's manifest, which this archive's manifest records, or null for a full archive. */
   parentMac?: string | null;
 }
 
@@ -87,7 +87,7 @@ export async function readFacts(
 }
 
 /**
- * The keys of one archive, for a process that shall read this archive and no other. Its manifest has been verified, and
+ * The keys of one archive, for a process that may read this archive and no other. Its manifest has been verified, and
  * is the expected one. @throws ArchiveError with any reason that concerns the manifest
  */
 export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Promise<DerivedKeys> {

@@ -26,7 +26,7 @@ export class ContentReader {
    * to be read to its end at once.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
-    // Two readings at once would share one position, and each would get the other's bytes.
+    // Two concurrent readings would share one position, and each would get the other's bytes.
     if (this.isReading) throw new TypeError('contents are read one at a time');
     this.isReading = true;
     const content = await this.moveTo(block, row);

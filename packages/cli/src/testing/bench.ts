@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-/** The command as customers have it. */
+/** The command in the form that customers get. */
 export const program = path.resolve(__dirname, '../../dist/drydock.js');
 export const key = 'dd_test_abc_notforeyes';
 
@@ -106,11 +106,11 @@ export class Bench {
   }
 }
 
-/** Without this, a question that never comes would be waited for without end. */
+/** A time limit, so that a question that never appears does not block the run for ever. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
 /**
- * Stands for a user who closes the window. A shell that is told to exit while it completes a word may miss the signal.
+ * Represents a user who closes the window. A shell that is told to exit while it completes a word may miss the signal.
  */
 export const closeWindow = Symbol('close the window');
 

@@ -44,7 +44,7 @@ export const cardSchema = z
   .meta({ id: 'AgencyBoardCard' });
 export type Card = z.infer<typeof cardSchema>;
 
-/** Labels that one card may wear. */
+/** The most labels of one card. */
 export const cardLabelsMax = 50;
 
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');

@@ -84,7 +84,7 @@ export const takeDatabaseBackup = endpoint({
 
 const backupId = { schema: idSchema.describe('The backup.'), notNamed: 'backup_not_found' } as const;
 
-/** Destructive. The backups of a database do not expire. */
+/** Replaces the database's content. The backups of a database do not expire. */
 export const restoreDatabaseBackup = endpoint({
   id: 'restoreDatabaseBackup',
   service: 'databases',

@@ -24,8 +24,8 @@ export const onDemandLimit = 5;
 export const immutableDays = 30;
 
 /**
- * `reason` is for people. With `changed while it was read`, and with a reason that names a part that was left out, the
- * path itself is in the backup.
+ * A path that a backup left out, or holds only in part. `reason` is a text for people. A path with the reason `changed
+ * while it was read`, or with one that names a part of it, is in the backup itself.
  */
 export const skippedPathSchema = z
   .strictObject({

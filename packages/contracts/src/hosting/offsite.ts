@@ -149,7 +149,10 @@ const destinationBody = z.strictObject({
   secret_access_key: withoutSpaces(512).describe('Of the same account. It is stored encrypted and is in no answer.'),
 });
 
-/** Any text may be sent. A text that is not a copy of this site gets the same answer as a copy that does not exist. */
+/**
+ * The schema accepts any text. A text that is not a copy of this site gets the same answer as a copy that does not
+ * exist.
+ */
 const restoreBody = z.strictObject({
   copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.'),
 });

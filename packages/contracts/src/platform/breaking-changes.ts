@@ -133,5 +133,5 @@ export function breakingChanges(released: Surface, current: Surface): string[] {
 }
 
 const valuesOf = (type: string): string[] => type.split(' | ');
-/** Callers are told to expect new values in an enumeration. */
+/** The documentation tells callers to expect new values in an enumeration. */
 const isNewValue = (value: string, type: string): boolean => value.startsWith('"') && type.startsWith('"');

@@ -18,7 +18,7 @@ const ten = [
   'restoreCard',
   'upgradeDatabase',
 ];
-/** Told once, above the table. */
+/** Problems that are described once, above the table. */
 const common = new Set<ProblemCode>([
   'unauthenticated',
   'permission_denied',

@@ -20,9 +20,9 @@ export interface OwnedParameter {
 }
 
 /**
- * Something inside a record of the caller that another system knows, such as a provider's snapshot. The record's own
- * 404 comes first, and a value that names nothing is 422. The handler gets a malformed value as ''. It must not ask any
- * other system about that.
+ * A parameter for something inside a record of the caller that another system knows, such as a provider's snapshot. The
+ * record's own 404 comes first, and a value that names nothing is 422. The handler gets a malformed value as ''. It
+ * must not ask any other system about that value.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;
@@ -36,15 +36,15 @@ export interface EndpointDefinition {
   id: string;
   service: ServiceName;
   method: Method;
-  /** With `{name}` for each path parameter. */
+  /** The path, with `{name}` for each path parameter. */
   path: string;
   summary: string;
   /**
-   * Help for deciding on the call, beyond the summary: what it overwrites, what goes on meanwhile, whether it can be
+   * Help for deciding on the call, beyond the summary: what it overwrites, what continues meanwhile, whether it can be
    * undone. In whole sentences.
    */
   about?: string;
-  /** The caller needs all of them. With `[]`, any key may call. */
+  /** Permissions that the caller needs, all of them. With `[]`, any key may call. */
   permissions: readonly Permission[];
   params?: Record<string, PathParameter>;
   query?: z.ZodObject;

@@ -133,7 +133,7 @@ export const problems = define({
     title: 'An unknown permission was asked for',
     advice: 'GET /v1/permissions lists the permissions there are.',
   },
-  // Not there, or not yours
+  // Paths and resources that do not exist, or are not the caller's.
   route_not_found: { status: 404, title: 'There is no such path', advice: 'See /docs for the paths there are.' },
   method_not_allowed: {
     status: 405,
@@ -258,7 +258,7 @@ export const problems = define({
   ...computeProblems,
   ...agencyProblems,
   ...databaseProblems,
-  // Ours
+  // Failures on our side.
   dependency_unavailable: {
     status: 503,
     title: 'Something that Drydock needs is unavailable',

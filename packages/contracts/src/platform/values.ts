@@ -13,7 +13,7 @@ export const idSchema = z
   .transform((id) => id.toLowerCase())
   .meta({ id: 'Uuid' });
 
-/** The same, in an answer. */
+/** The schema of an id in an answer. */
 export const uuidSchema = z.uuid().meta({ format: 'uuid' });
 
 /** Used in examples for an id of the caller's own. */
@@ -49,7 +49,7 @@ export const text = (maxLength: number) =>
       'must not contain control characters',
     );
 
-/** The same with line breaks and tabs. '' is valid, too. */
+/** A text that may contain line breaks and tabs, and may be ''. */
 export const paragraphs = (maxLength: number) =>
   z
     .string()

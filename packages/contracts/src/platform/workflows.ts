@@ -20,8 +20,8 @@ export const workflowStepSchema = z
   .meta({ id: 'WorkflowStep' });
 
 /**
- * Long work as a client sees it. `error` is set when the status is failed or needs_attention, or when staff have
- * abandoned it.
+ * Long-running work as a client sees it. `error` is set when the status is failed or needs_attention, or when staff
+ * have abandoned it.
  */
 export const workflowSchema = z
   .strictObject({

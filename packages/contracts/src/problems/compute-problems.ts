@@ -2,7 +2,7 @@ import { define } from './problem-definition';
 
 /** Codes about servers and their snapshots. */
 export const computeProblems = define({
-  // Not there, or not yours
+  // Resources that do not exist, or are not the caller's.
   server_not_found: { status: 404, title: 'No such server', advice: 'GET /v1/compute/servers lists your servers.' },
   server_snapshot_not_found: {
     status: 404,

@@ -135,7 +135,7 @@ const hetznerAdminRoutes = (world: HetznerWorld, limit: RateLimit): Route[] => [
 
 interface HetznerOptions {
   stateDir: string;
-  /** Project to its token. */
+  /** Tokens by project. */
   tokens: ReadonlyMap<string, string>;
   /** Project to a token that can only read. */
   readerTokens?: ReadonlyMap<string, string>;
@@ -152,7 +152,7 @@ const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undef
 
 const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes, ...catalogueRoutes];
 
-/** A call by one project, on a world that is up to date. */
+/** Answers a call by one project, after the state has been brought up to the present. */
 function answerProject(world: HetznerWorld, project: string, call: Call): Reply {
   world.settle();
   const routes = protocolRoutes.map(

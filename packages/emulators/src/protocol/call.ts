@@ -3,7 +3,7 @@ export interface Call {
   method: string;
   path: string;
   query: URLSearchParams;
-  /** Lower-case names. */
+  /** Headers by their names in lower case. */
   headers: Readonly<Record<string, string | undefined>>;
   body: Buffer;
 }

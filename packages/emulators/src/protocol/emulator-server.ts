@@ -15,7 +15,7 @@ export interface Emulator {
   adminRoutes: readonly Route[];
 }
 
-/** Larger than any request of the protocols. */
+/** The limit is larger than any request of the protocols. */
 const bodyBytesMax = 8 * 1024 * 1024;
 
 /** Ordered faults affect calls of the protocol, and never the admin calls. */

@@ -5,7 +5,7 @@ const ms = z.int().min(0).max(600_000);
 
 const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('as_usual') }),
-  /** Instead of the real answer. */
+  /** Replaces the real answer. */
   z.strictObject({
     kind: z.literal('fixed'),
     status: z.int().min(200).max(599),
@@ -18,11 +18,11 @@ const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('reset') }),
   /** No byte ever. */
   z.strictObject({ kind: z.literal('silence') }),
-  /** The whole length is announced, but only `bytes` of it are sent. */
+  /** Announces the whole length, but sends only `bytes` of it. */
   z.strictObject({ kind: z.literal('truncated'), bytes: z.int().min(0) }),
-  /** JSON of `bytes` bytes, or an endless one when that is missing. */
+  /** Sends JSON of `bytes` bytes, or without end when `bytes` is missing. */
   z.strictObject({ kind: z.literal('endless'), bytes: z.int().min(1).optional() }),
-  /** The real answer, with one byte every `intervalMs`. */
+  /** Sends the real answer, one byte every `intervalMs`. */
   z.strictObject({ kind: z.literal('drip'), intervalMs: ms }),
 ]);
 
@@ -41,12 +41,12 @@ export const faultOrderSchema = z.strictObject({
 
 export type FaultOrder = z.infer<typeof faultOrderSchema>;
 export type FaultAnswer = FaultOrder['answer'];
-/** As a test writes it. */
+/** A fault in the form in which a test writes it. */
 export type FaultWish = z.input<typeof faultOrderSchema>;
 
 export interface FaultOrders {
   add(order: FaultOrder): void;
-  /** The first order that fits, used up by one. */
+  /** The first order that matches, which is used up by one. */
   take(method: string, path: string): FaultOrder | null;
   list(): readonly FaultOrder[];
   clear(): void;

@@ -11,7 +11,7 @@ export const ledgerEntrySchema = z.strictObject({
   resource: z.string(),
   op: z.string(),
   action_id: z.string(),
-  /** The image or snapshot that it was done with. */
+  /** The image or snapshot of the change. */
   detail: z.string(),
   /** Providers have no fences. It is always "0", so that all ledgers can be read with one schema. */
   fence: z.literal('0'),
@@ -21,8 +21,8 @@ export const ledgerEntrySchema = z.strictObject({
 export type LedgerEntry = z.infer<typeof ledgerEntrySchema>;
 
 /**
- * The changes that were really accepted, and nothing else: the oracle of tests. Written after the state that holds its
- * newest entry.
+ * The changes that were really accepted, and nothing else. Tests compare the service's effects with them. An entry is
+ * written after the state that holds the newest entry.
  */
 export interface LedgerFile {
   append(entry: LedgerEntry): void;

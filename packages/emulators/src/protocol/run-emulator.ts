@@ -18,7 +18,7 @@ export function runEmulator<Config extends ProcessConfig>(
   start(readConfig, create).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
-    // An emulator that is only half open must not stay, as if it worked.
+    // A failed start ends the process, because an emulator that has started in part would look as if it worked.
     process.exit();
   });
 }

@@ -69,7 +69,7 @@ async function sendEndless(response: ServerResponse, bytes: number): Promise<voi
   response.write('{"action":"');
   for (let sent = 0; sent < bytes && !response.destroyed; sent += piece.length) {
     if (!response.write(piece)) await drained(response);
-    // Other requests must be answered while one client reads as fast as it can.
+    // A pause lets other requests be answered while one client reads as fast as it can.
     await wait(bytes === Number.POSITIVE_INFINITY ? 5 : 0);
   }
   response.end('"}');

@@ -30,7 +30,7 @@ export function holderOf(
 export const parseOptionalTokens = (text: string | undefined): ReadonlyMap<string, string> =>
   text === undefined ? new Map() : parseTokens(text);
 
-/** `name=token,name=token`. What has no name is another token of the name before it. */
+/** Parses `name=token,name=token`. A part without a name is another token of the name before it. */
 export function parseTokens(text: string): ReadonlyMap<string, string> {
   const tokens = new Map<string, string>();
   let name = '';

@@ -83,7 +83,7 @@ interface ProxmoxOptions {
   stateDir: string;
   /** The secret of each account's API token: `PVEAPIToken=<account>@pve!drydock=<secret>`. */
   tokens: ReadonlyMap<string, string>;
-  /** The same for a token with the role PVEAuditor: `PVEAPIToken=<account>@pve!reader=<secret>`. */
+  /** Tokens with the role PVEAuditor: `PVEAPIToken=<account>@pve!reader=<secret>`. */
   readerTokens?: ReadonlyMap<string, string> | undefined;
   adminToken: string;
   clockScale: number;
@@ -106,7 +106,7 @@ function holderIn(
   return known !== undefined && isOneOf(known, secret) ? { name, mayChange } : undefined;
 }
 
-/** A call by one account, on a world that is up to date. */
+/** Answers a call by one account, after the state has been brought up to the present. */
 function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
   world.settle();
   const routes = apiRoutes.map(

@@ -32,7 +32,7 @@ const vmSchema = z.strictObject({
   memoryMb: z.int(),
   diskGb: z.int(),
   storage: z.string(),
-  /** As the guest agent reports them. Null without an agent. */
+  /** The addresses that the guest agent reports. Null without an agent. */
   addresses: z.array(z.string()).nullable(),
   /** The snapshot from which the present state comes. */
   parent: z.string().nullable(),
@@ -54,9 +54,9 @@ const taskSchema = z.strictObject({
   started: z.number(),
   endsAt: z.number(),
   isOver: z.boolean(),
-  /** How it ends: `OK`, or why not. */
+  /** The end of the task: `OK`, or the error. */
   exitstatus: z.string(),
-  /** The VM that it works on, and with what. */
+  /** The VM that the task works on. The fields below are the task's arguments. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),

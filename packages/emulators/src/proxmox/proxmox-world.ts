@@ -93,7 +93,7 @@ export interface ProxmoxWorld {
   readonly state: ProxmoxState;
   readonly clock: Clock;
   readonly taskSeconds: TaskSeconds;
-  /** Nodes that the others do not reach. */
+  /** Nodes that the other nodes do not reach. */
   readonly downNodes: Set<string>;
   /**
    * Saves the state. A task that was accepted, `taken`, is noted in the ledger as well. The state is written first,

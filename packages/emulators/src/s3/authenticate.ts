@@ -102,7 +102,7 @@ function timeOf(at: string): number {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 }
 
-/** @throws S3Refusal: a bucket of somebody else's is answered as AWS does */
+/** @throws S3Refusal for a bucket of another account, as AWS answers it */
 export function assertMayUse({ account }: Caller, bucket: string): void {
   if (!account.buckets.includes('*') && !account.buckets.includes(bucket)) refuse('AccessDenied', 'Access Denied');
 }

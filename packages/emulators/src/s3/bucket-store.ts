@@ -34,7 +34,7 @@ type NewVersion = Omit<StoredVersion, 'versionId' | 'seq' | 'pieces' | 'bytes'>;
 
 const newId = (): string => randomBytes(16).toString('hex');
 
-/** Written whole or not at all. */
+/** Writes the file whole or not at all. */
 export function writeJson(file: string, value: unknown): void {
   writeFileSync(`${file}.new`, JSON.stringify(value), { mode: 0o600 });
   renameSync(`${file}.new`, file);

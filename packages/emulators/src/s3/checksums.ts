@@ -62,5 +62,5 @@ export const checksumHeader = ({ algorithm, value }: Checksum): Record<string, s
   'x-amz-checksum-type': value.includes('-') ? 'COMPOSITE' : 'FULL_OBJECT',
 });
 
-/** As the elements of answers name them. */
+/** The name of the checksum in the elements of answers. */
 export const checksumElement = (algorithm: ChecksumAlgorithm): string => `Checksum${algorithm.toUpperCase()}`;

@@ -13,7 +13,7 @@ const uploadSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   contentType: z.string(),
   metadata: z.record(z.string(), z.string()),
-  /** Whether the client that started it asked for checksums. Then the object gets one. */
+  /** Whether the client that started the upload asked for checksums. The object then gets one. */
   hasChecksum: z.boolean(),
   retention: retentionSchema.nullable(),
   isOnLegalHold: z.boolean(),
@@ -35,7 +35,7 @@ export interface Uploads {
   /** @throws S3Refusal NoSuchUpload */
   get(id: string, key: string): Upload;
   putPart(upload: Upload, number: number, body: ReceivedBody, modifiedAt: string): void;
-  /** By number. */
+  /** The parts in the order of their numbers. */
   parts(upload: Upload): Part[];
   list(): Upload[];
   /** Removes the upload, with any parts that it still has. */

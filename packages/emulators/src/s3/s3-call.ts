@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 /** A request before its body. */
 export interface S3Call {
   method: string;
-  /** As it was sent, encoded. */
+  /** The path as it was sent, encoded. */
   rawPath: string;
   /** '' for the service itself. */
   bucket: string;
@@ -15,7 +15,7 @@ export interface S3Call {
   requestId: string;
 }
 
-/** Only path style: /bucket/key. @throws URIError when the path is not text */
+/** Parses path-style requests only: /bucket/key. @throws URIError when the path is not text */
 export function parseCall(request: IncomingMessage, requestId: string): S3Call {
   const url = new URL(`http://s3${request.url ?? '/'}`);
   const rawPath = (request.url ?? '/').split('?', 1)[0] ?? '/';

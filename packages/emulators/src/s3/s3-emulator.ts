@@ -59,7 +59,7 @@ async function replyTo({ request, routes, token }: AdminRequest): Promise<Reply>
 export interface S3Options {
   stateDir: string;
   accounts: readonly S3Account[];
-  /** Made when they are missing. */
+  /** Buckets that are made when they are missing. */
   buckets: ReadonlyArray<{ name: string; hasObjectLock: boolean }>;
   adminToken: string;
   region: string;

@@ -56,7 +56,7 @@ async function sendS3(response: ServerResponse, reply: S3Reply, change: Change =
   response.end();
 }
 
-/** Only the faults that make sense for bytes. `edited` sets single bytes by their offset, `{"17": 0}`. */
+/** Sends only the faults that make sense for bytes. `edited` sets single bytes by their offset, `{"17": 0}`. */
 async function sendFaultyS3(response: ServerResponse, reply: S3Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':

@@ -3,10 +3,10 @@ import { createHash, createHmac } from 'node:crypto';
 /** AWS Signature Version 4 as S3 uses it: the path is encoded only once. */
 export interface SignedRequest {
   method: string;
-  /** As it was sent, encoded. */
+  /** The path as it was sent, encoded. */
   path: string;
   query: URLSearchParams;
-  /** Lower-case names. */
+  /** Headers by their names in lower case. */
   headers: Readonly<Record<string, string | undefined>>;
   signedHeaders: readonly string[];
   /** The value of x-amz-content-sha256, or UNSIGNED-PAYLOAD. */

@@ -22,7 +22,7 @@ type Which = Pick<Item, 'scope' | 'id'>;
  */
 export interface PackageContent {
   read(packageId: number, item: Which): Files;
-  /** Replaces the whole of it. */
+  /** Replaces the whole content of the item. */
   write(packageId: number, item: Which, files: Files): void;
   /** Copies the live content to a point. Doing it again for the same point changes nothing. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;
@@ -38,7 +38,7 @@ const folderOfScope = { web: 'web', database: 'databases', mailbox: 'mailboxes' 
 const placeOf = ({ scope, id }: Which): string =>
   scope === 'web' ? folderOfScope.web : path.join(folderOfScope[scope], id);
 
-/** Below `folder`, whatever `file` says. */
+/** Resolves `file` to a path that is always below `folder`. */
 function inside(folder: string, file: string): string {
   const full = path.resolve(folder, file);
   if (full !== folder && !full.startsWith(`${folder}${path.sep}`)) throw new Error(`${file} leads out of its folder`);
@@ -46,8 +46,8 @@ function inside(folder: string, file: string): string {
 }
 
 /**
- * Replaces the whole folder. The new one is first written beside it, and then two renames follow. After a crash in
- * between, doing it again repairs it.
+ * Replaces the whole folder. The new one is first written beside it, and then two renames follow. A repeated call
+ * repairs a crash between the renames.
  */
 function replaceFolder(folder: string, fill: (fresh: string) => void): void {
   const [fresh, old] = [`${folder}.fresh`, `${folder}.old`];

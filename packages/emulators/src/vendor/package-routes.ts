@@ -40,7 +40,7 @@ const view = ({ id, domain, label, createdAt }: Package, call: Call) => ({
   label,
   created: new Date(createdAt).toISOString(),
   enabled: true,
-  // Where the site can be seen before its domain points to it.
+  // The address of the site before its domain points to it.
   preview_url: `http://${call.headers['host'] ?? ''}/preview/${id}/`,
 });
 

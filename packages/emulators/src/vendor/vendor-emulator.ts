@@ -36,12 +36,12 @@ function answerPreview(world: VendorWorld, call: Call): Reply {
 const typeOf = (file: string): string =>
   file.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/html; charset=utf-8';
 
-/** Below its own folder. */
+/** A name of a file below the item's own folder. */
 const fileNameSchema = z.string().regex(/^(?!\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\0]+$/);
 const filesSchema = z.record(fileNameSchema, z.string());
 /**
- * By the names of the databases and the mailboxes. A database's files are its tables as JSON, and a mailbox's files are
- * its messages.
+ * The content of a package, by the names of its databases and mailboxes. A database's files are its tables as JSON, and
+ * a mailbox's files are its messages.
  */
 const contentSchema = z.strictObject({
   web: filesSchema,
@@ -151,9 +151,9 @@ const vendorAdminRoutes = (world: VendorWorld): Route[] => [
 
 interface VendorEmulatorOptions {
   stateDir: string;
-  /** Account to its key. */
+  /** Keys by account. */
   keys: ReadonlyMap<string, string>;
-  /** Account to a key that can only read. */
+  /** Keys that can only read, by account. */
   readerKeys?: ReadonlyMap<string, string>;
   adminToken: string;
   clockScale: number;
@@ -164,7 +164,7 @@ interface VendorEmulatorOptions {
 const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
 const accountRoutes = [...packageRoutes, ...timelineRoutes];
 
-/** A call by one account, on a world that is up to date. */
+/** Answers a call by one account, after the state has been brought up to the present. */
 function answerAccount(world: VendorWorld, account: string, call: Call): Reply | Promise<Reply> {
   world.settle();
   const routes = accountRoutes.map(

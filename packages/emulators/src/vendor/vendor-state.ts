@@ -54,7 +54,7 @@ const packageSchema = z.strictObject({
   label: z.string(),
   createdAt: z.number(),
   flags: packageFlagsSchema,
-  /** The website first, once there is one. */
+  /** The items. The website comes first, once there is one. */
   items: z.array(itemSchema),
   jobs: z.array(jobSchema),
   failsNextJob: z.boolean(),

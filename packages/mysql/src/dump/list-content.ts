@@ -203,8 +203,8 @@ type Named = Pick<DumpedProgram, 'kind' | 'schema' | 'name'>;
 
 interface Place {
   /**
-   * Where SHOW CREATE has the sql_mode, the definition, the character set of the client, and the collation of the
-   * connection.
+   * The columns in which SHOW CREATE has the sql_mode, the definition, the character set of the client, and the
+   * collation of the connection.
    */
   at: readonly [number, number, number, number];
   routine?: Routine;

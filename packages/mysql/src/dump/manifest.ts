@@ -47,7 +47,10 @@ const grant = z.object({
   user: z.string(),
   host: z.string(),
   on: z.enum(['schema', 'table', 'FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'role']),
-  /** The schema as in the server's table, where the name may be a pattern. For a role it is the role's name. */
+  /**
+   * The schema in the form of the server's table, in which the name may be a pattern. A grant of a role has the role's
+   * name here.
+   */
   schema: z.string(),
   name: z.string().nullable(),
   columns: z.array(z.object({ name, privileges: z.array(z.string()) })),

@@ -65,8 +65,8 @@ export async function readableDefinition(
 }
 
 /**
- * From UTF-8 into a character set. Both are bytes, one per character. ASCII stays unchanged, because sjis has another
- * backslash for U+005C.
+ * Converts UTF-8 into a character set. Both are bytes, one per character. ASCII stays unchanged, because sjis has
+ * another backslash for U+005C.
  */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {
   const pieces = part.split(/([^\0-\x7f]+)/);

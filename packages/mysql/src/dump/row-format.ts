@@ -64,7 +64,7 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
 
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
-/** This many words of 32 bits can be added before a number is no longer exact. */
+/** The number of 32-bit words that can be added before a number is no longer exact. */
 const exactAdditions = 2 ** 20;
 
 /** A sum of 128 bits over the hashes of rows, independent of their order. */

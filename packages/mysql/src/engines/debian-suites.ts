@@ -113,7 +113,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Dir::Cache': work,
     'Dir::Cache::archives': path.join(work, 'archives'),
     'Dir::Log': work,
-    // As root, apt would otherwise fetch under an account that cannot enter a private folder.
+    // The default account of apt as root cannot enter a private folder.
     'APT::Sandbox::User': 'root',
     'APT::Update::Error-Mode': 'any',
     'APT::Keep-Downloaded-Packages': 'true',

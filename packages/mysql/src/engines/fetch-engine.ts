@@ -16,7 +16,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** Each suite of Debian has one version of each. */
+/** The sources of the engines. Each suite of Debian has one version of each engine. */
 const sources: readonly Source[] = [
   {
     flavour: 'mariadb',
@@ -88,7 +88,7 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   });
 }
 
-/** False when another process has been faster. */
+/** Moves the result into place. Returns false when another process has been faster. */
 function settle(place: string, target: string): boolean {
   try {
     fs.renameSync(place, target);

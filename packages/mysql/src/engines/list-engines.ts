@@ -12,7 +12,7 @@ const run = promisify(execFile);
 /** The programs of one version of MySQL or MariaDB that this machine has. */
 export interface Engine {
   flavour: Flavour;
-  /** Two parts: `10.11`. */
+  /** The version in two parts: `10.11`. */
   version: string;
   /** Three parts, as the server reports it: `10.11.18`. */
   release: string;
@@ -59,7 +59,7 @@ export async function findEngine(flavour: Flavour, version: string, folders?: re
   return found;
 }
 
-/** The same, but only the fetched ones. Only a complete folder has a note. */
+/** Lists the fetched engines only. Only a complete folder has a note. */
 export function listFetched(folders: readonly string[] = engineFolders()): Engine[] {
   const places = folders
     .filter((folder) => fs.existsSync(folder))

@@ -5,8 +5,8 @@ import { compareVersions } from '../engines/version';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
 /**
- * Ways to prove a password of which both sides keep a verifier. A customer may not choose a way that asks the machine
- * who somebody is (a socket, PAM).
+ * Ways to prove a password of which both sides keep a verifier. A customer may not choose a way in which the machine
+ * identifies a user (a socket, PAM).
  */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
@@ -34,7 +34,10 @@ const everyRight = new Set([
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
-/** True for a grant of every right of its version on a schema. It is given as every right of the new version. */
+/**
+ * Whether the grant contains every right of its version on a schema. It is then restored as every right of the new
+ * version.
+ */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
   [...everyRight].every((right) => privileges.includes(right)) &&
@@ -84,15 +87,13 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** A right that could not be granted, because the thing that it is on does not exist yet. */
+/** A right that could not be granted, because its object does not exist yet. */
 export interface LeftGrant {
   grant: DumpedGrant;
   reason: string;
 }
 
-/**
- * Grants the rights that end at the customer's schemas, where the thing that they are on exists. Returns the others.
- */
+/** Grants the rights on existing objects of the customer's schemas. Returns the others. */
 export async function loadGrants(
   admin: Session,
   grants: readonly DumpedGrant[],
@@ -150,7 +151,7 @@ export function tellRights(
   return told;
 }
 
-/** Built here, and not a text of the dump. Null when nothing is left to grant. */
+/** The GRANT is built here from its parts; no text of the dump is executed. Null when nothing is left to grant. */
 function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;

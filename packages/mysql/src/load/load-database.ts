@@ -39,8 +39,8 @@ export interface LoadResult {
 }
 
 /**
- * A definition may contain zero dates, and a 0 in a numbered column stays a 0. Rows and table options were already
- * checked when they were first written, as strictly as that session wanted.
+ * The load accepts zero dates, which a definition may contain, and keeps a 0 in a numbered column. Rows and table
+ * options were already checked when they were first written, by the settings of that session.
  */
 const loadMode = (flavour: Flavour): string => {
   const unchecked = flavour === 'mariadb' ? ', check_constraint_checks = 0, innodb_strict_mode = 0' : '';

@@ -24,7 +24,7 @@ interface Pair {
   to: MysqlServer;
 }
 
-/** Two servers for each test, of which the first has a customer. */
+/** Makes two servers for each test, of which the first has a customer. */
 function pairOf(engine: Engine): Pair {
   const servers = new Servers();
   const pair = {} as Pair;

@@ -12,7 +12,7 @@ export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin'
 /** On a busy machine, creating a data folder has been seen to take seconds. */
 const initTimeoutMs = 120_000;
 
-/** Where one server keeps its files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
+/** The folder of one server's files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
 export interface ServerPlace {
   data: string;
   tmp: string;
@@ -32,7 +32,7 @@ export async function initDataFolder(engine: Engine, { data }: ServerPlace, pass
   const place = path.dirname(data);
   const unfinished = `${place}.unfinished`;
   fs.rmSync(unfinished, { recursive: true, force: true });
-  // Everything below it belongs to the server's account.
+  // The server's account owns everything below the folder.
   makePrivateFolder(unfinished);
   for (const name of ['data', 'tmp']) makePrivateFolder(path.join(unfinished, name));
   if (engine.flavour === 'mariadb') await bootstrapMariadb(engine, unfinished, password);

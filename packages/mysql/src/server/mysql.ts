@@ -40,9 +40,9 @@ export interface MysqlOptions {
   /** Holds `<flavour>-<version>/` (the data), `password` (0600) and `socket/`. Created when missing. */
   folder: string;
   /**
-   * The uid of a server in which customers work. As root, the server runs under this account, and nothing else does.
-   * For an ordinary user, the server runs in a box instead. When left out or null: no box, and as root the account is
-   * nobody's.
+   * The uid of a server in which customers work. As root, the server runs under this account, which no other process
+   * has. For an ordinary user, the server runs in a box instead. When left out or null: no box, and as root the account
+   * is nobody's.
    */
   account?: number | null;
   /** A TCP address in addition to the Unix socket, only with TLS. Without it the server listens on no port. */
@@ -86,7 +86,7 @@ export interface MysqlServer {
   admin: MysqlLogin;
   socketPath: string;
   proof: ProcessProof;
-  /** Where the data really is. Tell the user when `isElsewhere`. */
+  /** The folder that really has the data. Tell the user when `isElsewhere`. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
@@ -144,7 +144,7 @@ export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   };
 }
 
-/** Where the files of a server are in its box. */
+/** The paths of a server's files in its box. */
 const inBox = {
   data: '/mysql/data',
   tmp: '/mysql/tmp',

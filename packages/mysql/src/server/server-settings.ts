@@ -1,7 +1,7 @@
 import type { Engine } from '../engines/list-engines';
 import { compareVersions } from '../engines/version';
 
-/** The paths that the server sees. In a box they are others. */
+/** The paths that the server sees, which differ in a box. */
 export interface ServerPaths {
   data: string;
   tmp: string;
@@ -24,7 +24,9 @@ export interface SettingsChoice {
 /** How long binary logs are kept. An upgrade replicates from the moment of its dump, and takes much less time. */
 const binaryLogSeconds = 2 * 86_400;
 
-/** Where the messages, character sets and plugins of an engine are. An installed server knows this itself. */
+/**
+ * Settings for the messages, character sets and plugins of an engine. An installed server knows their places itself.
+ */
 export function ownFolders({ root, share, plugins }: Engine): Record<string, string> {
   if (root === '/') return {};
   return {
@@ -88,7 +90,8 @@ function mariadbSettings({ version }: Engine): Record<string, string> {
     'symbolic-links': 'OFF',
     'gtid-strict-mode': 'ON',
     'log-slave-updates': 'ON',
-    // MariaDB has no value that forbids files altogether. But nothing can be below a device.
+    // MariaDB has no value that forbids files altogether. It accepts the path of a device, below which no file can
+    // exist.
     'secure-file-priv': '/dev/null',
     'aria-pagecache-buffer-size': String(8 * 2 ** 20),
     'innodb-log-file-size': String(48 * 2 ** 20),

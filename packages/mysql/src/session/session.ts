@@ -2,7 +2,7 @@ import mysql, { type Connection } from 'mysql2';
 import type { Flavour } from '../engines/version';
 import { asTransferError, TransferError } from './transfer-error';
 
-/** An identifier, whatever is in it. */
+/** Quotes an identifier, whatever it contains. */
 export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 
 /** A string literal that means the same in every sql_mode. */
@@ -70,7 +70,7 @@ export class Session {
     const connection = mysql.createConnection({
       ...login,
       charset: 'BINARY',
-      // By default mysql2 asks for IGNORE_SPACE, which would become the sql_mode of every routine.
+      // mysql2 asks for IGNORE_SPACE by default, which would become the sql_mode of every routine.
       flags: ['-IGNORE_SPACE', '-LOCAL_FILES', '-MULTI_STATEMENTS'],
       connectTimeout: connectMs,
       // A statement is complete. It is not searched for places where values would go.
@@ -113,7 +113,7 @@ export class Session {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }
 
-  /** The same, by the names of the columns, for a statement whose columns differ between versions. */
+  /** Reads rows by the names of their columns, for a statement whose columns differ between versions. */
   records(statement: string): Promise<Record<string, string>[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {

@@ -26,7 +26,7 @@ const spaceFactor = 2.2;
 const toldMax = 5;
 const theirs = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
 
-/** Asked for names, each as people read it. */
+/** Asks for names, in the form that people read. */
 const namesOf = async (admin: Session, sql: string): Promise<string[]> =>
   (await admin.texts(sql)).map((row) => row.join('.'));
 const listed = (names: readonly string[]): string =>

@@ -28,7 +28,7 @@ export const propertiesSchema = z.strictObject({
   large_objects: z.array(
     z.strictObject({
       oid: z.int(),
-      /** Left out when it is the database's owner, and in dumps that do not record owners. */
+      /** The owner; absent when it is the database's owner, and in dumps that do not record owners. */
       owner: role.optional(),
       comment: z.string().nullable(),
       grants: z.array(grantSchema).nullable(),
@@ -103,7 +103,7 @@ interface PropertyStatement {
   text: string;
   /** The object that the statement restores. */
   object: string;
-  /** The role that runs it. When left out, the database's owner. */
+  /** The role that runs the statement. Absent for the database's owner. */
   owner?: string | null;
 }
 

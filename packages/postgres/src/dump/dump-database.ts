@@ -49,7 +49,7 @@ const attemptsMax = 20;
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**
- * A table or a view that was dropped after it was listed, or that somebody waits to alter, can be read at the next
+ * A table or a view that was dropped after it was listed, or for whose lock an ALTER waits, can be read at the next
  * attempt.
  */
 function isPassing(error: unknown): boolean {

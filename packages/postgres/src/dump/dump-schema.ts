@@ -24,16 +24,18 @@ export interface SchemaRequest {
   section: 'pre-data' | 'post-data';
   /** How many tables the database has, where that may be many: pg_dump gets time for each table. */
   tables?: number;
-  /** Exported by a transaction that stays open until this returns. */
+  /** The snapshot, exported by a transaction that stays open until this returns. */
   snapshotId?: string;
   /**
-   * That transaction holds the locks that pg_dump would take. A lock of pg_dump's own would queue up behind a client
-   * that waits for one of these, such as a DROP TABLE, and would wait for ever.
+   * Whether the transaction of the snapshot holds the locks that pg_dump would take. A lock of pg_dump's own would
+   * queue behind a client that waits for one of these, such as a DROP TABLE, and would wait for ever.
    */
   areTablesLocked?: boolean;
-  /** With owners, for a superuser who creates the same database again. By default without them. */
+  /**
+   * Whether the dump contains owners, for a superuser who creates the same database again. The default is without them.
+   */
   isComplete?: boolean;
-  /** Without privileges and publications. */
+  /** Leaves out privileges and publications. */
   omitPrivileges?: boolean;
   /**
    * Each object is created by its owner (SET SESSION AUTHORIZATION), and is not given to the owner afterwards (OWNER
@@ -45,7 +47,10 @@ export interface SchemaRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** Fields of a conninfo string override the `-U postgres` that the wrapper adds. */
+/**
+ * A connection is given as a conninfo string, because its fields override the `-U postgres` that the wrapper of pg_dump
+ * (pg-dump.worker.ts) adds.
+ */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
   const fields: Record<string, string> = {

@@ -8,7 +8,7 @@ import { listSequences, listTables, qualify, quoteName } from './list-tables';
 import { splitStatements } from './split-statements';
 
 export interface DatabaseFingerprint {
-  /** By `"schema"."table"`. The hash does not depend on the order of rows. */
+  /** The content of tables, by `"schema"."table"`. The hash does not depend on the order of rows. */
   tables: Record<string, { rows: number; hash: string }>;
   sequences: Record<string, { last_value: string; is_called: boolean }>;
   largeObjects: { count: number; hash: string };
@@ -24,7 +24,7 @@ export interface DatabaseFingerprint {
 export interface TableToHash {
   /** Quoted and qualified. */
   name: string;
-  /** All of them when left out. */
+  /** All columns when absent. */
   columns?: readonly string[] | undefined;
   /** The rows of its partitions count too. */
   isRoot?: boolean;

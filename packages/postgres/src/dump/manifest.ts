@@ -17,7 +17,9 @@ const tableSchema = z.strictObject({
 
 /** The first section of a dump: what the data sections contain, by position. */
 export const tablesSchema = z.strictObject({
-  /** From 2 on there is a database.json. 3 records who owns what, in the schema and of large objects. */
+  /**
+   * Version 2 added database.json. Version 3 records the owner of every object of the schema and of every large object.
+   */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   server_version_num: z.int(),
   encoding: z.string(),

@@ -55,7 +55,8 @@ class Splitter {
   private outline = '';
   private parentheses = 0;
   /**
-   * Open BEGIN ATOMIC and CASE in the body of a routine in standard SQL. Semicolons inside them end no statement here.
+   * The number of open BEGIN ATOMIC and CASE in the body of a routine in standard SQL. A semicolon inside them does not
+   * end the statement.
    */
   private blocks = 0;
 

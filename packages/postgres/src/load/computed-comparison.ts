@@ -17,7 +17,7 @@ interface Sums {
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;
-  /** Why its values could not be read. */
+  /** The reason why the values could not be read. */
   unknown: string | null;
 }
 

@@ -25,9 +25,9 @@ export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
  * a table that is filled later, or name a table without its schema, so it could fail during a load. These constraints
  * are therefore removed before the rows are loaded, and put back afterwards.
  *
- * A parent table comes before the tables that inherit from it, because dropping or adding a constraint there does so in
- * all of them. Of these, only a table that declares the same constraint itself keeps it. A partition declares none, but
- * has a copy of its own until it is attached, so partitions are selected too.
+ * A parent table precedes the tables that inherit from it, because a constraint that is dropped or added on the parent
+ * is dropped or added on all of them. A table that inherits keeps the constraint only if it declares the constraint
+ * itself. A partition declares none, but has a copy of its own until it is attached, so partitions are selected too.
  */
 const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition,
     k.convalidated as validated,
@@ -97,6 +97,6 @@ export async function putBackCheck(client: pg.ClientBase, check: DeferredCheck):
 export const validationOf = (check: DeferredCheck): string =>
   `ALTER ${check.is_domain ? 'DOMAIN' : 'TABLE'} ${placeOf(check)} VALIDATE CONSTRAINT ${name(check.name)}`;
 
-/** Looks at the rows that are there. */
+/** Validates the check against the existing rows. */
 export const validateCheck = (client: pg.ClientBase, check: DeferredCheck, searchPath: string): Promise<void> =>
   runWithCustomersPath(client, validationOf(check), searchPath);

@@ -23,7 +23,7 @@ const mb = 2 ** 20;
 interface LargeCase {
   what: string;
   statements: string[];
-  /** Beyond what the process has before. */
+  /** The growth beyond the memory that the process has before. */
   rssMaxMb: number;
   /** A fingerprint reads each row as one text, and the text of a value of 1 GB is too long. */
   hasFingerprint: boolean;

@@ -30,8 +30,8 @@ export interface LoadRequest {
 
 /**
  * An object of the dump that differs in the database although everything else is loaded. `not_populated`: a
- * materialized view whose query fails over the present rows; the reason ends with the statement that fills it, as it
- * ends with the statement that completes what is `not_validated`. `recomputed`: a stored generated column whose values
+ * materialized view whose query fails over the present rows. `not_validated`: an object that is incomplete. For both,
+ * the reason ends with the statement that completes the object. `recomputed`: a stored generated column whose values
  * are not those of the backup. `owner_changed`: objects that now belong to the database's owner. `refused`: only in a
  * trial, because a load ends with it.
  */

@@ -19,7 +19,7 @@ export interface LoadProgress {
  */
 export async function loadTables(options: {
   tables: TableEntry[];
-  /** Where the rows of a table go that is below a hash partitioning (see `hashRoots`). */
+  /** The targets of rows of a table below a hash partitioning (see `hashRoots`). */
   roots: ReadonlyMap<string, string>;
   lanes: readonly number[];
   /** The client that fills a table in a lane. */

@@ -75,7 +75,7 @@ interface Inherited {
   definers: string[];
 }
 
-/** How many are named one by one. */
+/** The number of objects that are named one by one. */
 const namedMax = 20;
 const list = (names: readonly string[]): string =>
   names.length <= namedMax

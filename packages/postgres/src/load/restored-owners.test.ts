@@ -63,7 +63,7 @@ async function restored(
   });
 }
 
-/** Where each kind of object is, with its owner, its rights and its schema. */
+/** The catalogues with each kind of object, its owner, its rights and its schema. */
 const catalogues = [
   [
     "'relation'",

@@ -56,7 +56,7 @@ export function withRolesOf(
   const inDefaults = defaults.exec(text);
   if (inDefaults) {
     const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
-    // Only the role itself sets its defaults.
+    // Default privileges of a role may be set only by the role itself.
     if (maker === null || grantee === null || (maker !== quote(owner) && !makers.has(read(maker)))) return null;
     return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
   }

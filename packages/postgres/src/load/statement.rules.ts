@@ -19,7 +19,7 @@ const allowed = [
   new RegExp(`^ALTER (?:${alterKinds})\\b`, 'i'),
   new RegExp(`^COMMENT ON (?:${commentKinds})\\b`, 'i'),
   /^REFRESH MATERIALIZED VIEW\b/i,
-  // On objects of the database. A grant of a role has no ON.
+  // Statements about objects of the database. A grant of a role has no ON.
   /^(?:GRANT|REVOKE) [A-Z, ]+ ON (?:TABLE|SEQUENCE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|TYPE|DOMAIN) /i,
   /^(?:GRANT|REVOKE) [A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\)(?:,[A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\))* ON TABLE /i,
   /^ALTER DEFAULT PRIVILEGES FOR ROLE /i,
@@ -53,7 +53,7 @@ const fixedStatements = new Set([
   "SELECT pg_catalog.set_config('search_path', '', false)",
 ]);
 
-/** Comes before and after a grant that somebody other than the owner has made. The loader makes it as the owner. */
+/** Precedes and follows a grant that a role other than the owner has made. The loader makes the grant as the owner. */
 const grantorChange =
   /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
 

@@ -87,7 +87,7 @@ function writeMigration(migrationsDir: string, name: string, sql: string, at: Da
 const deploymentLock = 1_685_221_231;
 const scriptLock = 1_685_221_232;
 
-/** Written into `logs` of a script that was applied completely, by the script's own transaction. */
+/** The text in `logs` of a script that was applied completely. The script's own transaction writes it. */
 const appliedWhole = 'applied whole';
 
 const unfinished = `"finished_at" IS NULL AND "rolled_back_at" IS NULL`;
@@ -217,7 +217,7 @@ declare global {
 let loading: Promise<EngineGlue> | undefined;
 
 /**
- * Prisma's engine on one database, with the schema files that it shall compare or apply. `asOne` returns the query that
+ * Prisma's engine on one database, with the schema files that it is to compare or apply. `asOne` returns the query that
  * is sent for a script. By default that is the script itself.
  */
 async function openSchemaEngine(

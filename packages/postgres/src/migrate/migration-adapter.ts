@@ -11,8 +11,8 @@ const internalCharOid = 18;
 const textOid = 25;
 
 /**
- * Which columns of a result were of type "char", by the array of its rows. The adapter passes on the same array, but of
- * the columns only what it knows.
+ * The indexes of the columns of type "char", by the array of a result's rows. The adapter passes on the same array, but
+ * says less about the columns.
  */
 const charColumns = new WeakMap<object, number[]>();
 
@@ -41,8 +41,8 @@ function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): 
 }
 
 /**
- * adapter-pg cuts a script at each semicolon and sends the pieces one by one. A process that dies in between leaves
- * half of the script. A query without values may contain many statements.
+ * adapter-pg cuts a script at each semicolon and sends the pieces one by one. A process that dies between two pieces
+ * leaves half of the script. A query without values may contain many statements.
  */
 function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string): Promise<void> }>(
   adapter: Adapter,

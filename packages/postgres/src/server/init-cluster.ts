@@ -60,9 +60,9 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
 }
 
 /**
- * For the clusters of tests, which are many: runs initdb once per version, then copies its result and changes the
- * password. That takes a tenth of the time. All copies have the same system identifier. Clusters that are kept get
- * their own (see {@link makeCluster}).
+ * Runs initdb once per version for the many clusters of tests, then copies its result and changes the password. That
+ * takes a tenth of the time. All copies have the same system identifier. Clusters that are kept get their own (see
+ * {@link initCluster}).
  */
 async function copyPrepared(
   initdb: string,

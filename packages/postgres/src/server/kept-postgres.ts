@@ -27,7 +27,7 @@ export class KeptPostgres extends KeptServer<PostgresServer> {
     this.place = { folder, major };
   }
 
-  /** Stopped, and its data removed. */
+  /** Stops the server and removes its data. */
   async remove(): Promise<void> {
     await this.stop();
     const { folder, major } = this.place;

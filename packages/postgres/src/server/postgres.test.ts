@@ -54,7 +54,7 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-/** As root the server runs under an account, and for an ordinary user in a box. */
+/** The server runs under an account as root, and in a box for an ordinary user. */
 test.each([300_904, null])(
   'a session takes no more memory than it may, and its server goes on (account %s)',
   async (account) => {

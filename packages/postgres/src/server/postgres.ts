@@ -30,8 +30,8 @@ import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
 
 /**
- * Where one embedded Postgres keeps its files. `<home>/<major>` is the data directory, so that several majors can exist
- * side by side.
+ * The folder of one embedded Postgres. `<home>/<major>` is the data directory, so that several majors can exist side by
+ * side.
  */
 export interface PostgresFolder extends ServerHome {
   dataDir: string;
@@ -47,7 +47,7 @@ export function settlePostgresFolder(folder: string, major: number): PostgresFol
 export interface PostgresOptions {
   /** Holds `<major>/` (the data) and `password` (0600). Created when missing. */
   folder: string;
-  /** A free one when missing. */
+  /** The port. A free one is taken when it is missing. */
   port?: number;
   major?: number;
   /**
@@ -90,7 +90,7 @@ export interface PostgresServer {
   /** The folder of the Unix socket, or null unless `isSocketOnly`. */
   socketFolder: string | null;
   proof: ProcessProof;
-  /** Where the data really is. Tell the user when `isElsewhere`. */
+  /** The folder that really has the data. Tell the user when `isElsewhere`. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
@@ -159,8 +159,7 @@ const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
 
 /**
  * The rules for a cluster that is reached only through its Unix socket, in the form of pg_hba.conf: every client proves
- * a password. When a server still listens on a port because somebody else has configured it, it refuses every
- * client there.
+ * a password. A server that still listens on a port, because it was configured otherwise, refuses every client there.
  */
 const socketOnlyRules = [
   '# type  database     user  address  method',
@@ -178,7 +177,7 @@ function writeRules(home: string): string {
   return file;
 }
 
-/** Where the files of a server are in its box. */
+/** The paths of a server's files in its box. */
 const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
 const socketInBox = '/postgres/socket';
@@ -328,7 +327,7 @@ function readPidFile(dataDir: string): number | null {
   return Number.isInteger(pid) && pid > 0 ? pid : null;
 }
 
-/** Its backends show what they do instead of their command line. */
+/** A backend of Postgres shows its activity instead of its command line. */
 function isPostmaster(pid: number): boolean {
   const commandLine = commandLineOf(pid);
   return path.basename(commandLine.split(' ')[0] ?? '') === 'postgres' && commandLine.includes(' -D ');

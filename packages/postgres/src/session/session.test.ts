@@ -24,7 +24,9 @@ async function withSession<T>(
 const raise = (level: string, bytes: number): string =>
   `do $$ begin set local client_min_messages = notice; raise ${level} '%', pg_catalog.repeat('x', ${bytes}); end $$`;
 
-/** Beyond 512 MB the driver's parser throws inside of its socket's handler; below, it only fills the memory. */
+/**
+ * The driver's parser throws inside its socket's handler beyond 512 MB. Below that, the notice only fills the memory.
+ */
 const noticeBytes = isChaos ? 600_000_000 : 100_000_000;
 
 test('a notice of hundreds of megabytes ends the session with an error that names it, and the process goes on', async () => {

@@ -135,7 +135,7 @@ export interface SessionOptions {
   purpose: SessionPurpose;
   /** The role as which the session acts from its first statement on. When left out, the role that logs in. */
   role?: string | undefined;
-  /** Fixed like the others, and set before `role` is. */
+  /** Further settings, which are fixed like the others, and set before `role` is. */
   settings?: Readonly<Record<string, string>>;
   limits?: Partial<SessionLimits>;
   caps?: Partial<MessageCaps>;
@@ -182,8 +182,8 @@ export function sessionStartupOptions(
 }
 
 /**
- * From 17 on, the owner of a database can limit whole transactions with a setting that an older server refuses in the
- * startup packet. Only the server knows its version, so `open` is first tried as for a newer server.
+ * An owner of a database can limit whole transactions from Postgres 17 on, with a setting that an older server refuses
+ * in the startup packet. Only the server knows its version, so `open` is first tried as for a newer server.
  */
 export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<T>): Promise<T> {
   try {

@@ -60,7 +60,7 @@ interface PasswordChange {
   role: string;
   /** Our own words, never a customer's. */
   options?: string;
-  /** In clear, or a verifier. */
+  /** The password in clear, or its verifier. */
   password: string;
 }
 
@@ -159,7 +159,7 @@ const grantedSql = `select datname as name from pg_catalog.pg_database d
   join pg_catalog.pg_roles r on r.oid = a.grantee where r.rolname = $1)`;
 const existsSql = 'select rolname as name from pg_catalog.pg_roles where rolname = $1';
 const namesSchema = z.array(z.object({ name: z.string() }));
-/** Something depends on the role. */
+/** The error code when something depends on the role. */
 const dependentsCode = '2BP01';
 
 /**

@@ -9,7 +9,7 @@ import { literal, quote, Room } from './hostile-room';
 
 export interface TrapTargets {
   owner: string;
-  /** Only the account of the tests can read it. */
+  /** A file that only the account of the tests can read. */
   file: string;
   /** The id of a process that must not be stopped. */
   pid: number;
@@ -63,7 +63,7 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
   ];
 }
 
-/** Settings for a role or a database that would take over the sessions of whoever connects. */
+/** Settings for a role or a database that would give an attacker the sessions of every login. */
 export function hostileSettings(
   random: SeededRandom,
   { owner, database }: { owner: string; database: string },
@@ -103,7 +103,7 @@ export function hostileSettings(
 }
 
 export interface HostileSchema {
-  /** The items that it is made of. */
+  /** The items of the schema. */
   items: string[];
   /** The owner runs these one by one. Postgres may refuse some. */
   statements: string[];

@@ -45,7 +45,10 @@ export default async function startSharedCluster(): Promise<void> {
   publishSharedCluster({ adminUrl: server.adminUrl, ownerPassword });
 }
 
-/** There is nothing to do after `npm test`'s own build. It is for a bare `npx jest` in a clone that was never built. */
+/**
+ * Builds what runs outside jest, for a bare `npx jest` in a clone that was never built. After `npm test`'s own build
+ * nothing is left to do.
+ */
 function buildWhatRunsOutsideJest(): void {
   const root = path.resolve(__dirname, '../../../..');
   const tsc = path.join(root, 'node_modules/.bin/tsc');

@@ -4,11 +4,11 @@ import { ensureTemplate, type TemplateContent } from './template-database';
 import { ownerRole, ownerUrl, readSharedCluster, withDatabase } from './test-cluster';
 
 export interface TestPostgres {
-  /** With the database's owner, who is no superuser. A service gets this as DATABASE_URL. */
+  /** The URL of the database's owner, who is no superuser. A service gets this as DATABASE_URL. */
   url: string;
-  /** As superuser, the same database. */
+  /** The superuser's URL of the same database. */
   adminUrl: string;
-  /** With the superuser, in the database `postgres` of the same cluster. */
+  /** The superuser's URL of the database `postgres` of the same cluster. */
   clusterUrl: string;
   /** Drops the database. Ends the sessions that are still open after some seconds. */
   close(): Promise<void>;

@@ -1,5 +1,6 @@
 /**
- * A database such as a shop might have, with everything that a careless move loses. Sizes are those on disk at the end.
+ * A database such as a shop might have, with every kind of content that an incorrect move would lose. Sizes are those
+ * on disk at the end.
  */
 
 /** Each customer, with its orders and events, takes about 1.75 kB of heap, index and side tables. */

@@ -6,7 +6,7 @@ import { splitStatements } from '../dump/split-statements';
 
 /** The schema of a real program, as the statements that a client sends. */
 export interface RealSchema {
-  /** Its Debian package. */
+  /** The version's Debian package. */
   name: string;
   sql: string;
 }

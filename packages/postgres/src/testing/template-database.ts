@@ -15,7 +15,7 @@ export interface TemplateContent {
   sql?: readonly string[];
 }
 
-/** Any constant. It lets jest's workers create templates only one after the other. */
+/** An arbitrary constant for a lock under which jest's workers create templates one after the other. */
 const templateLock = 7_320_991;
 
 /**

@@ -27,7 +27,7 @@ export function readSharedCluster(): SharedCluster {
   return { adminUrl, ownerPassword };
 }
 
-/** The same server and login, with another database. */
+/** Returns the URL of another database on the same server, with the same login. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${database}`;

@@ -46,8 +46,8 @@ const passedSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snap
 const idSchema = z.object({ id: z.coerce.bigint() });
 
 /**
- * From here on the customer's DDL is refused. Waits for transactions that began earlier, so that every earlier change
- * is committed. May be run again. Throws `busy` when such a transaction runs for more than a minute.
+ * Refuses the customer's DDL from now on. Waits for transactions that began earlier, so that every earlier change is
+ * committed. May be run again. Throws `busy` when such a transaction runs for more than a minute.
  */
 export async function installGuard(stage: Stage): Promise<void> {
   const guardian = await stage.guardian('old');

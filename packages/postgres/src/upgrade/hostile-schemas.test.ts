@@ -119,7 +119,7 @@ async function makeHostile(batch: number): Promise<Customer> {
   return { ...move, path: batch % 2 === 0 ? 'logical' : 'offline' };
 }
 
-/** While the work goes on, a sequence and a table take turns with views that spring the trap. */
+/** During the work, a sequence and a table repeatedly change places with views that spring the trap. */
 async function whileSwapping(move: Customer, work: () => Promise<void>): Promise<void> {
   let isOver = false;
   const swap = async (client: pg.Client): Promise<void> => {

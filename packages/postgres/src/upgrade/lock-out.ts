@@ -45,7 +45,7 @@ const lockTimeoutCode = '55P03';
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];
-  // A frozen server takes it too.
+  // The setting is accepted by a frozen server too.
   await server.query('set synchronous_commit = on; set default_transaction_read_only = off');
   const untilMs = performance.now() + limitMs;
   for (;;) {
@@ -60,7 +60,7 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
 
 /**
  * Revokes all grants while nobody can give one, ends all sessions, and returns how many are left. If none is left,
- * there was a moment without a session and without a grant, so nobody can come back. Null if a grant that is not
+ * there was a moment without a session and without a grant, so no session can begin again. Null if a grant that is not
  * committed yet held the lock.
  */
 async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {
@@ -72,7 +72,7 @@ async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: 
     if (grantees.length > 0)
       await server.query(`revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
     await server.query(endSql, [ours]);
-    // Within a transaction Postgres shows the same activities again, unless its snapshot of them is cleared.
+    // Postgres shows the same activities again within a transaction, unless its snapshot of them is cleared.
     await server.query('select pg_catalog.pg_stat_clear_snapshot()');
     const [sessions] = await readRows(server, leftSchema, leftSql, [ours]);
     await server.query('commit');

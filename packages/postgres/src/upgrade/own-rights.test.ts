@@ -136,8 +136,8 @@ const pleas = {
   ],
 };
 /**
- * The same for CHECKs that use an operator. They are off while the schema is made, and are put back without a look at
- * the rows.
+ * Objects whose CHECK uses an operator. Such a CHECK is off while the schema is made, and is put back without a check
+ * of the rows.
  */
 const unheard = {
   'a partition bound': [

@@ -100,7 +100,7 @@ export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
 /** A statement that failed, and its error. */
 export interface FailedStatement {
   part: Part;
-  /** Without the comments of pg_dump. */
+  /** The SQL without the comments of pg_dump. */
   sql: string;
   error: UpgradeError;
 }

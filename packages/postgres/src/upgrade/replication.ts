@@ -15,7 +15,7 @@ import { UpgradeError } from './upgrade-error';
 const pollMs = 50;
 /** A subscriber retries by itself. This many failures in a row are no accident. */
 const errorsMax = 20;
-/** How many tables one statement names at most. */
+/** The most tables that one statement names. */
 const tablesAtOnce = 500;
 const copySchema = z.object({ total: z.coerce.number(), ready: z.coerce.number(), errors: z.coerce.number() });
 const copySql = `select count(*) as total, count(*) filter (where r.srsubstate = 'r') as ready,
@@ -130,9 +130,10 @@ const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
 
 /**
- * Finds out why a subscriber makes no progress. It says so only in the server's log, so the table that it could not
- * copy is copied here, in a transaction that is rolled back, and Postgres says what it refuses. The next attempt
- * enables the subscription again. Throws `copy_failed` with the table; a refusal that may pass is left to the caller.
+ * Finds out why a subscriber makes no progress. The subscriber reports the reason only in the server's log. So the
+ * table that it could not copy is copied here, in a transaction that is rolled back, and Postgres reports the refusal.
+ * The next attempt enables the subscription again. Throws `copy_failed` with the table. A refusal that may pass is left
+ * to the caller.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();

@@ -12,7 +12,7 @@ import {
 import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
 
 /**
- * Both instances of one move, and the claim under which it runs. The URLs are those of the superuser, in the database
+ * The two instances of a move, and the claim under which it runs. The URLs are those of the superuser, in the database
  * `postgres`, and never leave the host.
  */
 export interface Move {
@@ -29,7 +29,7 @@ export interface Move {
   /** The claim's fencing token, in decimal: sessions of an older one are ended before a stage begins. */
   fence: string;
   signal?: AbortSignal | undefined;
-  /** From 0 to 1. */
+  /** Receives a fraction from 0 to 1. */
   progress?: (fraction: number) => void;
 }
 
@@ -113,7 +113,7 @@ export class Stage {
     ).client;
   }
 
-  /** For programs that open sessions themselves. */
+  /** The URL of a reader, for programs that open sessions themselves. */
   async readerUrl(side: Side): Promise<string> {
     const login = await this.login(`reader ${side}`, side, (admin) =>
       makeReader({ admin, database: this.move.databaseName, tag: this.tag }),
@@ -151,14 +151,14 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * The superuser in the customer's own database. It names nothing there but what it has made itself and the catalogue.
+   * The superuser in the customer's own database. Its statements name only what it has made itself and the catalogue.
    */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Our roles on one server, which a lock leaves alone. */
+  /** Our roles on one server, which keep their rights while a lock is on. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;

@@ -12,7 +12,7 @@ export const systemNowMs = (): number => Date.now();
 export const tokenLifetimeSeconds = 30;
 /** How far two machines' clocks may differ, either way, before every call between them is refused. */
 const clockToleranceSeconds = 5;
-/** Ours are about 700 bytes; a much larger token is refused before it is decoded. */
+/** An internal token is about 700 bytes. A much larger one is refused before it is decoded. */
 const tokenBytesMax = 8_192;
 
 /**

@@ -16,7 +16,7 @@ const tokenIdForm = /^([A-Za-z0-9_-]{16})\.([1-9]\d{0,14})$/;
 
 /** Tokens of one signer may arrive this far out of order; an older number is refused. 8 kB for each signer. */
 const windowNumbers = 65_536;
-/** Far more processes than ever sign with one secret within a token's life. */
+/** A number far above that of the processes that ever sign with one secret within a token's life. */
 const signersMax = 1_024;
 const sweptAbove = 64;
 
@@ -28,7 +28,7 @@ interface Window {
   untilSeconds: number;
 }
 
-/** A verified token as far as its memory goes. */
+/** The part of a verified token that its memory needs. */
 interface UsedToken {
   iss: string;
   jti: string;

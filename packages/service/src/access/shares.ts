@@ -4,7 +4,10 @@
  * next one. Nothing is reserved and no holder is known beforehand, so taking a place costs one look at a map.
  */
 export interface Shares {
-  /** False if there is no place, or none for one of the holders. Give each place back once, with the same holders. */
+  /**
+   * Takes a place. Returns false if none is free, or none for one of the holders. Give each place back once, with the
+   * same holders.
+   */
   take(holders: readonly string[]): boolean;
   giveBack(holders: readonly string[]): void;
   readonly taken: number;
@@ -12,8 +15,9 @@ export interface Shares {
 }
 
 /**
- * `shares` has one number for each level of holders, in the order in which `take` gets them: `[0.5, 1]` for a key and
- * its organisation. Every holder may have one place while any is free.
+ * Divides `max` places fairly. `shares` has one number for each level of holders, in the order in which `take` gets
+ * them: `[0.5, 1]` for a key and its organisation. A holder of a level may have at most that share of the free places,
+ * but always one while any is free.
  */
 export function createShares(max: number, shares: readonly number[]): Shares {
   const levels = shares.map((share) => ({ share, held: new Map<string, number>() }));

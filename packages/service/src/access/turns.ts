@@ -12,14 +12,14 @@ const waitMsMaxDefault = 8_000;
  */
 export interface Turns {
   /**
-   * Resolves with the result of `work`, once everybody who asked for `thing` before has had their turn. Throws 503 if
-   * that takes over eight seconds, or longer than `withinMs`.
+   * Resolves with the result of `work`, once all earlier callers for `thing` have had their turn. Throws 503 if that
+   * takes over eight seconds, or longer than `withinMs`.
    */
   take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }
 
 export function createTurns(waitMsMax = scaled(waitMsMaxDefault)): Turns {
-  /** For each thing a promise that settles when the last waiting call has had its turn. */
+  /** For each resource, a promise that settles when the last waiting call has had its turn. */
   const lines = new Map<string, Promise<void>>();
   return {
     async take(thing, work, withinMs = waitMsMax) {

@@ -13,8 +13,8 @@ export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
  */
 const unavailablePrisma = new Set('P1000 P1001 P1002 P1003 P1008 P1010 P1011 P1017 P1018 P2024 P2028 P2037'.split(' '));
 /**
- * The same errors as Prisma's driver adapters name them. They are inside an error whose own code only says that raw SQL
- * failed.
+ * The names that Prisma's driver adapters give to the errors of a database that is unavailable. They are inside an
+ * error whose own code only says that raw SQL failed.
  */
 const unavailableKinds = new Set([
   'DatabaseNotReachable',
@@ -32,9 +32,9 @@ const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
 /**
- * https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock
- * timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server that does not know us or
- * our database, as during its restore.
+ * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown,
+ * 55P03 lock timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server that does not
+ * know us or our database, as during its restore.
  */
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;

@@ -37,7 +37,7 @@ export function pgDatabase(pool: Pool): Database<PoolClient> {
 export interface PoolLimits {
   /** Connections. Default 10. */
   max?: number;
-  /** The name by which Postgres knows them. */
+  /** The name of the pool's connections in Postgres. */
   applicationName?: string;
 }
 
@@ -50,7 +50,7 @@ export function poolConfig(connectionString: string, limits: PoolLimits = {}): P
   const { hostname, port, pathname } = new URL(connectionString);
   return {
     connectionString,
-    // Given for the name of the pool in metrics, although the connection string has it too.
+    // The host and the port name the pool in metrics. The connection string has them too.
     host: hostname,
     port: port === '' ? 5432 : Number(port),
     database: decodeURIComponent(pathname.slice(1)),

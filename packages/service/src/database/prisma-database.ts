@@ -27,7 +27,7 @@ const transactionLimits = () => ({ maxWait: scaled(1_500), timeout: scaled(10_00
 
 const sqlOf = (client: PrismaSql): Sql => ({
   async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    // Only the query itself determines the shape of a row; the type stands beside the SQL.
+    // The shape of a row is determined by the query alone. The type stands beside the SQL.
     return (await client.$queryRawUnsafe(text, ...values)) as Row[];
   },
 });

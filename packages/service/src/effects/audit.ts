@@ -11,7 +11,7 @@ export type AuditRecord = Acting & (AtOnce | OfWorkflow);
 interface Acting {
   orgId: string;
   mode: Mode;
-  /** Null if Drydock itself did it, by a schedule. */
+  /** Null if a schedule of Drydock's own was the actor. */
   actorKeyId: string | null;
   /** The path of the changed thing: `/v1/sites/…`. */
   target: string;
@@ -23,7 +23,7 @@ interface AtOnce {
   workflowId: null;
 }
 
-/** Long work has events of its own. */
+/** An audit entry about a workflow. A workflow has events of its own. */
 interface OfWorkflow {
   /** `backup.restore`: resource and verb. */
   action: string;
@@ -42,8 +42,8 @@ export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
 }
 
 /**
- * The same within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`, `mode` and
- * `actor_key_id`; `action` and `target`: SQL.
+ * Writes the audit entry within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`,
+ * `mode` and `actor_key_id`; `action` and `target`: SQL.
  */
 export const auditing = (accepted: string, { action, target }: Record<'action' | 'target', string>): string =>
   `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ` +

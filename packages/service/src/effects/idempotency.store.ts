@@ -107,7 +107,7 @@ export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, l
   assertStillOurs(rows);
 }
 
-/** Frees the key: the next request with it runs afresh. */
+/** Frees the key. The next request with it runs as a new one. */
 export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
   await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
     claim.id,

@@ -8,8 +8,8 @@ import type { Answer } from '../http/answer';
 import { type Claim, claimKey } from './idempotency.store';
 
 /**
- * The same text for the same value, whatever the order of keys and the white space: the fingerprint of idempotency is
- * computed over it.
+ * Returns the same text for the same value, whatever the order of keys and the white space. The fingerprint of
+ * idempotency is computed over this text.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

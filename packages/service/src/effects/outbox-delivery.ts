@@ -10,11 +10,11 @@ import type { Log } from '../telemetry/log';
 export interface Outbox<Row extends OutboxRow> {
   /** The name of the rows in log lines. */
   name: string;
-  /** Where keys takes them. */
+  /** The path at which the keys service accepts the entries. */
   path: `/internal/${string}`;
   /** The oldest first, at most $1. */
   selectSql: string;
-  /** As keys takes it. */
+  /** The entry in the form that the keys service takes. */
   entryOf(row: Row): unknown;
   /** Deletes the rows whose seq is in $1. */
   deleteSql: string;
@@ -24,7 +24,7 @@ export interface Outbox<Row extends OutboxRow> {
 
 export interface OutboxRow {
   seq: string;
-  /** When it was written, RFC 3339. */
+  /** The time at which the entry was written, RFC 3339. */
   at: string;
 }
 
@@ -37,7 +37,7 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   keysUrl: string;
   /** Hex; this service's own secret, which keys accepts for outboxes only. */
   secret: string;
-  /** Its name, which keys checks against the secret. */
+  /** The service's name, which the keys service checks against the secret. */
   service: string;
   log: Log;
   /** How often the outbox is read without a call of `ring`. */
@@ -48,7 +48,7 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
 
 export interface OutboxDelivery {
   start(): void;
-  /** Reports that there is something to deliver; costs nothing if there is not. */
+  /** Reports that the outbox has rows to deliver. A call without rows costs nothing. */
   ring(): void;
   /** Finishes the running batch. The next process delivers the rest. */
   stop(): Promise<void>;

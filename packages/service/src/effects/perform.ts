@@ -113,11 +113,11 @@ export interface Afterwards {
 
 /** The request in the form that an Idempotency-Key is bound to. */
 export interface Asked {
-  /** Concrete, with canonical parameters and without its query: a record has one path. */
+  /** The concrete path, with canonical parameters and without the query, so that a record has one path. */
   path: string;
-  /** As it was sent, before defaults. */
+  /** The body as it was sent, without defaults. */
   body: unknown;
-  /** Empty where none was sent. */
+  /** Empty when the request had no query. */
   query: Readonly<Record<string, unknown>>;
 }
 
@@ -258,7 +258,10 @@ function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): s
     : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
 }
 
-/** Runs work after the commit. The effect stands in any case: nobody waits for this, and its failure is only logged. */
+/**
+ * Runs work after the commit. The effect is committed in any case. The answer does not wait for this work, whose
+ * failure is only logged.
+ */
 function runAfterwards(work: () => unknown, log: Log): void {
   Promise.resolve()
     .then(work)

@@ -16,7 +16,7 @@ function gate(): { opened: Promise<void>; open: () => void } {
   });
   return { opened, open };
 }
-/** If the code waited for this, the answer would be another one. */
+/** The longest wait of this suite. Code that waited for its end would give another answer. */
 const insteadOfForever = 60_000;
 
 test('an outcome that does not come in time is a clear 503 while the work goes on; the same key hears how it ended, and nothing happens twice', async () => {

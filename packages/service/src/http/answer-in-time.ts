@@ -8,14 +8,14 @@ import type { Log } from '../telemetry/log';
 export const answerWithinMs = 18_500;
 
 /**
- * The state of a request, and the time that is left for it. Once the caller has been told that nothing was begun,
- * nothing may begin any more.
+ * The state of a request, and the time that is left for it. Nothing may begin any more after the caller was answered
+ * that nothing was begun.
  */
 export interface AnswerTime {
   leftMs(): number;
   /** Call it before the effect may happen. Throws if the answer has been sent already. */
   begin(): void;
-  /** Call it once the effect is committed and only its outcome is awaited. */
+  /** Call it once the effect is committed and only its outcome is still awaited. */
   accept(): void;
 }
 

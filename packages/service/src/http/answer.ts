@@ -12,7 +12,7 @@ export function problemOfError(error: unknown): Problem {
   if (error instanceof TokenRefusal)
     return problem('unauthenticated', { internal: `internal token: ${error.message}` });
   const kind = classifyDatabaseError(error);
-  // A conflict that survived its retries is load, not a bug.
+  // A conflict that survived its retries is a sign of load, not of a bug.
   if (kind === 'unavailable' || kind === 'conflict') {
     return problem('dependency_unavailable', { extra: { dependency: 'database' }, retryAfterSeconds: 5, cause: error });
   }

@@ -19,8 +19,8 @@ interface Beside {
 
 interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
   /**
-   * Named as in the log. They start right before the first request. They stop when the callers have gone, and before
-   * the last request is answered.
+   * Work beside the requests, by its name in the log. It starts right before the first request. It stops when the
+   * callers have gone, and before the last request is answered.
    */
   beside?: Readonly<Record<string, Beside>>;
 }

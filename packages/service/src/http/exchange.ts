@@ -20,7 +20,7 @@ export interface Exchange {
 
 export interface ExchangeKit {
   log: Log;
-  /** True once the process is stopping: connections are not kept for another request. */
+  /** True once the process is stopping, which keeps no connection for another request. */
   isClosing(): boolean;
 }
 

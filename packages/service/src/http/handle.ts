@@ -35,7 +35,7 @@ function replyChecks(
       if (reply.status !== status)
         throw new Error(`${endpoint.id} answered ${reply.status}, its contract says ${status}`);
       if (schema === undefined || endpoint.response.contentType !== undefined) return;
-      // Through JSON, as the caller will see it.
+      // The reply is checked after JSON, as the caller will see it.
       const parsed = schema.safeParse(reply.body === undefined ? undefined : JSON.parse(JSON.stringify(reply.body)));
       if (!parsed.success)
         throw new Error(`${endpoint.id} answered what its contract does not know: ${parsed.error.message}`);
@@ -133,7 +133,7 @@ export function createHandler<Tx>(
   };
 }
 
-/** The same for an internal path: token, body, handler. */
+/** Handles a request to an internal path: token, body, handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);

@@ -38,8 +38,8 @@ async function outcomeOf(
 export const answerHealth = (): Answer => answerOf({ status: 200, body: { status: 'ok' } });
 
 /**
- * Ready: send requests here. Otherwise 503 with the outcome of each check, but never the reason, which is in the log.
- * `informative` checks are only reported, because just a part of the requests needs them.
+ * Answers 200 when the process accepts requests. Otherwise 503 with the outcome of each check, but never the reason,
+ * which is in the log. `informative` checks are only reported, because just a part of the requests needs them.
  */
 export async function answerReady(
   checks: ReadyChecks,

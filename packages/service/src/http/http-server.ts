@@ -45,9 +45,9 @@ export function createHttpServer(
 
 /**
  * Refuses a late client only after everything that has arrived was read, which is when the next phase of the event loop
- * has passed. Node measures a client's time until Node has read the request, not until the request arrived. In a
- * process that is behind with thousands of connections, the delay is its own, and clients whose requests lay in the
- * kernel were answered 408.
+ * has passed. Node measures a client's time until Node has read the request, not until the request arrived. When a
+ * process with thousands of connections is behind, the delay is the process's own. Without this, clients whose requests
+ * waited in the kernel were answered 408.
  */
 function refuseUnparsed(server: Server, refuse: Refuse): void {
   const newest = new WeakMap<Socket, IncomingMessage>();

@@ -125,9 +125,9 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   } catch {
     throw notJson('not UTF-8');
   }
-  // secure-json-parse would strip it.
+  // A byte order mark is refused here, because secure-json-parse would strip it.
   if (text.startsWith('\ufeff')) throw notJson('a byte order mark');
-  // Before parsing: JSON.parse itself recurses.
+  // This check precedes parsing, because JSON.parse itself recurses.
   const ambiguity = findJsonFault(text);
   if (ambiguity !== undefined) throw notJson(ambiguity);
   try {

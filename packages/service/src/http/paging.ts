@@ -7,7 +7,7 @@ import type { CurrentFirst } from '../process/secrets';
 const limitDefault = 50;
 const limitMax = 100;
 const cursorHours = 72;
-/** Ours are about 100 characters. */
+/** A cursor of ours has about 100 characters. */
 const cursorLengthMax = 512;
 const macBytes = 16;
 /** Digits that a limit may have. */

@@ -51,7 +51,7 @@ function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query')
 
 interface RawRequest {
   params: Readonly<Record<string, string | string[] | undefined>>;
-  /** Without the `?`. */
+  /** The query without the `?`. */
   search: string;
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -95,7 +95,7 @@ export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) =
  */
 export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
   if (query !== undefined) {
-    // Made once: a schema compiles its parser at its first use.
+    // The schema is made once, because a schema compiles its parser at its first use.
     const schema = strictly(query);
     return (search) => parseQuery(schema, search);
   }

@@ -55,6 +55,6 @@ export function isAt(template: string, path: string): boolean {
   return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));
 }
 
-/** As in Express, a parameter matches any text but an empty one. */
+/** A parameter matches any text but an empty one, as in Express. */
 const fits = (segment: string, given: string | undefined): boolean =>
   segment.startsWith('{') ? given !== '' : segment === given;

@@ -44,8 +44,8 @@ export interface Reply {
 }
 
 /**
- * For an answer with a secret that is stored nowhere: the part to store for a replay, and the way to make the whole
- * from it.
+ * The part of an answer with a secret that is stored for a replay, and the way to restore the whole answer from it. The
+ * secret itself is stored nowhere.
  */
 export interface ReplaySecret<E extends EndpointDefinition> {
   remove(body: ResponseOf<E>): unknown;
@@ -66,7 +66,7 @@ export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
   preload?(request: HandlerRequest<E>): Promise<World>;
   /** The effect and nothing slow: one short transaction, tried up to three times if Postgres reports a conflict. */
   execute(tx: Tx, request: HandlerRequest<E>, world: World): Promise<ReplyTo<E>>;
-  /** Left out without a secret in the answer. */
+  /** Absent when the answer contains no secret. */
   replaySecret?: ReplaySecret<E>;
   /**
    * Awaited between the commit and the answer, also for a replay. It is for effects that other processes see a moment
@@ -77,8 +77,8 @@ export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
 
 /**
  * An effect whose answer is known only later: `execute` commits the accepted work (plain JSON), `awaitOutcome` waits
- * for its outcome outside any transaction. After a crash in between, the same Idempotency-Key resumes at
- * `awaitOutcome`; throw {@link outcomeUnknown} to leave it resumable on purpose.
+ * for its outcome outside any transaction. After a crash between the two, the same Idempotency-Key resumes at
+ * `awaitOutcome`. Throw {@link outcomeUnknown} to leave it resumable on purpose.
  */
 export interface AwaitHandlers<E extends EndpointDefinition, Tx, World, Accepted> {
   preload?(request: HandlerRequest<E>): Promise<World>;
@@ -93,9 +93,9 @@ export interface StreamEvent {
 }
 
 /**
- * A server-sent event stream. It checks the caller's rights, then returns the events; refusals before the first event
- * are ordinary problems. Null: the client has had all events there will ever be. It gets 204, the only answer after
- * which an EventSource does not come back.
+ * A server-sent event stream. It checks the caller's rights, then returns the events. Refusals before the first event
+ * are ordinary problems. Null when the client has had the last event that there will be: it gets 204, the only answer
+ * after which an EventSource does not reconnect.
  */
 export interface StreamHandlers<E extends EndpointDefinition> {
   stream(

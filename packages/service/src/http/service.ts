@@ -161,7 +161,7 @@ function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRout
   );
 }
 
-/** Only the gateway is told that a path does not exist. */
+/** Only the gateway gets the answer that a path does not exist. */
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>
     runExchange(kit, request, response, 'none', async (exchange) => {
@@ -171,7 +171,7 @@ function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly
       throw problem('method_not_allowed', { extra: { allow: methods.join(', ') } });
     }),
   );
-  // Only the router itself fails here, for a path with wrong percent-encoding.
+  // The router fails only for a path with wrong percent-encoding.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) => {
     runExchange(kit, request, response, 'none', async (exchange) => {
       authenticateRequest(exchange, kit);

@@ -11,7 +11,7 @@ export interface StreamLimits {
   /** Open streams of a process, separate from ordinary requests: a thousand watchers must not keep a restore out. */
   openMax: number;
   heartbeatMs: number;
-  /** After this the stream ends, and the client comes back with Last-Event-ID and a fresh authentication. */
+  /** The time after which the stream ends. The client then reconnects with Last-Event-ID and a fresh authentication. */
   lifetimeMs: number;
 }
 
@@ -32,9 +32,9 @@ export interface Streams {
     request: HandlerRequest<EndpointDefinition>,
     open: Open,
   ): Promise<undefined>;
-  /** Ends every open stream; their clients come back, to another process if there is one. */
+  /** Ends every open stream. The clients reconnect, to another process if there is one. */
   endOpen(): void;
-  /** The same, and takes no other. */
+  /** Ends every open stream and accepts no other. */
   close(): void;
 }
 

@@ -11,8 +11,8 @@ export const secretField = (description: string) =>
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
     .meta({ description, secret: true });
 /**
- * The same for a secret that can be rotated: several separated by commas. The first makes new values, and all are
- * accepted.
+ * The field of a secret that can be rotated: several values, separated by commas. The first makes new values, and all
+ * are accepted.
  */
 export const secretsField = (description: string) =>
   z

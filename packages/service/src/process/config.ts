@@ -52,7 +52,7 @@ export interface VariableDescription {
   name: string;
   description: string;
   required: boolean;
-  /** The default as it would stand in the environment; undefined without one or for a secret. */
+  /** The default as a text of the environment; undefined without one or for a secret. */
   default: string | undefined;
   secret: boolean;
 }
@@ -68,7 +68,7 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
   });
 }
 
-/** True while a developer runs the service, whose endpoints may not all be mounted yet. */
+/** Whether a developer runs the service. Its endpoints may then not all be mounted yet. */
 export const isDevelopment = (environment: Environment = process.env): boolean =>
   environment['NODE_ENV'] === 'development';
 

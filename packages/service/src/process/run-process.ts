@@ -19,7 +19,7 @@ export function runCommand(main: () => Promise<number>): void {
 export interface Process {
   log: Log;
   lifetime: Lifetime;
-  /** Resolves with where it listens. */
+  /** Resolves with the address at which the process listens. */
   start(): Promise<{ url: string; port: number }>;
 }
 

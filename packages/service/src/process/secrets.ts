@@ -3,7 +3,7 @@ import { hkdfSync } from 'node:crypto';
 /** One secret as hex, or several while it is rotated, with commas between. */
 export const secretsForm = /^(?:[0-9a-f]{2}){32,}(?:,(?:[0-9a-f]{2}){32,})*$/i;
 
-/** At least one of each. The first makes new values: it signs, seals and derives. All are accepted. */
+/** At least one value. The first one signs, seals and derives new values; all of them are accepted. */
 export type CurrentFirst<T> = readonly [T, ...T[]];
 
 /** The secrets of a variable; docs/operating.md describes their rotation. */

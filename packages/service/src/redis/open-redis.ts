@@ -11,13 +11,13 @@ interface Access {
   isTls: boolean;
 }
 
-/** Where a Redis is, whatever its shape. */
+/** The address of a Redis of any topology. */
 type RedisAddress = Access &
   (
     | { kind: 'single'; node: RedisNode; db: number }
-    /** Any of its nodes; they know the others. */
+    /** Some nodes of a cluster. Each knows the others. */
     | { kind: 'cluster'; nodes: readonly RedisNode[] }
-    /** Its sentinels, and their name for the master. */
+    /** The sentinels, and their name for the master. */
     | { kind: 'sentinel'; nodes: readonly RedisNode[]; master: string; db: number; sentinelPassword?: string }
   );
 

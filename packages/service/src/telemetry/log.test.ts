@@ -72,8 +72,8 @@ test('what Postgres quotes from a row that it refuses is in no line, however dee
 });
 
 /**
- * A program that logs 40,000 lines of 1,000 characters and then reports on stderr that it is done. When it is told to,
- * it logs one more line.
+ * A program that logs 40,000 lines of 1,000 characters and then reports on stderr that it is done. On request it logs
+ * one more line.
  */
 const chatterbox = `
   const { createLog } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/telemetry/log.js'))});

@@ -63,7 +63,7 @@ const waitingMax = 8_000_000;
 export interface LogOutput {
   /** Takes a line that ends in a newline. Never waits and never throws. */
   write(line: string): void;
-  /** Writes the held lines; so does the end of the process. */
+  /** Writes the held lines. The end of the process writes them too. */
   flush(): void;
 }
 
@@ -140,7 +140,7 @@ function withoutRows(value: unknown, depth: number): unknown {
     !(depth === 0 || isPlain(value) || value instanceof Error)
   )
     return value;
-  // Only Postgres' errors have a severity. The `detail` of other errors is the text for the caller.
+  // An error with a severity is one of Postgres. The `detail` of other errors is the text for the caller.
   const shown = Object.entries(value).filter(([name]) => !('severity' in value && rowFields.includes(name)));
   return Object.fromEntries(shown.map(([name, item]) => [name, withoutRows(item, depth + 1)]));
 }

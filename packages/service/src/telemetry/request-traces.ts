@@ -36,7 +36,7 @@ export interface EndedRequest {
   route: string | undefined;
   /** Undefined if the client left before an answer began. */
   status: number | undefined;
-  /** As `performance.now()` has it. */
+  /** The time by `performance.now()`. */
   startedMs: number;
   endedMs: number;
   /** Whether it was an event stream, which lasts as long as its client stays. Its duration means nothing. */
@@ -48,7 +48,7 @@ export interface EndedRequest {
 export interface RequestTrace {
   /** 32 digits of hex; undefined where no traces are sent. */
   traceId: string | undefined;
-  /** Its W3C form, for the calls it makes and for the answer. */
+  /** The W3C form of the trace, for the calls that it makes and for the answer. */
   traceparent: string | undefined;
   end(request: EndedRequest): void;
 }
@@ -59,8 +59,8 @@ export interface RequestTraces {
 }
 
 /**
- * The span that a `traceparent` of version 00 names, and those of later versions in their first four fields; none for
- * anything else.
+ * Parses a `traceparent` of version 00, and the first four fields of a later version, into a link to its span. Returns
+ * no link for anything else.
  */
 function linksTo(traceparent: string | undefined): Link[] {
   const [, traceId = '', spanId = '', flags = ''] =

@@ -49,7 +49,7 @@ function safeTexts(span: tracing.ReadableSpan): tracing.ReadableSpan {
 
 const statementNames: ReadonlySet<string> = new Set(['db.query.text', 'db.statement']);
 const urlNames: ReadonlySet<string> = new Set(['url.full', 'http.url', 'http.target', 'url.path']);
-/** Never shown, because clients may put anything in them. */
+/** Attributes that are never recorded, because clients may put anything in them. */
 const hiddenNames =
   /^(?:http\.(?:request|response)\.header\.|url\.query$|db\.(?:(?:query|operation)\.parameter|postgresql\.values))/;
 
@@ -94,8 +94,8 @@ const pieces = new RegExp(
 );
 
 /**
- * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so they are
- * shown without literals.
+ * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so the telemetry
+ * shows these statements without literals.
  */
 const plainVerbs = new Set(
   [

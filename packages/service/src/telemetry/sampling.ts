@@ -11,22 +11,25 @@ import {
 import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
-// Decides which traces are sent. The process where a trace begins decides for all, and `traceparent` tells the others:
-// every write and all work is sent, and a share of the reads and of routine work of the clock. For customers' requests
+// Decides which traces are sent. The process where a trace begins decides for all, and `traceparent` tells the others.
+// Every write and all work is sent, and a share of the reads and of the clock's routine work. For customers' requests
 // the gateway decides (`request-traces.ts`). Each process holds its own spans of the other reads until its part of the
-// trace has ended: they are sent after all if something failed or was slow, and otherwise dropped. After the failure,
-// later calls are told to send, too. A process that was called before holds its own part and sends it only if that part
-// failed or was slow itself: more needs a collector that sees whole traces and decides at their end (tail sampling).
+// trace has ended. They are sent if something failed or was slow, and otherwise dropped. After the failure, later calls
+// are told to send, too. A process that was called before holds its own part and sends it only if that part failed or
+// was slow itself. More would need a collector that sees whole traces and decides at their end (tail sampling).
 
 /** The most reads whose spans are held; the oldest are dropped. One of our reads has 4 to 8 spans of about 2 kB. */
 const heldTracesMax = 1_000;
 const heldSpansMax = 4_000;
 /** Spans of one held trace. */
 const spansMax = 100;
-/** Traces that are sent after all, remembered for their spans that are still to end or begin. */
+/**
+ * The most traces that are remembered because they are sent although the sampling did not choose them. Some of their
+ * spans are still to end or begin.
+ */
 const keptMax = 1_000;
 
-/** Requests by these change nothing. */
+/** Methods of requests that change nothing. */
 export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export interface SamplingOptions {
@@ -41,8 +44,8 @@ export interface Sampling {
   /** Gets every span and passes the ones to send on to `next`. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Customers' requests begin here, and their sampling was decided before their spans are made. Elsewhere a read or a
-   * delivery without a trace is our own, and not a request's.
+   * Called in the process in which customers' requests begin, where their sampling is decided before their spans are
+   * made. In any other process, a read or a delivery without a trace is our own, and not a request's.
    */
   beginsHere(): void;
 }
@@ -108,7 +111,7 @@ class HeldTraces {
   private readonly kept = new Set<string>();
   private count = 0;
 
-  /** Whether the trace is sent after all. */
+  /** Whether the trace is sent although the sampling did not choose it. */
   isKept(traceId: string): boolean {
     return this.kept.has(traceId);
   }
@@ -175,7 +178,7 @@ class HeldTraces {
 const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean =>
   (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 
-/** The first of its trace in this process. */
+/** Whether the span is the first of its trace in this process. */
 const isLocalRoot = ({ parentSpanContext }: Pick<tracing.ReadableSpan, 'parentSpanContext'>): boolean =>
   parentSpanContext === undefined || parentSpanContext.isRemote === true;
 
@@ -190,6 +193,6 @@ const isSlow = (span: tracing.ReadableSpan, slowMs: number): boolean =>
 
 const millisecondsOf = ([seconds, nanoseconds]: HrTime): number => seconds * 1_000 + nanoseconds / 1_000_000;
 
-/** The span as if it had been sampled from its beginning: the batch processor skips others. */
+/** The span, marked as sampled from its beginning, because the batch processor skips others. */
 const sampled = (span: tracing.ReadableSpan): tracing.ReadableSpan =>
   Object.create(span, { spanContext: { value: () => ({ ...span.spanContext(), traceFlags: TraceFlags.SAMPLED }) } });

@@ -12,10 +12,13 @@ import { suppressTracing } from '@opentelemetry/core';
 /** Records every span: each layer of a statement, each look at a queue. For close inspection; TRACE_DETAIL=full. */
 export const isFullDetail = process.env['TRACE_DETAIL'] === 'full';
 
-/** Set on the span of a request that lasts as long as its client stays: its length means nothing. */
+/** An attribute of a request's span that lasts as long as its client stays, so that its length means nothing. */
 export const streamAttribute = 'drydock.stream';
 
-/** Set to true on the first span of work that the clock begins all the time: it is sampled like reads. */
+/**
+ * An attribute that is true on the first span of work that the clock begins all the time. Such work is sampled like
+ * reads.
+ */
 export const routineAttribute = 'drydock.routine';
 
 export { suppressTracing };
@@ -73,7 +76,7 @@ export function nameOfCall(method: string, path: string): string | undefined {
   const [own = ''] = path.split('?');
   const [, root = '', things = '', ...rest] = own.split('/');
   if (!/^(?:control|internal|v\d)$/.test(root) || !isWord(things)) return undefined;
-  // In a control protocol some ids are words: that of the thing, and of a first release.
+  // Some ids in a control protocol are words: the id of the resource, and of a first release.
   const isId = (index: number): boolean =>
     root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
   const parts = rest.map((segment, index) => (isWord(segment) && !isId(index) ? segment : '{id}'));

@@ -43,7 +43,7 @@ const exportTimeoutMs = 3_000;
 const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
 const flushMs = 2_000;
 
-/** Probes come every second and say nothing. */
+/** Probes come every second, and their traces are of no use. */
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
 /** A part of a transaction's frame: its time belongs to the statements around it. */
@@ -57,10 +57,10 @@ function nameCall(span: Span, method: string | undefined, path: string | undefin
 }
 
 /**
- * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span.
- * Everything recorded is cleaned once more on its way out (`safe-spans`).
- * A statement is one span, that of pg. Prisma's around it, those of connections and those of Redis are for full detail,
- * because a job's own span tells as much. A call without a trace begins none.
+ * No instrumentation records headers, statement values or bodies, so tokens and idempotency keys never reach a span.
+ * All spans are cleaned once more before they are sent (`safe-spans`).
+ * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are only for full
+ * detail, because a job's own span tells as much. A call without a trace begins none.
  */
 const instrumentations = () => [
   new HttpInstrumentation({
@@ -69,7 +69,7 @@ const instrumentations = () => [
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
-  // Only names the route. A span for each layer of Express would add nothing to the server span.
+  // This instrumentation only names the route. A span for each layer of Express would add nothing to the server span.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
@@ -105,7 +105,7 @@ const views = Object.entries({
 export interface SdkOptions {
   /** The address of an OTLP/HTTP collector for spans. Null: none are sent or recorded. */
   tracesUrl: string | null;
-  /** The same for metrics. */
+  /** The address of an OTLP/HTTP collector for metrics. Null: none are sent. */
   metricsUrl: string | null;
   /** Serves `/metrics` for Prometheus here, to everybody who reaches the port. Null: it does not. */
   metrics: { port: number; host: string } | null;
@@ -116,7 +116,7 @@ export interface SdkOptions {
   sampling: SamplingOptions;
 }
 
-/** Where spans go, and which. */
+/** The exporter and the sampling of spans. */
 function tracesTo(url: string | null, sampling: Sampling) {
   if (url === null) return { spanProcessors: [], sampler: new tracing.AlwaysOffSampler() };
   const traces = new OTLPTraceExporter({ url, ...senderLimits() });
@@ -150,7 +150,7 @@ function metricsTo(url: string | null, metrics: SdkOptions['metrics'], metricPro
   ];
 }
 
-/** If the port is taken, the process runs without metrics on it. */
+/** A process whose port is taken runs without metrics on it. */
 const tellTaken = (port: number) => (error: unknown) => {
   if (error instanceof Error) process.stderr.write(`/metrics cannot be served at port ${port}: ${error.message}\n`);
 };
@@ -161,7 +161,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   const durations = new RequestDurations();
   const own = instrumentations();
   const sdk = new NodeSDK({
-    // Without baggage: nothing of ours uses it, so incoming baggage would be passed on unread.
+    // Baggage is left out, because no process of ours uses it and incoming baggage would be passed on unread.
     textMapPropagator: new core.W3CTraceContextPropagator(),
     idGenerator: ids,
     resource: resourceFromAttributes({
@@ -185,7 +185,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // The instrumentations that would trace each request, and each call that is made for it, on their own.
+      // These instrumentations would trace each request, and each call that is made for it, a second time.
       for (const each of own)
         if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
       // The current context is not needed any more. As long as a context is kept, Node follows each promise and each

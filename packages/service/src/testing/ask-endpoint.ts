@@ -14,7 +14,7 @@ export const endpointsOf = (service: EndpointDefinition['service']): EndpointDef
 export const rowsOf = (asked: readonly EndpointDefinition[]): (readonly [string, EndpointDefinition])[] =>
   asked.map((endpoint) => [endpoint.id, endpoint]);
 
-/** Somebody who may do everything but this. */
+/** A caller who may do everything but this operation. */
 export const notAllowed = (caller: Caller, { permissions: needed }: EndpointDefinition): Caller => ({
   ...caller,
   scopes: permissions.filter((held) => !needed.includes(held)),

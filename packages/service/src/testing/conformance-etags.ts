@@ -3,7 +3,7 @@ import { hasEntityTag } from '@drydock/contracts/platform/endpoint';
 import { endpointsOf } from './ask-endpoint';
 import { ask, assertRefused, assertSucceeded, canSucceed, type Rule } from './conformance-rule';
 
-/** Reads and changes that name the state of a record that they know. */
+/** Rules for conditional requests, which name a known state of a record by its ETag. */
 export const entityTagRules: readonly Rule[] = [
   {
     name: 'who has read it already gets 304 for its ETag, weak or in a list, and the whole for any other',

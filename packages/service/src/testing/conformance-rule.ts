@@ -16,7 +16,7 @@ export interface Things {
 /** A running service, and ways to make records for its operations. */
 export interface ConformanceWorld {
   call(method: string, path: string, options: CallOptions & { caller: Caller }): Promise<ServiceAnswer>;
-  /** With every permission. */
+  /** The caller with every permission. */
   owner: Caller;
   /**
    * A caller of another organisation, and one of the same organisation in the other mode. Empty where there is no such
@@ -96,7 +96,7 @@ export function hasPages({ query }: EndpointDefinition): boolean {
   return query !== undefined && 'cursor' in query.shape;
 }
 
-/** Sets metadata with texts that have a meaning in JSON and SQL. */
+/** Sets metadata that contains characters with a meaning in JSON and SQL. */
 export const giveMetadata = (
   api: ServiceApi,
   table: 'sites' | 'servers' | 'managed_databases',

@@ -13,7 +13,7 @@ export const wrongFor: Readonly<Record<string, readonly string[]>> = {
   action: ['', 'X', 'a,b'],
 };
 
-/** For each filter that a list may have: the query, and the items that it must return. */
+/** The query and the items that it must return, for each filter that a list may have. */
 export function filterCases(all: readonly Item[]): Record<string, FilterCase[]> {
   const textsOf = (...fields: string[]): string[] => [
     ...new Set(all.flatMap((item) => fields.map((field) => item[field])).filter((value) => typeof value === 'string')),

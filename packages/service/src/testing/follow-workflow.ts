@@ -13,7 +13,7 @@ type Followed = Pick<ServiceWorld, 'api'>;
  */
 const standsStillMs = 90_000;
 
-/** As its owner reads it. */
+/** Reads the workflow as its owner does. */
 export const viewOf = async ({ api }: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> =>
   (await api.call('GET', String(location), options)).json as WorkflowView;
 
@@ -23,7 +23,7 @@ export const workflowIdOf = (accepted: Pick<ServiceAnswer, 'headers'> | undefine
 
 const isOver = ({ status }: WorkflowView): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
 
-/** Follows what a 202 points to until it has ended, or needs somebody. */
+/** Follows the workflow of a 202 until it has ended, or needs staff. */
 export async function ended(world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> {
   let seen = '';
   for (;;) {
@@ -82,7 +82,7 @@ export async function carryOut<Body>(
   return { accepted: accepted.json as Body, workflow: view };
 }
 
-/** The same for its answer alone. */
+/** Does the same, and resolves with the answer alone. */
 export const succeed = async <Body>(
   world: Followed,
   method: string,

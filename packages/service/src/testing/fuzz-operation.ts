@@ -19,9 +19,9 @@ export interface Fuzzed {
   endpoint: EndpointDefinition;
   /** The one problem of 500 or more that the operation may answer with here; undefined for none. */
   outage: string | undefined;
-  /** Some of its requests wait for a worker, a host or a gateway that is not there. */
+  /** Whether some requests of the operation wait for a worker, a host or a gateway that does not run. */
   isWaiting: boolean;
-  /** The first that it is asked on. */
+  /** The records on which the operation is first asked. */
   things: Things;
   makeThings(): Promise<Things>;
   /** A body that succeeds with those things. */
@@ -36,7 +36,7 @@ export interface Fuzzed {
 const perThings = ({ method }: EndpointDefinition): number => (method === 'GET' ? 200 : 40);
 /** How many sets are used at the same time where requests wait for a missing dependency. */
 const waitingSets = 16;
-/** Milliseconds after which CI sends no more. Chaos sends all of them. */
+/** Milliseconds after which CI sends no further request. Chaos sends all of them. */
 const ciLimitMs = 3_000;
 
 /**

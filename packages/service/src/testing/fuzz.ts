@@ -93,7 +93,7 @@ const changedIn = (good: object, other: object, names: readonly string[]): objec
   ),
 });
 
-/** The query as it is sent: of each member its text. */
+/** The query as it is sent, from the text of each member. */
 export function searchOf(query: Asked['query']): string {
   const members = Object.entries(query).map(([name, value]): [string, string] => [
     name.toWellFormed(),

@@ -34,7 +34,7 @@ export async function takeMoment(adminUrl: string): Promise<Moment> {
 export async function putBack(adminUrl: string, { tables, sequences }: Moment): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN');
-    // As in a restore, no trigger runs and no foreign key is checked.
+    // No trigger runs and no foreign key is checked, as in a restore.
     await admin.query('SET LOCAL session_replication_role = replica');
     await admin.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, rows } of tables) {

@@ -50,7 +50,7 @@ export interface ServiceApi {
 /** An address at which nobody listens, because an API must answer without its queue, its hosts and keys. */
 export const nowhere = '127.0.0.1:1';
 
-/** A key of an organisation of its own, live and with every permission. */
+/** The caller with a key of an organisation of its own, live and with every permission. */
 export const callerOf = (change: Partial<Caller> = {}): Caller => ({
   keyId: uuidv7(),
   orgId: uuidv7(),

@@ -26,21 +26,22 @@ export interface ServiceWorld {
    * by itself. It is not needed after `kill('SIGKILL')`, because the leases of a spawned worker end with it.
    */
   expireLeases: () => Promise<void>;
-  /** That too, and closes what was opened. */
+  /** Ends the workers, and closes everything that was opened. */
   close(): Promise<void>;
 }
 
 export interface WorldOptions {
   backend: QueueBackend;
   caller: Caller;
-  /** For the API and the workers. */
+  /** The environment of the API and the workers. */
   environment?: Record<string, string>;
-  /** For the workers alone. */
+  /** The environment of the workers alone. */
   workers?: Record<string, string>;
 }
 
 /**
- * So long that a worker on a busy machine does not lose it. Nobody waits for it: see {@link ServiceWorld.expireLeases}.
+ * The lease is long enough that a worker on a busy machine does not lose it. No test waits for it to expire: see {@link
+ * ServiceWorld.expireLeases}.
  */
 const leaseSeconds = 15;
 
@@ -64,7 +65,7 @@ export async function openServiceWorld(tested: TestedService, options: WorldOpti
   const expireOf = (environment: Record<string, string>): void => {
     const seconds = Number(environment['WORKFLOW_LEASE_SECONDS'] ?? leaseSeconds);
     const expired = openLeases((text, values) => api.rows(text, values), seconds).expire();
-    // A failure is told by endWorkers.
+    // endWorkers reports the failure.
     expired.catch(() => undefined);
     expiring.push(expired);
   };

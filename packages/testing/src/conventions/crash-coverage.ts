@@ -13,7 +13,7 @@ const isNode = (value: unknown): value is Node =>
 const textOf = (node: unknown): string | undefined =>
   isNode(node) && (node.type === 'Identifier' || node.type === 'StringLiteral') ? String(node['value']) : undefined;
 
-/** The node and all below it. */
+/** Yields the node and all nodes below it. */
 function* nodesIn(value: unknown): Generator<Node> {
   if (Array.isArray(value)) for (const item of value) yield* nodesIn(item);
   else if (typeof value === 'object' && value !== null) {

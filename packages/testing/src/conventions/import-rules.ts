@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isTest, type SourceFile } from './source-files';
 
 interface ImportRule {
-  /** Shown with each violation: what is forbidden, and why. */
+  /** The text of each violation: the forbidden import and the reason. */
   reason: string;
   forbids(file: SourceFile, imported: string): boolean;
 }

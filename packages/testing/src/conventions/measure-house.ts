@@ -14,10 +14,10 @@ export interface Finding {
 }
 
 export interface HouseRow {
-  /** Its field in house.json. */
+  /** The field in house.json. */
   name: string;
   title: string;
-  /** A smaller one is better. */
+  /** The measured value. A smaller one is better. */
   value: number;
   /** The ratchet lets a value that is no worse than the goal rise again. */
   goal: number;

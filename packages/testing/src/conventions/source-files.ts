@@ -6,11 +6,11 @@ import { isTestPath } from './measure-house';
 export const root = path.resolve(__dirname, '../../../..');
 
 export interface SourceFile {
-  /** From the repository's root, with `/`. */
+  /** The path from the repository's root, with `/`. */
   path: string;
   text: string;
   lines: number;
-  /** Its imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
+  /** The file's imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
   imports: string[];
 }
 

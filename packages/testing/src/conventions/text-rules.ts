@@ -3,7 +3,7 @@ import { isTest, type SourceFile } from './source-files';
 interface TextRule {
   reason: string;
   pattern: RegExp;
-  /** Files in which it has its home. */
+  /** Whether the file may contain the text. */
   allowedIn(file: SourceFile): boolean;
 }
 

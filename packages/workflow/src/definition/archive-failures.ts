@@ -13,7 +13,7 @@ export type FailureReason = ArchiveReason | StorageReason | ContentReason;
 
 interface FinalFailure {
   codes: Record<ArchiveKind, ProblemCode>;
-  /** Kinds of archive for which staff are told: the fault is ours and should not happen. */
+  /** Kinds of archive that raise an alarm for staff: the fault is ours and should not happen. */
   alarms: readonly ArchiveKind[];
   /** The archive's own message is for the customer: it names only a limit or a format. */
   tellsDetail?: true;
@@ -38,7 +38,7 @@ const tampered = ofArchive('backup_tampered', 'copy_tampered');
  * All of these reasons are final. A transient failure is not among them: the step is tried again and fails in the end.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
-  // Not what was written.
+  // Content that differs from what was written.
   tampered,
   truncated: tampered,
   wrong_key: tampered,
@@ -49,7 +49,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   mismatch: tampered,
   hostile_entry: tampered,
   unknown_root: tampered,
-  // The archive is as it was written, but cannot be used.
+  // Failures of an archive that is unchanged but cannot be used.
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },

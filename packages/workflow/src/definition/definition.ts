@@ -2,7 +2,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { z } from 'zod';
 import type { WorkflowProblem } from './step-error';
 
-/** Identifies the operation; the same for all of its steps. */
+/** The id of the operation, which is the same for all of its steps. */
 export interface WorkflowRun<Input> {
   workflowId: string;
   orgId: string;
@@ -19,7 +19,7 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
   outputs: Outputs;
   /** A bigint in decimal. Pass it to every target that can refuse an older one. */
   fence: string;
-  /** From 1. Counts every start, including those whose worker died. */
+  /** The number of the attempt, from 1. It counts every start, including those whose worker died. */
   attempt: number;
   /** Aborted when the lease is lost, the time is up or the process ends: stop at the next safe place and reject. */
   signal: AbortSignal;
@@ -36,7 +36,7 @@ export interface StepLimits {
    * died does not count. Default 5.
    */
   attemptsMax?: number;
-  /** Share of the progress bar, relative to the other steps. Default 1. */
+  /** The step's share of the progress bar, relative to the other steps. Default 1. */
   weight?: number;
 }
 

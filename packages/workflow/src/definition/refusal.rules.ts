@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
-/** The one workflow that holds a resource. */
+/** The one unfinished workflow that locks a resource. */
 export interface UnfinishedWorkflow {
   id: string;
   kind: string;
@@ -21,7 +21,9 @@ export interface Refusal {
 export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): boolean =>
   refusalByWorkflow(unfinished)?.code === 'operation_in_progress';
 
-/** The refusal that comes before every other state of a thing: somebody is working on it, or staff have to look. */
+/**
+ * The refusal that precedes all refusals by a resource's state: a workflow runs on the resource, or waits for staff.
+ */
 export function refusalByWorkflow(unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): Refusal | null {
   if (unfinished === null) return null;
   const code = unfinished.status === 'needs_attention' ? 'needs_attention' : 'operation_in_progress';

@@ -13,7 +13,7 @@ export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
   /** The target itself has reported the end: see {@link conclude}. */
   readonly isConcluded: boolean;
-  /** Staff are told, under this name in the log. */
+  /** The name of the alarm in the log, which calls staff. */
   readonly alarm: string | undefined;
   constructor(problem: WorkflowProblem, options: ErrorOptions & { isConcluded?: boolean; alarm?: string } = {}) {
     super(problem.internal ?? problem.detail ?? problem.code, options);
@@ -24,7 +24,7 @@ export class StepFailure extends Error {
   }
 }
 
-/** Not a failure: the target is not ready yet. */
+/** Postpones the step because its target is not ready yet. It is no failure. */
 export class StepWait extends Error {
   readonly seconds: number;
   constructor(seconds: number) {
@@ -56,9 +56,9 @@ export function fail(
 }
 
 /**
- * Like {@link fail}, but valid after the point of no return too. The target has refused, or has reported that its part
- * failed, so staff have nothing to find out. Steps that can be undone are undone, and the workflow ends as failed
- * instead of waiting for staff.
+ * Fails the step as {@link fail} does, but may be thrown after the point of no return too. The target has refused, or
+ * has reported that its part failed, so staff have nothing to find out. Steps that can be undone are undone, and the
+ * workflow ends as failed instead of waiting for staff.
  */
 export const conclude = (
   code: ProblemCode,
@@ -66,8 +66,9 @@ export const conclude = (
 ): StepFailure => new StepFailure({ code, ...options }, { isConcluded: true });
 
 /**
- * `throw retryLater({ seconds })` in a step: runs it again then, under a new fence, without using up its attempts. A
- * step may wait in this way for 24 hours since its first start; after that it counts as a failed attempt.
+ * Thrown by a step as `throw retryLater({ seconds })`: the step runs again after that time, under a new fence, without
+ * using up its attempts. A step may wait in this way for 24 hours since its first start. After that it counts as a
+ * failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 

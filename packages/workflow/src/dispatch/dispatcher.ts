@@ -7,9 +7,9 @@ import { announceDue } from '../store/listener';
 import { activeTraceparent } from '../store/telemetry';
 import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
 
-/** Lets the accepting process have its workflow begun at once. */
+/** Makes an accepted workflow begin at once. */
 export interface Dispatcher {
-  /** Call it after the commit. Returns at once and never throws; the sweep makes up for a lost job. */
+  /** Call it after the commit. Returns at once and never throws. The sweep replaces a lost job. */
   enqueue(workflow: JobTarget, queue?: QueueKind): void;
   close(): Promise<void>;
 }

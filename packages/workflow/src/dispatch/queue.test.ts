@@ -153,7 +153,7 @@ const lacking = missingTools('redis');
     if (world.queue.pid === null) throw new Error('no pid');
     process.kill(world.queue.pid, 'SIGKILL');
     const during = await startMany(6);
-    // There is nothing to wait for.
+    // `enqueue` returns nothing that a caller could wait for.
     expect(during.map((id) => dispatcher.enqueue({ workflowId: id, orgId: world.orgId, kind: 'dawdle' }))).toEqual(
       during.map(() => undefined),
     );

@@ -32,8 +32,8 @@ export interface QueueAddress {
 }
 
 /**
- * Longer than a healthy queue ever takes, shorter than a request should wait for it. A call that timed out may still
- * add the job. That is harmless: a job only says where to look.
+ * The limit is longer than a healthy queue ever takes, and shorter than a request should wait for it. A call that timed
+ * out may still add the job. That is harmless, because a job only names the workflow to look at.
  */
 const callTimeoutMs = 1_500;
 
@@ -182,8 +182,8 @@ const noId = '00000000-0000-7000-8000-000000000000';
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * Two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of its
- * own, so that four restores of an hour each do not delay the restart of an application. Everything else, including
+ * The two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of
+ * its own, so that four restores of an hour each do not delay the restart of an application. Everything else, including
  * work that has begun, uses `default`.
  */
 export type QueueKind = 'default' | 'interactive';

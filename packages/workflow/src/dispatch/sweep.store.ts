@@ -12,7 +12,7 @@ export interface DueWorkflow {
 
 export interface DueQuery {
   kind: QueueKind;
-  /** At most so many. */
+  /** The maximum number of jobs. */
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
@@ -20,7 +20,7 @@ export interface DueQuery {
   queueEmpty: boolean;
   /** Organisations that may take no more slots of this worker: a job for them would be declined. */
   fullOrgs: readonly string[];
-  /** The organisation to begin with, in the order of their ids. */
+  /** The organisation at which the look begins. Organisations are in the order of their ids. */
   fromOrg: string;
   /**
    * Whether each organisation has had its turn, so that the remaining room is for more of their work. A look that
@@ -31,11 +31,11 @@ export interface DueQuery {
 
 export interface DuePage {
   due: DueWorkflow[];
-  /** Where the next look continues; null: this one came to the last organisation. */
+  /** The organisation at which the next look continues. Null when this look has come to the last organisation. */
   nextOrg: string | null;
 }
 
-/** Before all others. */
+/** Less than every id of an organisation. */
 export const firstOrg = '00000000-0000-0000-0000-000000000000';
 
 /** Organisations that one look passes at most, which limits its cost however many others wait. */

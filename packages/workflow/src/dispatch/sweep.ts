@@ -24,7 +24,7 @@ export interface RelayOptions<Tx> {
   log: Log;
   leaseSeconds: number;
   onFailed: OnFailed<Tx>;
-  /** Reports unfinished workflows to the meters, if it is time to. */
+  /** Reports unfinished workflows to the meters, if the report is due. */
   report(): Promise<void>;
   changed(workflowId: string): void;
 }
@@ -90,7 +90,7 @@ export interface ReportOptions {
   database: Pick<Database<never>, 'sql'>;
   /** The kinds of all workflows that this worker knows. */
   kinds: readonly string[];
-  /** Whether this worker reports for its whole service. */
+  /** Whether this worker reports for all workers of its service. */
   isReporter(): Promise<boolean>;
 }
 
@@ -104,7 +104,7 @@ export function createReport({ database, kinds, isReporter }: ReportOptions): ()
   };
 }
 
-/** The most looks of one sweep. Later sweeps do the rest. */
+/** The most looks of one sweep. Later sweeps do the other looks. */
 const looksMax = 10;
 
 async function enqueueDue<Tx>(

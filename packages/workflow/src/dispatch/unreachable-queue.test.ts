@@ -47,7 +47,7 @@ afterAll(() => {
   else process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
 });
 
-/** Longer than a connection is waited for. */
+/** The time is longer than the wait for a connection. */
 const awayMs = 2_500;
 const away = () => new Promise((resolve) => setTimeout(resolve, awayMs));
 

@@ -125,7 +125,7 @@ async function handleJob(options: JobWorkerOptions, job: Job): Promise<void> {
 
 const unhappy: ReadonlySet<RunEnd> = new Set<RunEnd>(['failed', 'needs_attention', 'left']);
 
-/** As pg's own declaration has it. */
+/** The callback's type in pg's own declaration. */
 type ConnectCallback = Parameters<Pool['connect']>[0];
 
 const pauseMs = 500;
@@ -148,7 +148,7 @@ class PatientPool extends Pool {
     return this as unknown as PgPool;
   }
 
-  /** From now on a failed connection is an error, because the pool is about to be closed. */
+  /** Called before the pool is closed: from now on a failed connection is an error. */
   stopRetrying(): void {
     this.isPatient = false;
   }
@@ -193,7 +193,7 @@ interface WorkerQueueOptions extends QueueAddress {
   interactiveConcurrency?: number;
 }
 
-/** Requests wait for these, and they are short until they have begun. */
+/** Requests wait until an interactive workflow has begun, which takes little time. */
 const interactiveConcurrencyDefault = 2;
 
 /** A worker's side of one queue: its sweep's jobs, and the worker that handles them. */

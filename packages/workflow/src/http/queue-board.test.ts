@@ -27,7 +27,7 @@ describe.each(queueBackends())('the board of the queues over %s', (backend: Queu
     });
     url = (await health.listen(0)).url;
     const queue = openQueue(address);
-    // Nobody takes them: no worker runs.
+    // The jobs stay, because no worker runs.
     for (const id of [1, 2, 3]) {
       const job = { workflowId: `00000000-0000-7000-8000-00000000000${id}`, orgId: world.orgId };
       await until(() =>

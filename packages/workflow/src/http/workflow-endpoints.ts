@@ -25,7 +25,7 @@ const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 /** The thing that workflows are done to: each type has its own paths, and the same handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
-  /** The path parameter that names it. */
+  /** The path parameter that names the parent. */
   param: Name;
   /** The subject of the events. Its type has a path in `subjectPaths`. */
   subjectOf(id: string): Subject;
@@ -50,8 +50,8 @@ export const scopeOf = <Tx, Name extends string>(
 });
 
 /**
- * The workflow, if it was done to this thing of the caller's. It outlives the thing, so that a client can follow a
- * deletion to its end. Throws the thing's 404, or `workflow_not_found` if the thing exists.
+ * Reads a workflow about one of the caller's resources. The workflow outlives the resource, so that a client can follow
+ * a deletion to its end. Throws the resource's 404, or `workflow_not_found` if the resource exists.
  */
 export async function readWorkflowOf<Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,
@@ -89,7 +89,7 @@ export const listWorkflows = <Tx, Name extends string>(
     const binding = { list: list.id, keyId: caller.keyId, filter: listFilter(caller, query, id) };
     const page = pager.read(query, binding, now);
     const before = page.after === null ? {} : { beforeId: page.after };
-    // One more than requested: if it is there, the pager sets has_more.
+    // One item more than requested is read. If it exists, the pager sets has_more.
     const { items } = await listRows(
       database.sql(),
       scopeOf(parent, request),
@@ -109,8 +109,8 @@ export const listWorkflows = <Tx, Name extends string>(
 type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
 /**
- * Each change of a workflow as an event. Its id is the version, so that a client that comes back gets the missed ones,
- * and does not come back after the last.
+ * Each change of a workflow as an event. Its id is the version, so that a client that reconnects gets the missed ones,
+ * and does not reconnect after the last.
  */
 export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {
@@ -182,7 +182,7 @@ const decideWorkflow = <Tx, Name extends string>(
   },
 });
 
-/** Goes on where it stopped. */
+/** Makes a workflow continue with the step at which it stopped. */
 export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) =>
   decideWorkflow(parent, {
     action: 'workflow.retry',

@@ -102,8 +102,8 @@ interface JoinedSignal {
 }
 
 /**
- * Joins several signals into one. Not `AbortSignal.any`: Node 20 keeps its result for ever once somebody has listened
- * to it, unless a source is aborted in the end. That is 2 kB for each step that a worker has ever run.
+ * Joins several signals into one. `AbortSignal.any` is not used, because Node 20 keeps its result for ever once it has
+ * had a listener, unless a source is aborted in the end. That is 2 kB for each step that a worker has ever run.
  */
 function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
   const joined = new AbortController();

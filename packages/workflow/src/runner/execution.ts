@@ -17,7 +17,7 @@ import type { Outages } from './leave-claim';
 interface HeldLease {
   /** Aborted with {@link LeaseLost} once the workflow may belong to another worker. */
   signal: AbortSignal;
-  /** Stops the renewals; waits for a running one. */
+  /** Stops the renewals. Resolves after a running one has ended. */
   release(): Promise<void>;
 }
 
@@ -45,8 +45,8 @@ export function keepLease(
   const renew = async (): Promise<void> => {
     const sentAtMs = performance.now();
     if (sentAtMs > endsAtMs) {
-      // The process was frozen or cut off. The lease may still be ours, which only Postgres knows: the next renewal
-      // that gets through decides.
+      // The process was frozen or disconnected. Only Postgres knows whether the lease is still ours: the next renewal
+      // that reaches it decides.
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {
@@ -89,7 +89,7 @@ export interface Runner<Context, Tx> {
   log: Log;
   /** Aborted when the process is going to end. */
   stopping: AbortSignal;
-  /** Tells watchers that a workflow has changed; after the commit, and without delaying it. */
+  /** Tells watchers that a workflow has changed. Call it after the commit, which it does not delay. */
   changed(workflowId: string): void;
   /** Called when something will be due in `seconds`. */
   dueIn(seconds: number): void;
@@ -100,7 +100,7 @@ export interface Execution<Context, Tx> {
   runner: Runner<Context, Tx>;
   definition: WorkflowDefinition<Context, Tx>;
   claim: Claim;
-  /** By `performance.now()`. */
+  /** The time of the claim by `performance.now()`. */
   claimedAtMs: number;
   run: WorkflowRun<unknown>;
   lease: HeldLease;
@@ -122,7 +122,7 @@ export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
 
 export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.steps.find((row) => row.name === step);
 
-/** At most two writes a second for one step. */
+/** The pause limits the writes for one step to two a second. */
 const progressPauseMs = 500;
 
 export function stepContext<Context, Tx>(

@@ -26,7 +26,7 @@ interface Park {
   problem: WorkflowProblem;
 }
 
-/** Parks the workflow: it stops, its resource stays locked, and staff are called. */
+/** Parks the workflow, which stops. Its resource stays locked, and staff are called. */
 export async function park<Context, Tx>(
   { runner, claim, log }: { runner: Runner<Context, Tx>; claim: Claim; log: Log },
   { step, problem }: Park,
@@ -125,7 +125,10 @@ async function leaveEnding<Context, Tx>(execution: Execution<Context, Tx>, error
   return release(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'end' } });
 }
 
-/** Full jitter keeps workflows that failed together from coming back together; at least half a second. */
+/**
+ * The pause has full jitter, so that workflows that failed together do not retry together. It is at least half a
+ * second.
+ */
 export function backoffSeconds(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(60, 2 ** Math.min(failures, 10));
   return 0.5 + random() * ceiling;
@@ -137,7 +140,10 @@ export interface Outages {
   isPassing(what: string): boolean;
 }
 
-/** Longer than a host takes to restart or a Postgres to fail over; after that it is a failure like any other. */
+/**
+ * The limit is longer than a host takes to restart or a Postgres to fail over. A longer outage is a failure like any
+ * other.
+ */
 const outageSecondsDefault = 900;
 
 /** An outage that was not seen for this long counts as over, because a failing step is tried every few seconds. */

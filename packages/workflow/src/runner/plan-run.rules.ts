@@ -8,9 +8,9 @@ export interface RecordedStep {
 
 type Plan =
   /**
-   * Continue with the step at `next` (steps.length: only the finish is left). `names`: the steps of this run, which are
-   * those of the code without the ones that it has passed. `relist`: the record's list is of older code and can be
-   * brought up to date.
+   * The run continues with the step at `next`. When `next` equals steps.length, only the finish is left. `names`: the
+   * steps of the code without those that this run has passed. `relist`: the record has an older list of steps, which
+   * can be brought up to date.
    */
   | { go: true; next: number; names: string[]; relist: boolean }
   /** The record does not fit today's code; continuing could repeat or miss an effect. */

@@ -93,7 +93,7 @@ async function checkpoint<Context, Tx>(
   effect: Effect,
 ): Promise<AttemptEnd<void>> {
   const { runner, claim, definition } = execution;
-  // This run goes on with the output as JSON keeps it, so that a resumed run sees the same.
+  // The run continues with the output after JSON, so that a resumed run sees the same.
   const output: unknown = JSON.parse(JSON.stringify(effect.output ?? null));
   const next = definition.steps[index + 1]?.name ?? null;
   const done = { step: step.name, output, next, progress: percentDone(definition.steps, index + 1) };

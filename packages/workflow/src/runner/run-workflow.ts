@@ -15,8 +15,8 @@ import { runForward } from './run-forward';
 import { runUndo } from './run-undo';
 
 /**
- * Runs one job: claims the workflow if it is due and carries it as far as it can go. Jobs may come any number of times
- * and for anything. Rejects only if the claim itself could not be made; then the sweep enqueues another.
+ * Runs one job: claims the workflow if it is due and carries it as far as it can go. A job may come several times, and
+ * for any workflow. Rejects only if the claim itself could not be made; then the sweep enqueues another.
  */
 export async function runWorkflow<Context, Tx>(
   runner: Runner<Context, Tx>,

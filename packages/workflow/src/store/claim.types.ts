@@ -48,9 +48,9 @@ export interface Claim extends ClaimKey {
   progress: number;
   error: Omit<WorkflowProblem, 'internal'> | null;
   error_internal: string | null;
-  /** From due to claimed. */
+  /** Seconds from due to claimed. */
   delay_seconds: number;
-  /** From accepted to claimed. */
+  /** Seconds from accepted to claimed. */
   age_seconds: number;
   /** Seconds since a step failed for good, or since staff had its undo tried again; 0 while nothing is being undone. */
   undoing_seconds: number;
@@ -67,7 +67,7 @@ export interface ClaimLimits {
 
 /** The state that a released claim leaves for the next one. */
 export interface Release {
-  /** Until it is due again. */
+  /** Seconds until the workflow is due again. */
   afterSeconds: number;
   /** The failed part, which is counted against its budget. Absent: nothing failed. */
   failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };

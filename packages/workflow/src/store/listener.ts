@@ -103,8 +103,9 @@ export const dueChannel = 'workflow_due';
 const gatherMs = 15;
 
 /**
- * Tells listeners of other processes, after the commit and without delaying anybody: a NOTIFY within the transaction
- * would hold a lock of the whole cluster through its fsync. The listeners' clock makes up for a lost one.
+ * Notifies listeners of other processes, after the commit and without a delay for anybody. A NOTIFY within the
+ * transaction would hold a lock of the whole cluster through its fsync. The listeners' clock replaces a lost
+ * notification.
  */
 export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => void {
   const gathered = new Set<string>();

@@ -2,7 +2,7 @@ import type { Database, Sql } from '@drydock/service/database';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** Longer than any backup is kept, so that the work that made a backup can always be found. */
+/** Workflows are kept longer than any backup, so that the work that made a backup can always be found. */
 const keptDays = 120;
 
 /** The most workflows in one statement, so that no statement holds many rows for long. */
@@ -19,7 +19,7 @@ const purgeSql = `
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 export interface WorkflowPurge {
-  /** At once, and then every hour. */
+  /** Purges at once, and then every hour. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -59,8 +59,8 @@ export function createWorkflowPurge(
 }
 
 /**
- * For the platform's own work (about `platform` or a `deploy_target`) that the clock starts every minute: removes runs
- * that went well a day ago, or failed a month ago. A few at a time, because each run adds only one.
+ * Removes runs of the platform's own work (about `platform` or a `deploy_target`), which the clock starts every minute:
+ * those that succeeded a day ago, or failed a month ago. Removes a few at a time, because each run adds only one.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);
@@ -70,7 +70,7 @@ const oldRuns = (status: string, kept: string): string =>
   `(SELECT id FROM workflow WHERE subject_type IN ('platform', 'deploy_target') AND kind = $1 AND status = '${status}'
       AND finished_at < statement_timestamp() - interval '${kept}'
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED)`;
-// Each its own range of the index.
+// The statement has one part for each range of the index.
 const forgetSql = `
   WITH went_well AS ${oldRuns('succeeded', '1 day')}, went_wrong AS ${oldRuns('failed', '30 days')}
   DELETE FROM workflow WHERE id IN (SELECT id FROM went_well UNION ALL SELECT id FROM went_wrong)`;

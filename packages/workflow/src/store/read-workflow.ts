@@ -116,7 +116,7 @@ export async function readWorkflow(
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
 }
 
-/** The same for code that has checked the owner already. */
+/** Reads a workflow for code that has checked the owner already. */
 export async function readWorkflowById(sql: Sql, workflowId: string): Promise<VersionedWorkflow | undefined> {
   const [row] = await sql.query<WorkflowRow>(`SELECT ${viewColumns} FROM workflow WHERE id = $1::uuid`, [workflowId]);
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
@@ -130,7 +130,10 @@ export interface WorkflowPage {
   hasMore: boolean;
 }
 
-/** Newest first, from before the workflow `beforeId` (the last id of the page before); at most `limit`. */
+/**
+ * Lists at most `limit` workflows, the newest first, from before the workflow `beforeId` (the last id of the page
+ * before).
+ */
 export async function listWorkflows(
   sql: Sql,
   { orgId, mode, subject }: WorkflowScope,

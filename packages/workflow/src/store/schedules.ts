@@ -55,7 +55,7 @@ const saveSql = `
       workflow_schedule.daily_at) IS NOT DISTINCT FROM (excluded.interval_seconds, excluded.daily_at)
       THEN workflow_schedule.next_run_at ELSE excluded.next_run_at END`;
 
-/** Work that it has started goes on. */
+/** Removes a schedule. Work that it has started continues. */
 export async function removeSchedule(sql: Sql, name: string): Promise<void> {
   await sql.query(`DELETE FROM workflow_schedule WHERE name = $1`, [name]);
 }

@@ -25,8 +25,8 @@ const startSchema = z.object({
   requestId: z.string(),
   traceparent: z.string().optional(),
   /**
-   * Its audit entry, in the service's outbox. `action`: resource and verb, such as `backup.restore`; `target`:
-   * `/v1/sites/…`.
+   * The workflow's audit entry, in the service's outbox. `action`: resource and verb, such as `backup.restore`;
+   * `target`: `/v1/sites/…`.
    */
   audit: z.object({ action: z.string().min(1), target: z.string().min(1) }).optional(),
 });
@@ -43,8 +43,8 @@ export type WorkflowStarted =
   | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
- * Accepts a workflow within the caller's transaction, or returns the one that is in the way. Nothing runs before the
- * caller commits; then call `enqueue`. Throws a ZodError for a wrong value.
+ * Accepts a workflow within the caller's transaction, or returns the unfinished one that holds the resource. Nothing
+ * runs before the caller commits; then call `enqueue`. Throws a ZodError for a wrong value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;

@@ -17,9 +17,9 @@ export interface WatchOptions {
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
- * Yields versions of a workflow as they come: versions in between may be left out, but never the last one. Ends after a
- * version that has succeeded or failed; one that needs attention may still continue. The caller has checked that the
- * watcher may see the workflow.
+ * Yields versions of a workflow as they come. Versions may be skipped, but never the last one. Ends after a version
+ * that has succeeded or failed; one that needs attention may still continue. The caller has checked that the watcher
+ * may see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,
@@ -99,7 +99,7 @@ interface WaitedRow {
   status: 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
   direction: 'forward' | 'undo' | 'abandon';
   claimed: boolean;
-  /** Until start_by, by Postgres' clock. */
+  /** Milliseconds until start_by, by Postgres' clock. */
   start_by_ms: number | null;
   error: Omit<WorkflowProblem, 'internal'> | null;
   step_status: 'pending' | 'running' | 'succeeded' | 'failed' | 'undone' | null;
@@ -133,7 +133,7 @@ export interface Pauses {
   close(): void;
 }
 
-/** With a listener a change ends the pause; without one only the clock does. */
+/** Returns a pause. With a listener a change of the workflow ends it early; without one only the clock ends it. */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;
   let wake = (): void => {

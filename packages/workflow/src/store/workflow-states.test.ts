@@ -16,8 +16,8 @@ interface Case {
   status: WorkflowStatus;
   direction: Direction;
   /**
-   * For a queued workflow: it was claimed before. For a running one: its lease has expired, while that of others was
-   * released.
+   * A queued workflow with this mark was claimed before. A running one has an expired lease, while the leases of others
+   * are released.
    */
   isClaimed: boolean;
   steps: readonly StepStatus[];

@@ -27,7 +27,7 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/** The accepting process enqueues within milliseconds; the sweep does so only if it did not. */
+/** The time within which the accepting process enqueues the workflow. Only afterwards does the sweep enqueue it. */
 const enqueueGraceSeconds = 0.3;
 
 /** Accepts a workflow, without its steps, with its audit entry. False if another one has locked the resource. */
@@ -74,11 +74,12 @@ const insertSql = (audited: string): string => `
   SELECT id FROM accepted`;
 
 /**
- * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by
- * Postgres' clock, and writes the start of the step to run (attempts count before the effect). Undefined when there is
- * nothing to take: finished, not due, somebody else's, too late, unknown, of another organisation than the job says.
+ * Takes a due workflow that has no live lease, in one statement. Gives it a fresh fence and a lease by Postgres' clock,
+ * and writes the start of the step to run (attempts count before the effect). Undefined when there is nothing to take:
+ * the workflow has finished, is not due, has a lease, is too late, is unknown, or belongs to another organisation than
+ * the job says.
  *
- * Never with asynchronous commit: a fence that a crash of Postgres took back could be given out twice.
+ * It never uses asynchronous commit, because a fence that is lost in a crash of Postgres could be given out twice.
  */
 export async function claimWorkflow(
   sql: Sql,
@@ -326,15 +327,15 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 }
 
 /**
- * Staff's way out of `needs_attention`: the workflow continues where it stopped, in the same direction, with fresh
- * budgets. Enqueue it afterwards. Throws `workflow_not_waiting`, also if somebody else has just decided.
+ * Retries a workflow that waits for staff: it continues where it stopped, in the same direction, with fresh budgets.
+ * Enqueue it afterwards. Throws `workflow_not_waiting`, also if another member of staff has just decided.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 
 /**
- * Staff's other way out: the resource is unlocked as it is and the workflow ends as failed with `abandoned`. A worker
- * ends it, within the transaction of its `onEnd.failed`; enqueue it afterwards. `detail`: the text about the resource,
- * in place of the code's advice. Throws as {@link retryWorkflow}.
+ * Abandons a workflow that waits for staff: the resource is unlocked in its present state, and the workflow ends as
+ * failed with `abandoned`. A worker ends it, within the transaction of its `onEnd.failed`; enqueue it afterwards.
+ * `detail` describes the resource, in place of the code's advice. Throws as {@link retryWorkflow}.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);

@@ -36,7 +36,7 @@ export interface World {
   dispatcher(): Dispatcher;
   /** Starts a worker process. Its leases end with it when it is killed. */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
-  /** For a worker that is frozen. */
+  /** The leases of a worker that is frozen. */
   leases: Leases;
   /**
    * Ends the pause of every workflow that waits for a later attempt. Call it again for each attempt, because each may
@@ -52,7 +52,10 @@ const prismaFolder = path.resolve(__dirname, '../../prisma');
 export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) =>
   readFileSync(path.join(prismaFolder, file), 'utf8'),
 );
-/** So long that a worker on a busy machine does not lose it. Nobody waits for it: see {@link World.leases}. */
+/**
+ * The lease is long enough that a worker on a busy machine does not lose it. No test waits for it to expire: see {@link
+ * World.leases}.
+ */
 const leaseSeconds = 15;
 export const sweepMs = 200;
 

@@ -27,7 +27,7 @@ export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: stri
   return (await tx.board.findFirst({ where: { id: boardId, orgId, mode }, select: { id: true } })) !== null;
 }
 
-/** Newest first, from behind the board `after`. */
+/** Lists boards, the newest first, from after the board `after`. */
 export const listBoards = (
   tx: Reader,
   { orgId, mode }: Owner,
@@ -90,7 +90,7 @@ export const hasCards = async (tx: Tx, boardId: string): Promise<boolean> =>
 export const hasArchivedCards = async (tx: Tx, boardId: string): Promise<boolean> =>
   (await tx.card.findFirst({ where: { boardId, archivedAt: { not: null } }, select: { id: true } })) !== null;
 
-/** Columns, labels and cards go with it. */
+/** Removes the board with its columns, labels and cards. */
 export async function removeBoard(tx: Tx, boardId: string): Promise<void> {
   await tx.board.delete({ where: { id: boardId } });
 }

@@ -27,8 +27,8 @@ export const deleteBoard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
 /**
- * Deletes a column without cards. Archived cards of it return to the board's first column, so the last column stays
- * while there are archived cards.
+ * Deletes a column without cards. Its archived cards return to the board's first column, so the last column of a board
+ * cannot be deleted while archived cards exist.
  */
 export const deleteColumn = (context: HandlerContext) =>
   ({
@@ -44,7 +44,7 @@ export const deleteColumn = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof deleteBoardColumn, Tx, undefined>;
 
-/** Cards that wear it lose it. */
+/** Deletes a label, also from the cards that have it. */
 export const deleteLabel = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -24,7 +24,10 @@ export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): 
   return params.boardId;
 }
 
-/** The same for a change of the board or anything on it: the board is locked until the transaction ends. */
+/**
+ * Returns the board's id for a change of the board or anything on it. The board is locked until the transaction ends.
+ * Throws as {@link requireBoard} does.
+ */
 export async function holdBoard(tx: Tx, { caller, params }: AboutBoard, hold: BoardHold): Promise<string> {
   if (!(await lockBoard(tx, ownerOf(caller), params.boardId, hold))) throw problem('board_not_found');
   return params.boardId;

@@ -31,7 +31,8 @@ export interface CardPage {
 }
 
 /**
- * Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it.
+ * Lists cards, the newest first, from after the card `after`. A card reaches the client when both it and its column are
+ * visible to it.
  */
 export async function listCards(
   tx: Reader,
@@ -54,14 +55,14 @@ export async function listCards(
   return rows.map(toCard);
 }
 
-/** Left out: as it was. */
+/** An absent field leaves the card unchanged. */
 export type CardChange = Partial<Pick<Card, 'title' | 'body' | 'visibility' | 'assigneeId' | 'dueAt' | 'coverColour'>>;
 
 export async function changeCard(tx: Tx, cardId: string, change: CardChange, updatedAt: Date): Promise<void> {
   await tx.card.update({ where: { id: cardId }, data: { ...change, updatedAt } });
 }
 
-/** The card wears exactly these. */
+/** Gives the card exactly these labels. */
 export async function wearLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
   await tx.cardLabel.deleteMany({ where: { cardId, labelId: { notIn: [...labelIds] } } });
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });

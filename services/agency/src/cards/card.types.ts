@@ -18,7 +18,7 @@ export interface Card {
   coverColour: LabelColour | null;
   createdAt: Date;
   updatedAt: Date;
-  /** In the board's label order. */
+  /** The labels, in the board's order. */
   labels: BoardLabel[];
 }
 

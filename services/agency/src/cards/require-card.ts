@@ -39,8 +39,8 @@ export async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: stri
 }
 
 /**
- * The same for a card that is to return from the archive, with the column it returns to: its own, or the board's first
- * if its own was deleted. Undefined if there is none.
+ * Locks a card that is to return from the archive, and the column to which it returns: its own, or the board's first if
+ * its own was deleted. Undefined if there is no such card.
  */
 export async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard & { columnId: string | undefined }> {
   await tx.$executeRaw`SAVEPOINT hold_return`;
@@ -56,7 +56,7 @@ export async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard &
   return { ...again, columnId: again.cardCounts.has(again.place.columnId) ? again.place.columnId : firstId };
 }
 
-/** The card as it is now, to be shown. */
+/** Reads the card in its present state, to be shown. */
 export async function readCard(tx: Reader, { boardId, cardId }: AboutCard['params']): Promise<Card> {
   const card = await findCard(tx, boardId, cardId);
   if (card === null) throw problem('card_not_found');

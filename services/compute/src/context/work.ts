@@ -8,9 +8,9 @@ import type { ComputeDatabase, Tx } from './database.store';
 export interface WorkContext {
   database: ComputeDatabase;
   targets: Targets<ComputeDriver>;
-  /** How long a guest that is asked to shut down gets for it, in seconds. */
+  /** Seconds that a guest has to shut down after it is asked. */
   guestSeconds: number;
-  /** How long a sandbox server called slow takes. */
+  /** Milliseconds that an operation takes at least on a sandbox server that is slow on purpose. */
   slowMs: number;
   now(): Date;
 }

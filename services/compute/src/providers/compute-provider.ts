@@ -37,7 +37,7 @@ export class ComputeError extends Error {
  * configured).
  */
 export interface ComputeReader {
-  /** The service's name for it, such as `hetzner`. */
+  /** The service's name for the provider, such as `hetzner`. */
   readonly provider: string;
   /**
    * Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here
@@ -89,7 +89,8 @@ export interface ComputeDriver extends ComputeReader {
   /** How long an accepted call may stay invisible to `find`. */
   readonly lostAnswerSeconds: number;
   /**
-   * True if the provider recognises a change by its reference, so that it is accepted once however often it is sent.
+   * Whether the provider recognises a change by its reference, so that it accepts the change once however often it is
+   * sent.
    */
   readonly takesOnOnce?: boolean;
   prepare(change: Change, signal?: AbortSignal): Promise<Checkpoint>;

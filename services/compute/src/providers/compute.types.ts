@@ -6,7 +6,7 @@
 export type ComputeReason =
   /** Another action holds the machine (423). Transient. */
   | 'locked'
-  /** Somebody else changed it at the same time (409). Transient. */
+  /** Another client changed the machine at the same time (409). Transient. */
   | 'conflict'
   /** Our rate budget or the provider's is used up; `retryAfterSeconds` says for how long. Transient. */
   | 'rate_limited'
@@ -39,7 +39,7 @@ export type ComputeReason =
   | 'foreign'
   /** 401, 403: our credential. Page staff. */
   | 'credentials_refused'
-  /** Any other definite refusal, our own mistakes included. Page staff. */
+  /** Any other definite refusal, including one that our own mistake causes. It pages staff. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
@@ -47,7 +47,7 @@ export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'r
 /** A machine as its provider describes it. Facts that the provider does not state are null or empty. */
 export interface Machine {
   id: string;
-  /** As ordered: our id of the server. */
+  /** The name that was ordered, which is our id of the server. */
   name: string;
   /** The provider's own word, verbatim; for staff. */
   vendorStatus: string;
@@ -67,7 +67,7 @@ export interface Machine {
   isDeleteProtected: boolean;
   spec: string | null;
   zone: string | null;
-  /** Name of the image it was last built from. */
+  /** Name of the image that the machine was last built from. */
   image: string | null;
   /** `x86` or `arm`. */
   architecture: string | null;
@@ -78,12 +78,12 @@ export interface Machine {
 export interface MachineSnapshot {
   id: string;
   description: string;
-  /** Only an `available` one can be rolled back to. */
+  /** Only an `available` snapshot can be rolled back to. */
   status: 'creating' | 'available' | 'unavailable';
   createdAt: Date;
   /** GB of 10^9 bytes; null while it is unknown. */
   sizeGb: number | null;
-  /** Null if it cannot differ from the machine's. */
+  /** The architecture of the machine; null if the image cannot differ from it. */
   architecture: string | null;
   /** The smallest disk it fits on, in GB; null if it cannot differ from the machine's. */
   diskGb: number | null;
@@ -102,19 +102,22 @@ export interface MachineOrder {
   name: string;
   /** The size, as the provider names it: a Hetzner server type, or a size of the Proxmox target's configuration. */
   spec: string;
-  /** As the provider names it: a Hetzner image, or a template of the Proxmox target's configuration. */
+  /** The provider's name for the image: a Hetzner image, or a template of the Proxmox target's configuration. */
   image: string;
-  /** As the provider names it: a Hetzner location, or a Proxmox node. */
+  /** The provider's name for the place: a Hetzner location, or a Proxmox node. */
   zone: string;
-  /** Stored with the machine if the provider can; keys and values of `[A-Za-z0-9._-]`, at most 63 characters. */
+  /**
+   * Labels that are stored with the machine if the provider can. Keys and values are `[A-Za-z0-9._-]`, at most 63
+   * characters.
+   */
   labels: Readonly<Record<string, string>>;
 }
 
 interface PowerCut {
   isForced: boolean;
   /**
-   * How long a guest gets to shut down when asked. If a provider does not wait, its action ends at once, and the
-   * machine itself is watched.
+   * Seconds that a guest has to shut down after it is asked. If a provider does not wait, its action ends at once, and
+   * the machine itself is watched.
    */
   guestSeconds: number;
 }
@@ -122,7 +125,9 @@ interface PowerCut {
 /** `reference` is the workflow's id; it is sent along if the provider can store it. */
 export type Change = { reference: string } & (
   | { kind: 'create'; order: MachineOrder }
-  /** After `create` has ended: resizes the machine as ordered and starts it. Does nothing if that is done already. */
+  /**
+   * Used after `create` has ended: resizes the machine as ordered and starts it. Does nothing if that is done already.
+   */
   | { kind: 'start'; machineId: string; order: MachineOrder }
   /** Powers the machine on as it is. Does nothing if it runs. */
   | { kind: 'power_on'; machineId: string }
@@ -156,7 +161,7 @@ export type Checkpoint = string;
 
 /** A change that the provider has accepted. */
 export interface Accepted {
-  /** Null when it is already done. */
+  /** The id of the action; null when the change is already done. */
   actionId: string | null;
   machineId: string;
   /** The snapshot that `take_snapshot` makes, which may still be creating; null for every other change. */
@@ -171,6 +176,6 @@ export interface ProviderAction {
   state: 'running' | 'succeeded' | 'failed';
   /** 0 to 100; null if the provider does not report it. */
   progress: number | null;
-  /** Why it failed. */
+  /** The reason of the failure. */
   failure: { reason: ComputeReason; internal: string } | null;
 }

@@ -10,7 +10,7 @@ interface Price {
 export interface Offer {
   currency: string;
   prices: ReadonlyMap<string, Price>;
-  /** Code of a plan to its size. */
+  /** Sizes by the plan's code. */
   plans: ReadonlyMap<string, string>;
 }
 
@@ -23,7 +23,10 @@ export interface Target<Provider> {
   offer: Offer;
 }
 
-/** By mode and deploy target. A sandbox range and a live range are different ranges, even under the same name. */
+/**
+ * The targets by mode and deploy target. A sandbox range and a live range are different ranges, even under the same
+ * name.
+ */
 export type Targets<Provider> = Readonly<Record<Mode, ReadonlyMap<string, Target<Provider>>>>;
 
 interface Located {

@@ -46,7 +46,7 @@ export function billingOf(server: Billed, now: Date): ComputeServerBilling {
   };
 }
 
-/** The first one starts at once. */
+/** Hours that have begun. The first begins at once. */
 export const startedHours = (since: Date, until: Date): number =>
   Math.floor(Math.max(0, until.getTime() - since.getTime()) / hourMs) + 1;
 

@@ -34,7 +34,7 @@ export const deleteServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
       const server = await readServer(context, request);
-      // This comes before the provider is asked, because its answer would make no difference.
+      // This check comes before the provider is asked, because the provider's answer would make no difference.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       return lookForDeletion(context, server);
     },

@@ -19,7 +19,7 @@ export async function readServer(
   return present(await findServer(context.database.pool, ownerOf(caller), params.serverId));
 }
 
-/** The same, with the row locked until the transaction ends. */
+/** Reads the caller's server as {@link readServer} does, and locks its row until the transaction ends. */
 export async function holdServer(tx: Tx, { caller, params }: AboutServer): Promise<Server> {
   return present(await lockServer(tx, ownerOf(caller), params.serverId));
 }

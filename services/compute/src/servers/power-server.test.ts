@@ -71,7 +71,7 @@ it('has the guest shut down, the machine powered on and restarted, each told onc
   expect(await carryOut(serverId, 'reboot')).toMatchObject({ status: 'succeeded' });
   expect(await carryOut(serverId, 'reboot', { force: true })).toMatchObject({ status: 'succeeded' });
   expect(await read(serverId)).toMatchObject({ power_state: 'on', operable: true });
-  // A server that is already in the wanted state is left alone.
+  // A server that is already in the wanted state gets no call.
   expect(await toldOf(machineId)).toEqual(['shutdown_server', 'start_server', 'reboot_server', 'reset_server']);
   const [off, on, reboot] = ['server.power_off', 'server.power_on', 'server.reboot'];
   expect(await auditedOf(world.api, pathOf(serverId))).toEqual([off, off, on, on, reboot, reboot]);

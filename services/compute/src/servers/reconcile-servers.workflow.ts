@@ -73,7 +73,7 @@ async function confirmMissing(
   return gone;
 }
 
-/** Nobody's: the work is Drydock's own. */
+/** The organisation of Drydock's own work, which belongs to no customer. */
 const platformOrgId = '00000000-0000-0000-0000-000000000000';
 
 const modes = ['live', 'sandbox'] as const;

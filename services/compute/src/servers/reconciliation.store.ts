@@ -62,7 +62,7 @@ export const applySeen = (
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
         AND status IN ('queued', 'running'))`;
 
-/** The message of a server whose machine its provider does not know any more, as providers word it. */
+/** The message of a server whose machine the provider does not know any more. It is the word that providers use. */
 const vanishedWord = 'not_found';
 
 /** Resolves with the servers whose machines have vanished just now. */

@@ -46,7 +46,8 @@ export async function findServer(tx: Reader, owner: Owner, serverId: string): Pr
 }
 
 /**
- * The same, with the row locked until the transaction ends: a decision about the server stays true until it is written.
+ * Finds the server as {@link findServer} does, and locks its row until the transaction ends. A decision about the
+ * server stays true until it is written.
  */
 export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await lockRow<ServerRow>(tx, { name: 'servers', fields: Prisma.ServerScalarFieldEnum }, owner, serverId);
@@ -62,7 +63,7 @@ export async function describeServer(
   return toServer(await tx.server.update({ where: { id: serverId }, data: change }));
 }
 
-/** Newest first, from behind the server `after`. */
+/** Lists servers, the newest first, from after the server `after`. */
 export async function listServers(
   tx: Reader,
   owner: Owner,
@@ -139,7 +140,7 @@ export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Ser
   await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data: { operable: true, powerState } });
 }
 
-/** From the acceptance of a deletion on. */
+/** Marks the server as terminating from the moment when its deletion is accepted. */
 export const beginTermination = (tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> =>
   changeServer(tx, serverId, 'terminating', { message: '', operable: false, powerState });
 

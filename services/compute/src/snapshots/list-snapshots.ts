@@ -18,8 +18,8 @@ interface Positioned {
 }
 
 /**
- * Newest first, by id within a moment: the order holds while snapshots come and go, whatever form the provider's ids
- * have.
+ * Orders snapshots, the newest first, and by id within a moment. The order stays while snapshots are added and removed,
+ * whatever form the provider's ids have.
  */
 const byAge = (one: Positioned, other: Positioned): number =>
   other.createdAt.getTime() - one.createdAt.getTime() || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0);

@@ -108,7 +108,7 @@ export const rollBackServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
       const server = await readServer(context, request);
-      // This comes before the provider is asked, because its answer would make no difference.
+      // This check comes before the provider is asked, because the provider's answer would make no difference.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       const world = await lookAtSnapshot(context, server, request.params.snapshotId);
       return { world, before: await lookBefore(context, server) };

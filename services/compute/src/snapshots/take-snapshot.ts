@@ -17,7 +17,7 @@ import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
 
 /**
- * The provider numbers a snapshot within a second or two. A slower one is accepted all the same, and shown without its
+ * The provider numbers a snapshot within a second or two. A slower one is accepted nevertheless, and shown without its
  * number.
  */
 const waitMs = 5_000;

@@ -11,13 +11,13 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
 
-/** A restarted host waits so long for the ports of its predecessor. */
+/** The time for which a restarted host waits for the ports of its predecessor. */
 const portWaitMs = 15_000;
-/** Longer than a crashed instance takes to come back, shorter than clients wait for a connection. */
+/** The time is longer than a crashed instance needs to restart, and shorter than clients wait for a connection. */
 const holdMs = 20_000;
 
 export interface Surroundings {
-  /** The address on which endpoints listen, and the one that customers are told. */
+  /** The address on which endpoints listen, and the address that customers get. */
   bindHost: string;
   publicHost: string;
   tls: TlsMaterial;
@@ -42,7 +42,7 @@ export async function newInstance(major: Major, { ports, accounts }: Surrounding
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
   readonly around: Surroundings;
-  /** The same for all of its instances, since no move leaves its engine. */
+  /** The engine of all of the database's instances, since no move leaves its engine. */
   readonly engine: Engine;
   readonly endpoint: Endpoint;
   readonly snapshot = new HeldSnapshot();
@@ -132,7 +132,7 @@ export class HostedDatabase {
     try {
       await this.folder.write(next);
     } catch (error) {
-      // The rename may have happened all the same, so the record is read from disk again.
+      // The rename may have happened nevertheless, so the record is read from disk again.
       this.record = (await this.folder.read()) ?? this.record;
       throw error;
     }
@@ -157,7 +157,7 @@ export class HostedDatabase {
   async settle(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
-    // Nobody has been let into the target of an upgrade under way, and a stage may be working in it.
+    // The target of an upgrade under way has never been open to customers, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
     await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
@@ -238,7 +238,7 @@ export class HostedDatabase {
 class HeldSnapshot {
   private session: SnapshotSession | null = null;
 
-  /** Null when there is none any more. */
+  /** Reads the snapshot. Null when it no longer exists. */
   async read(): Promise<SnapshotSession | null> {
     if (this.session === null) return null;
     if (!(await this.session.isAlive())) await this.drop();

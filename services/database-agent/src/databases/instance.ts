@@ -19,7 +19,7 @@ export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgre
 export interface InstanceOptions {
   folder: string;
   major: Major;
-  /** It never changes, because the other instance of an upgrade knows it. */
+  /** The port never changes, because the other instance of an upgrade knows it. */
   port: number;
   /** The account that its server runs under. If the host is not root, the server runs in a box instead. */
   account: number;
@@ -52,7 +52,7 @@ export class Instance extends KeptServer<RunningServer> {
     this.folder = folder;
   }
 
-  /** Stopped, and its data removed. */
+  /** Stops the instance and removes its data. */
   async remove(): Promise<void> {
     await this.stop();
     await removeServerFolders(this.folder);

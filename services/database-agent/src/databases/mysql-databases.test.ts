@@ -113,7 +113,7 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     const fill = Array.from({ length: 200 }, (_, at) => `set @v${at} = repeat('x', 16000000)`);
     await expect(ask(...fill)).rejects.toThrow(/out of memory/i);
     const [{ pid: later }] = (await ask('select connection_id() as pid')) as [{ pid: number }];
-    // A server that was started anew would count from the beginning.
+    // A restarted server would begin its connection ids again.
     expect(later).toBeGreaterThan(pid);
   });
 

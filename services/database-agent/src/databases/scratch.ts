@@ -44,7 +44,7 @@ export class Scratches {
     return { adminUrl: instance.adminUrl ?? '', port: instance.port };
   }
 
-  /** Not there is no error. */
+  /** Drops the scratch instance. A missing one is no error. */
   async drop(scratchId: string): Promise<void> {
     const instance = this.instances.get(scratchId);
     if (instance === undefined) return;

@@ -2,14 +2,15 @@ import { connect, type Socket } from 'node:net';
 import type { Occupant } from './session-places';
 
 /**
- * How long a backend may take to notice that its client has gone. After that it is ended, repeatedly until it is gone.
+ * Milliseconds that a backend has to notice that its client has gone. Afterwards the host ends the backend, repeatedly
+ * until it is gone.
  */
 const leavingMs = 1_000;
-/** How long a client may take to read the last message. Then its socket is closed. */
+/** Milliseconds that a client has to read the last message before its socket is closed. */
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
-  /** Where the server listens. */
+  /** The server's port. */
   port: number;
   /** The client's first bytes, which are passed on to the server. */
   first: Buffer;

@@ -180,7 +180,7 @@ test('an owner who has taken all connections is told so by the server, and stran
       await Promise.race([beginLogin(stranger, full), look()]);
     }
     expect(await host.client.readDatabase(id)).toMatchObject({ is_up: true });
-    // By a reader, as a backup is.
+    // A reader runs the precheck, as it does a backup.
     expect(await host.client.precheck(id, { toMajor: 18, withTrial: false })).toMatchObject({ path: 'logical' });
   } finally {
     for (const stranger of strangers) stranger.destroy();

@@ -20,9 +20,9 @@ interface Passage {
   /** Call it once a server has answered: from then on the session counts among the server's places. */
   settle: () => void;
   isCancel: boolean;
-  /** The end of its wait for a server, on the process's clock. */
+  /** The time on the process's clock at which the client stops waiting for a server. */
   untilMs: number;
-  /** How often a server has accepted it and hung up without a message. */
+  /** The number of times that a server has accepted the connection and hung up without a message. */
   hangUps: number;
 }
 
@@ -143,7 +143,7 @@ export class Endpoint {
     this.waiting.set(client, goOn);
   }
 
-  /** A cancel takes no place: the server accepts it and hangs up. */
+  /** A cancel request takes no place, because the server accepts it and hangs up. */
   private enter(client: Socket, passage: Passage): void {
     if (passage.isCancel) {
       this.join(client, passage);
@@ -165,12 +165,13 @@ export class Endpoint {
       onOver: () => {
         this.sessions.delete(session);
         giveBack?.();
-        // Until the server has answered, the greeting may be sent to another one: this one may just have been killed.
+        // The greeting may be sent to another server until one has answered, because this one may just have been
+        // killed.
         if (session.isAnswered || passage.isCancel) session.finish();
         else this.again(client, passage, session.isTaken);
       },
     });
-    // It is added before anything is awaited, so that a cutover finds this session.
+    // The session is added before anything is awaited, so that a cutover finds it.
     this.sessions.add(session);
     const giveBack = passage.isCancel ? null : this.places.add(session);
   }

@@ -1,7 +1,7 @@
 import { until } from '@drydock/testing/wait';
 import { type Occupant, SessionPlaces } from './session-places';
 
-/** As long as nobody's time to log in ends within a test. */
+/** Long enough that no session's time to log in ends within a test. */
 const longMs = 1_000_000;
 
 interface Server {

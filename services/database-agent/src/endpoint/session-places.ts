@@ -6,7 +6,7 @@ export interface Occupant {
    * Our port of the connection to the server, by which the server knows the session. Undefined until it is connected.
    */
   readonly port: number | undefined;
-  /** Begins to end it. */
+  /** Begins to end the session. */
   end: () => void;
 }
 
@@ -30,10 +30,10 @@ export interface SessionPlacesOptions {
 const againMs = 100;
 
 /**
- * Shares the places of a server whose sessions we cannot read: only the server knows who has logged in, and it is asked
- * when all places are taken. Then the oldest session that has not logged in is ended, of the address with most such
- * sessions. So nobody can keep others out without logging in. If all have logged in, one more session at a time is let
- * through, and the server itself refuses it.
+ * Shares the places of a server whose sessions we cannot read. Only the server knows who has logged in, and it is asked
+ * when all places are taken. Then the address with the most sessions that have not logged in loses its oldest one. So
+ * nobody can keep others out without logging in. If all have logged in, one more session at a time is passed on, and
+ * the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;
@@ -106,7 +106,7 @@ export class SessionPlaces {
     }, againMs);
   }
 
-  /** Only sessions that were here before the server was asked can be ended. */
+  /** Only sessions that existed before the server was asked can be ended. */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));
     if (strangers.length === 0) {
@@ -133,8 +133,8 @@ export class SessionPlaces {
   }
 
   /**
-   * Those who wait, in the order of their turns: first those whose address has the fewest sessions that have not logged
-   * in.
+   * The waiting clients in the order of their turns. Clients of the address with the fewest sessions that have not
+   * logged in come first.
    */
   private queue(): [client: object, waiter: Waiter][] {
     const counts = countOrigins([...this.here.keys()].filter((occupant) => this.isStranger(occupant)));

@@ -6,7 +6,7 @@ export interface Greeting {
   first: Buffer;
 }
 
-/** How the clients of an engine begin. TLS and passwords end at the engine itself. */
+/** The first messages of an engine's clients. TLS and passwords are handled by the engine itself. */
 export interface Wire {
   /**
    * Decides about a client by its first bytes. If the server speaks first, it is called with none and must decide at

@@ -9,7 +9,7 @@ import type { TlsMaterial } from '../on-disk/tls-authority';
 /** The role of an instance, which a cutover changes. */
 export interface Purpose {
   size: DatabaseRecord['size'];
-  /** The database that its customer uses; null: the instance is for a trial. */
+  /** The name of the customer's database; null for an instance that is only for a trial. */
   databaseName: string | null;
   /** The instance was replaced by another: its customer may only read. */
   isFrozen: boolean;
@@ -18,7 +18,7 @@ export interface Purpose {
 export interface Start {
   folder: string;
   major: Major;
-  /** On loopback, kept for ever. */
+  /** The instance's port on loopback. It never changes. */
   port: number;
   /** The account that the server runs under. If the host is not root, the server runs in a box instead. */
   account: number;
@@ -71,12 +71,12 @@ export interface Cutover {
 /** A server with nothing in it. */
 export interface ScratchAccess {
   adminUrl: string;
-  /** On loopback. */
+  /** The instance's port on loopback. */
   port: number;
   caCertificate: string;
 }
 
-/** Where a dump is read. */
+/** The place from which a dump is read. */
 export interface DumpSource {
   databaseId: string;
   databaseName: string;
@@ -110,7 +110,7 @@ export interface EngineJobs {
   ): Promise<JobWork>;
   /** Finds what would stop a move. With `trialUrl`, an empty instance of the new major, the schema is made there. */
   precheck(asked: Precheck): Promise<JobWork>;
-  /** Null: there is nothing to be done. */
+  /** Runs a stage. Null when nothing has to be done. */
   stage(moving: Moving, stage: Exclude<UpgradeStage, 'compare'>): Promise<JobWork | null>;
 }
 
@@ -130,7 +130,7 @@ export interface Engine {
   start(start: Start): Promise<RunningServer>;
   /** Makes the customer's role and empty database, from nothing or from the leftovers of an interrupted attempt. */
   makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
-  /** The size on disk in bytes; null if it does not answer. */
+  /** The size on disk in bytes; null if the server does not answer. */
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
   /** The ports of the sessions that the server has let in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
@@ -138,7 +138,7 @@ export interface Engine {
   endBackend(adminUrl: string, port: number): Promise<void>;
   /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
   settleAccess(adminUrl: string, access: Access): Promise<void>;
-  /** How many sessions the customer allows; -1 without a limit. */
+  /** The number of sessions that the customer allows; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;
   openCutover(moving: Moving): Promise<Cutover>;
   /** Compares the frozen old instance with the snapshot of the new one at the switch; null if the snapshot was lost. */

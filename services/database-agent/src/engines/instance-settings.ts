@@ -53,8 +53,8 @@ export const connectionsOf = (size: DatabaseRecord['size']): number =>
   placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others;
 
 /**
- * In MB. Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers
- * each.
+ * The size of the buffers in MB. Many instances share one machine, so each gets far less than its size suggests, and at
+ * most 128 MB.
  */
 export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number =>
   Math.min(128, Math.max(32, Math.round(32 * ram_gb)));

@@ -31,7 +31,10 @@ afterEach(() => clearHost(host));
 
 const archiveKey = randomBytes(32);
 
-/** One moment of the database, of what serves or of what a restore has replaced, and what is needed to load it. */
+/**
+ * Dumps the database that serves, or the one that the restore `replaced_by` has replaced. Resolves with what a later
+ * load of this dump needs.
+ */
 async function dump(databaseId: string, replaced_by?: string) {
   const archiveId = randomUUID();
   const folder = path.join(path.dirname(host.folder.databasesDir), archiveId);

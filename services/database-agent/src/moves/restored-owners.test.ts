@@ -1,5 +1,5 @@
 /**
- * A restore by a database host: whose objects and rights come back.
+ * The owners and rights of objects after a restore by a database host.
  *
  * @processes
  */

@@ -48,7 +48,7 @@ afterEach(async () => {
   await clearHost(host);
 });
 
-/** Those of the running test: one that is not stopped goes on for ever. */
+/** The writers of the running test. A writer that is not stopped goes on for ever. */
 const writers: SteadyWriter[] = [];
 
 const startWriter = async (): Promise<SteadyWriter> => {

@@ -6,7 +6,7 @@ import type { Cutover } from '../engines/engine';
 import type { UpgradeRecord } from '../on-disk/database-folder';
 import { movingOf } from './upgrade-changes';
 
-/** More moves than a database has while anybody could still ask about one of them. */
+/** The limit exceeds the moves of a database about which anybody could still ask. */
 const switchedMax = 100;
 
 /**
@@ -85,7 +85,7 @@ function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
 async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
   database.isCutting = false;
   if (database.record.serving === upgrade.old) await database.snapshot.drop();
-  // If the instance is down, its next start does this.
+  // An instance that is down lets customers in at its next start.
   const { adminUrl, isUp } = database.serving;
   if (isUp && adminUrl !== null)
     await database
@@ -100,7 +100,7 @@ class Stopwatch {
   private readonly startedMs = performance.now();
   private lastMs = this.startedMs;
 
-  /** Ends a part; the next one begins. */
+  /** Ends the current part and begins the next one. */
   lap(part: string): void {
     const nowMs = performance.now();
     this.laps[part] = Math.round(nowMs - this.lastMs);

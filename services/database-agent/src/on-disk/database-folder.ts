@@ -22,7 +22,7 @@ const recordSchema = z.object({
   database_name: z.string(),
   username: z.string(),
   size: sizeSchema,
-  /** False until its database was made; nobody has been told of it before. */
+  /** False until the database was made. Its owner learns of it only afterwards. */
   is_ready: z.boolean(),
   serving: z.string(),
   instances: z.array(instanceSchema),

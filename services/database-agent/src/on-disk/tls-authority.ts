@@ -9,7 +9,7 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const dayMs = 24 * 3600 * 1000;
 const authorityDays = 3650;
 const serverDays = 825;
-/** A certificate is renewed at a start within so many days of its end. */
+/** A start within this many days of a certificate's end renews it. */
 const renewDays = 90;
 
 /** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */
@@ -35,7 +35,7 @@ const validFor = (now: Date, days: number) => ({
   notBefore: new Date(now.getTime() - dayMs),
   notAfter: new Date(now.getTime() + days * dayMs),
 });
-/** Positive, as the standard wants it. */
+/** The serial number is positive, as the standard requires. */
 const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
 
 async function makeAuthority(now: Date, label: string): Promise<{ certificate: string; key: string }> {
@@ -99,8 +99,9 @@ async function keepPair(
 }
 
 /**
- * Opens the private authority of this host, made once, and a certificate of its for the names that customers use. Node
- * itself cannot make certificates. The authority's key never leaves the folder; instances get the server's pair.
+ * Opens the private authority of this host and its certificate for the names that customers use. The authority is made
+ * once. Node itself cannot make certificates. The authority's key never leaves the folder; instances get the server's
+ * pair.
  */
 export async function openTlsAuthority(
   databasesDir: string,

@@ -69,7 +69,7 @@ export async function findBackupOf(
   return row === null ? null : toBackup(row);
 }
 
-/** The newest completed one; null when there is none. */
+/** The newest completed backup; null when there is none. */
 export async function findNewestBackup(tx: Reader, databaseId: string): Promise<DatabaseBackup | null> {
   const row = await tx.databaseBackup.findFirst({
     where: { databaseId, status: 'completed' },
@@ -78,7 +78,7 @@ export async function findNewestBackup(tx: Reader, databaseId: string): Promise<
   return row === null ? null : toBackup(row);
 }
 
-/** Newest first, from behind the backup `after`. */
+/** Lists backups, the newest first, from after the backup `after`. */
 export async function listBackups(
   tx: Reader,
   databaseId: string,

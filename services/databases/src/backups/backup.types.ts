@@ -22,7 +22,7 @@ export const proofSchema = z.strictObject({
   at: z.iso.datetime(),
   /** Statements that Postgres did not take. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
-  /** Parts that came back changed, although everything else is as it was. */
+  /** Parts that were restored with changes, although everything else is the same. */
   findings: loadFindingsSchema.default([]),
 });
 export type BackupProof = z.infer<typeof proofSchema>;

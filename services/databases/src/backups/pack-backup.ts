@@ -125,7 +125,7 @@ export async function proveRestorable(
   return { isProven: readFrom !== null, loadFindings: [...findings] };
 }
 
-/** The backup is there. */
+/** Records that the backup is complete. */
 export async function completeBackup(
   tx: Tx,
   databaseId: string,

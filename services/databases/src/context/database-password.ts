@@ -8,7 +8,7 @@ import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process';
 export interface DatabasePasswords {
   /** The name of the secret that new passwords come from. */
   madeWith: string;
-  /** True while the secret is rotated: a worker may then have another current one than the API. */
+  /** Whether the secret is being rotated. A worker may then have another current secret than the API. */
   areRotated: boolean;
   /**
    * 32 characters of base64url, derived from the secret of that name, by default the current one. Throws if the secret

@@ -16,7 +16,7 @@ export interface WorkContext {
   /** How long an old instance is kept, and the time between two proofs of a backup. */
   oldInstanceSeconds: number;
   verifyRestoreSeconds: number;
-  /** How long an upgrade of a sandbox database named slow takes. */
+  /** The time that an upgrade takes at least on a sandbox database that is slow on purpose. */
   slowMs: number;
   now(): Date;
 }

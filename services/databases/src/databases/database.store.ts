@@ -29,8 +29,8 @@ export async function findDatabase(tx: Reader, owner: Owner, databaseId: string)
 }
 
 /**
- * The same, with the row locked until the transaction ends: a decision about the database stays true until it is
- * written.
+ * Finds the database as {@link findDatabase} does, and locks its row until the transaction ends. A decision about the
+ * database stays true until it is written.
  */
 export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const table = { name: 'managed_databases', fields: Prisma.ManagedDatabaseScalarFieldEnum };
@@ -47,7 +47,7 @@ export async function describeDatabase(
   return toDatabase(await tx.managedDatabase.update({ where: { id: databaseId }, data: change }));
 }
 
-/** Newest first, from behind the database `after`. */
+/** Lists databases, the newest first, from after the database `after`. */
 export async function listDatabases(
   tx: Reader,
   owner: Owner,
@@ -92,7 +92,7 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
   );
 }
 
-/** It is served there from now on. */
+/** Records the address at which the database is served from now on. */
 export async function recordAddress(
   tx: Tx,
   databaseId: string,

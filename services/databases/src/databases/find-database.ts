@@ -21,7 +21,7 @@ export async function readDatabase(
   return present(await findDatabase(context.database.pool, ownerOf(caller), params.databaseId));
 }
 
-/** The same, with the row locked until the transaction ends. */
+/** Reads the caller's database as {@link readDatabase} does, and locks its row until the transaction ends. */
 export async function holdDatabase(tx: Tx, { caller, params }: AboutDatabase): Promise<ManagedDatabase> {
   return present(await lockDatabase(tx, ownerOf(caller), params.databaseId));
 }

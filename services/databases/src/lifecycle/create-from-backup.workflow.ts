@@ -50,7 +50,8 @@ export const createFromBackupWorkflow = defineWorkflow({
       await definitely(provider.finish(refOf(step), move, fencedCall(step)));
     },
   })
-  // This is a step of its own because the host forgets the move here: a switch could not be repeated after it.
+  // This is a step of its own because the host forgets the upgrade in it, so a repeat of a step that also switched
+  // would find no upgrade.
   .step('retire_empty', {
     timeoutSeconds: 120,
     run: (step, { provider }) =>

@@ -77,7 +77,7 @@ export interface Finding {
 
 export interface UpgradePlan {
   path: UpgradePath;
-  /** With an ERROR among them `createTarget` would refuse the upgrade. */
+  /** `createTarget` refuses the upgrade if one of them is an ERROR. */
   findings: readonly Finding[];
   sizeBytes: number;
   /** 2.2 times the size. */

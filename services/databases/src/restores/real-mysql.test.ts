@@ -21,7 +21,7 @@ const versions = ['10.5', '10.11', '11.8'] as const;
 const folder = path.join(process.env['DRYDOCK_SCHEMAS'] ?? '/var/cache/drydock-schemas', 'mysql');
 
 interface Program {
-  /** Its Debian package. */
+  /** The version's Debian package. */
   name: string;
   sql: string;
 }
@@ -105,7 +105,7 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
       const refused = await preflightOf(world, upgrade, { engine_version: versions[1] });
       const errors = refused.findings.filter(({ level }) => level === 'ERROR').map(({ code }) => code);
       expect(errors).toEqual(others.length > 0 ? ['engine_not_transactional'] : []);
-      // As the finding advises.
+      // Makes the change that the finding advises.
       await askMysql(
         address,
         'SELECT 1',

@@ -29,7 +29,7 @@ const backupsOf = async (id: string) =>
   ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] }).data;
 const textsOf = async (url: string) =>
   (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
-/** The url of somebody else at the same address. */
+/** The URL of the same address for another login. */
 const as = (url: string, username: string, password: string): string => {
   const changed = new URL(url);
   changed.username = username;

@@ -25,7 +25,7 @@ interface RestoreFacts {
   managed: ManagedDatabase;
   /** Null when there is no such backup of the database. */
   backup: DatabaseBackup | null;
-  /** On the database's host; null when it does not answer. */
+  /** The free bytes of the database's host; null when the host does not answer. */
   freeBytes: number | null;
   /** The reason why a trial load gave no result; null if none was needed, or if its result is on record. */
   trial: Finding | null;

@@ -82,8 +82,8 @@ async function packReplaced(
 
 /**
  * Loads a backup into an instance beside the serving one, then switches the address to it. The replaced content is
- * final only once nobody writes to it any more, so it is packed after the switch; a rehearsal proves before it that it
- * can be packed. The replaced instance is kept, frozen, for a day.
+ * final only once nobody writes to it any more, so it is packed after the switch. A rehearsal before the switch proves
+ * that the content can be packed. The replaced instance is kept, frozen, for a day.
  */
 export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })

@@ -20,7 +20,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // Enough attempts for the minutes in which a killed instance comes back. Until then nothing can be undone.
+    // The attempts last for the minutes that a killed instance needs to restart. Until then nothing can be undone.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;

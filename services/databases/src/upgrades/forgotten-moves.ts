@@ -69,9 +69,9 @@ const availableSql = `
 
 /**
  * Ends the upgrades and restores that were accepted after the moment to which our own database was put back. The host
- * is in the middle of them or has finished them, a customer may be kept from writing, and no workflow is left to
- * continue. Each ends like one that staff have abandoned: it is undone before its switch and completed after it, and
- * the record gets the version in use. Resolves with their number.
+ * has begun or finished them, customers may be kept from writing, and no workflow exists that would continue them. Each
+ * ends like one that staff have abandoned: it is undone before its switch and completed after it, and the record gets
+ * the version in use. Resolves with their number.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;

@@ -51,9 +51,9 @@ export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, t
 interface UpgradeFacts {
   managed: ManagedDatabase;
   target: string;
-  /** Null if there is no such target version, or no instance to ask. */
+  /** The plan; null if there is no such target version, or no instance to ask. */
   plan: UpgradePlan | null;
-  /** The newest completed one. */
+  /** The newest completed backup. */
   backup: DatabaseBackup | null;
   now: Date;
 }
@@ -106,7 +106,7 @@ export const preflightUpgrade = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof preflightDatabaseUpgrade>;
 
-/** Null if there is no instance to ask. */
+/** Reads the plan of an upgrade. Null if there is no instance to ask. */
 async function planOf(
   { provider }: HandlerContext,
   { id, orgId, mode }: ManagedDatabase,

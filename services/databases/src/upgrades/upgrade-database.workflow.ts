@@ -24,7 +24,7 @@ import { cutOver, endForgotten, hasSwitched, takeBack } from './cut-over';
 import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
 import { retireLater } from './retire-old-instance.workflow';
 
-/** How many are told one by one. */
+/** The number of findings that are reported one by one. */
 const toldMax = 50;
 
 /**
@@ -119,7 +119,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       (await hasSwitched(context, step))
         ? findWritten(context, step, step.input.backupId)
         : packBackup(context, step, step.input.backupId),
-    // A proven backup stays: it is a good one, however the upgrade ends.
+    // A completed backup stays, because it can be restored however the upgrade ends.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
       if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);

@@ -24,7 +24,7 @@ export interface Layout {
   body: string;
   /** HTML that belongs into the head. */
   head?: string;
-  /** Which part of the documentation it is. */
+  /** The part of the documentation that the page belongs to. */
   part: 'reference' | 'guides' | 'problems';
   contentPolicy?: string;
 }

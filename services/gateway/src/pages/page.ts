@@ -8,7 +8,7 @@ export interface Page {
   text: string | Buffer;
   /** The Content-Security-Policy; without one, `strictPolicy`. */
   contentPolicy?: string;
-  /** Where a redirect leads. */
+  /** The target of a redirect. */
   location?: string;
   /** The compressed forms of a page that is the same for everybody. */
   kept?: { etag: string; br: Buffer; gzip: Buffer };

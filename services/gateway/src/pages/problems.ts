@@ -8,7 +8,7 @@ const entryOf = (code: ProblemCode) => {
   return { type: `/problems/${code}`, code, status, title, advice, transient };
 };
 
-/** Every code there is. */
+/** The page that lists every problem code. */
 export function problemIndexPage(accept: string | undefined): Page {
   const entries = problemCodes.map(entryOf);
   if (wantsJson(accept)) return jsonPage({ data: entries });

@@ -17,7 +17,7 @@ import { restartAppWorkflow } from './restart-app.workflow';
 interface AppWorld {
   site: Pick<Site, 'status'>;
   unfinished: UnfinishedWorkflow | null;
-  /** Null: its host did not say. */
+  /** Null when the host did not say. */
   hasApp: boolean | null;
 }
 

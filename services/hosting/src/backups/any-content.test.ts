@@ -65,7 +65,7 @@ const endOf = async ({ headers }: ServiceAnswer): Promise<WorkflowView> =>
     { timeoutMs: 600_000, everyMs: 200, what: `the end of ${String(headers['location'])}` },
   );
 
-/** Gives a site files and database objects of any kind, on top of those it has. Returns their names. */
+/** Gives a site files and database objects of any kind, in addition to its own. Returns their names. */
 async function spoil(siteId: string, number: number): Promise<string[]> {
   const random = new SeededRandom(seed + number);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);

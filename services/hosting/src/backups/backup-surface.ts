@@ -23,7 +23,7 @@ export const backupList = listSiteBackups.id;
 
 /** The rows that a request has read, or written, in its own transaction when it accepted work on a site. */
 interface KnownOfSurface {
-  /** As {@link readSurfaceRows} gives them. */
+  /** The backups as {@link readSurfaceRows} returns them. */
   rows: readonly Backup[];
   unfinished: UnfinishedWorkflow;
 }

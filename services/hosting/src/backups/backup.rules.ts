@@ -11,7 +11,7 @@ import type { Backup, StoredArchive } from './backup.types';
 const overheadFactor = 1.25;
 const overheadBytes = 64 * 2 ** 20;
 
-/** Bytes that a whole new release needs beside the live one while both stand. */
+/** Bytes that a whole new release needs while the live one exists beside it. */
 export const neededBytes = ({ rawBytes }: Pick<StoredArchive, 'rawBytes'>): number =>
   Math.ceil(rawBytes * overheadFactor) + overheadBytes;
 

@@ -129,7 +129,7 @@ interface NewBackup {
   kind: BackupKind;
   workflowId: string;
   createdAt: Date;
-  /** Where it will be written. */
+  /** The place where the backup will be written. */
   location: BackupLocation;
 }
 
@@ -165,7 +165,7 @@ export async function listBackups(
   return withSkipped(tx, siteId, rows);
 }
 
-/** Most backups have skipped nothing. Their rows say so, which saves the query. */
+/** The row tells whether a backup has skipped anything. Most have not, which saves the query. */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
     ? await listSkippedOfSite(tx, siteId)
@@ -173,7 +173,7 @@ async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[
   return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 
-/** How much the site's newest completed backup holds, unpacked; null without one. */
+/** The unpacked size of the site's newest completed backup; null without one. */
 export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed' },
@@ -235,7 +235,8 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
 }
 
 /**
- * Has the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another kind.
+ * Makes the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another
+ * kind.
  */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`

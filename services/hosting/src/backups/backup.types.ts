@@ -39,13 +39,13 @@ export interface Backup {
   archive: StoredArchive | null;
   errorCode: string;
   skipped: SkippedSummary;
-  /** How the site answered when it was taken. */
+  /** The site's answer when the backup was taken. */
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
   /** Null: the backup is kept as long as the deleted site that needs it. */
   expiresAt: Date | null;
   lockedUntil: Date | null;
-  /** Where its archive was written. */
+  /** The place where the archive was written. */
   location: BackupLocation;
 }

@@ -145,7 +145,7 @@ function* descendants(): Generator<{ program: string; peakMb: number }> {
       const script = command.split('\0').find((argument) => /\.[cm]?[jt]s$/.test(argument));
       if (script !== undefined) found.set(pid, { program: path.basename(script), peakMb: field('VmHWM') / 1024 });
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   const isOurs = (pid: number): boolean => {

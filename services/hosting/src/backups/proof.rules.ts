@@ -15,7 +15,7 @@ export interface BackupProofs {
   isOffsiteEnabled: boolean;
   /** The newest check of the storage that is in use; null: there was none. */
   immutability: Finding<ImmutabilityReason> | null;
-  /** The last time that a delete was attempted there and refused. */
+  /** The last time that the storage refused a delete there. */
   refusedAt: Date | null;
   drill: Finding<RestoreDrillReason> | null;
 }

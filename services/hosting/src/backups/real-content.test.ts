@@ -31,10 +31,10 @@ import { pageOf } from '../../test/site-state';
 import { differences, missingForTrees, readTree, type Tree } from '../../test/trees/read-tree';
 import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 
-/*
- * Each site has the schema of one Debian package, with rows in its tables, and the files of another package. It comes
- * back from its backup, from its deletion and from the customer's own storage, each time after changes of files and
- * rows. `-t` with the name of a schema or a tree runs that one alone.
+/**
+ * Each site has the schema of one Debian package, with rows in its tables, and the files of another package. The site
+ * is restored from its backup, from its deletion and from the customer's own storage, each time after changes of files
+ * and rows. `-t` with the name of a schema or a tree runs that one alone.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [
@@ -104,7 +104,7 @@ async function contentOf(siteId: string): Promise<Content> {
   const { filesDir, databaseUrl: url, uid } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
-  // A deleted site comes back with another account, so the owner is shown as the same word.
+  // A restored site has another account, so the owner is shown as the same word.
   const owner = (name: string): string => (name === account ? 'the site' : name);
   const tree = new Map(
     [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
@@ -151,7 +151,10 @@ const removeRows = `do $$ declare t record; begin
     exception when others then null; end;
   end loop; end $$`;
 
-/** One day of a customer's work: files go, come, and get other contents, names and modes; rows go and come. */
+/**
+ * Changes the content as one day of a customer's work does: files are removed, added and changed in content, name and
+ * mode; rows are added and removed.
+ */
 async function change(siteId: string, version: number): Promise<void> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);

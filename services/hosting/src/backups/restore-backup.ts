@@ -97,11 +97,11 @@ type Finding = Preflight['findings'][number];
 
 export interface PreflightFacts {
   site: Site;
-  /** The backup or copy that was named; null when there is no such. */
+  /** The backup or copy that was named; null when it does not exist. */
   point: { id: string; createdAt: Date } | null;
   /** The unpacked size of the content; null when it is not known. */
   rawBytes: number | null;
-  /** On the site's host; null when it does not answer. */
+  /** The free bytes of the site's host; null when the host does not answer. */
   freeBytes: number | null;
   /** The paths that the point left out; absent for a kind of point that does not record them. */
   skipped?: SkippedSummary;

@@ -21,7 +21,7 @@ type Step = StepContext<z.infer<typeof input>, unknown>;
 /** The checkpoint of the first step, which the later steps read. */
 interface RestorePlan {
   archive: StoredArchive;
-  /** The live release until the switch; the safety copy is made of it. */
+  /** The release that is live until the switch. The safety copy is made of it. */
   oldRelease: string;
   retentionDays: number;
   /** How the site answered when the backup was taken. */
@@ -80,8 +80,8 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
   const site = await findSite(database.pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const backup = await findBackup(database.pool, site, backupId);
-  // The backup may expire while the work waits for a worker. An accepted restore is carried out all the same, and
-  // expiry leaves the backup alone for as long.
+  // The backup may expire while the work waits for a worker. An accepted restore is carried out all the same, and the
+  // backup is not removed before the restore has ended.
   const point = backup === null ? null : { ...backup, expiresAt: null };
   assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, point, now()));
   if (backup?.archive == null) throw fail('backup_not_completed', { internal: 'completed without an archive' });

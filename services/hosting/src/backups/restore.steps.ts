@@ -33,11 +33,11 @@ export async function assertRoom(
  * has not.
  */
 export type Standing =
-  /** It serves the release that was live when the restore began. */
+  /** The site serves the release that was live when the restore began. */
   | { is: 'before' }
-  /** It serves the release that this restore has staged. */
+  /** The site serves the release that this restore has staged. */
   | { is: 'restored'; releaseId: string; releases: readonly string[] }
-  /** It serves another release: later work has changed it. */
+  /** The site serves another release, because later work has changed it. */
   | { is: 'changed' }
   | { is: 'gone' };
 
@@ -46,11 +46,11 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * The release that a beginning restore replaces: the live one.
- * If the live one was staged by this very restore, an earlier run went this far and its record was lost. The release it
- * replaced is then the only other one.
- * If there is no other release, or several, returns the live one. It is the restore's own, which says that no old
- * release is known.
+ * The release that a restore replaces, which is the live one when the restore begins.
+ * The live release may be one that this restore has staged: then an earlier run has come this far, and its record was
+ * lost. In that case the replaced release is the only other one.
+ * If there is no other release, or several, returns the live one although it is the restore's own. A caller knows by
+ * this that no old release is known.
  */
 export function replacedBy(
   step: Step,
@@ -84,7 +84,7 @@ export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Err
   return conclude('superseded', { internal: `${found}: the record of this restore is older than the site` });
 }
 
-/** True if the restored release is live already; the steps before the switch then have nothing to do. */
+/** Whether the restored release is live already. The steps before the switch then have nothing to do. */
 export async function isRestored(
   context: WorkContext,
   step: Step,

@@ -93,7 +93,7 @@ it('an absolute link into a release is in the backup, which says that a restore 
   expect(backup).toMatchObject({ restorable: true, includes: { files: true }, skipped: { count: 1, sample } });
 });
 
-/** Larger than ext4 stores for one file, and smaller than a file system in memory does. */
+/** The attribute is larger than ext4 stores for one file, and smaller than a file system in memory stores. */
 const attribute = ['-n', 'user.large', '-v', 'x'.repeat(20_000)];
 const takesAttribute = (folder: string): boolean => {
   const file = path.join(folder, `drydock-attribute-${process.pid}`);

@@ -54,7 +54,7 @@ export interface SwitchOverInput {
   platform: SitePlatform;
   /** The site's status once the restore is over. */
   statusBefore: SiteStatus;
-  /** Left out: all. */
+  /** All contents when absent. */
   contents?: RestoreContents | undefined;
 }
 
@@ -237,10 +237,10 @@ const contentCode = 'site_content_refused';
 const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
- * Packs the live release as for its safety copy, and throws the result away. The site keeps serving; the cost is one
- * more read of it. Taking the copy itself before the switch would need a freeze as long as the copy takes, or would
- * lose what visitors write meanwhile. Permanent failure `site_content_refused` if something in the site cannot be
- * packed: nothing has changed then.
+ * Proves that the live release can be packed for its safety copy: packs it and discards the result. The site keeps
+ * serving, at the cost of one more read of it. A copy that was taken before the switch would need a freeze for as long
+ * as it takes, or would lose what visitors write meanwhile. Permanent failure `site_content_refused` if something in
+ * the site cannot be packed. Nothing has changed then.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;

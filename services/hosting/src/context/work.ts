@@ -22,7 +22,7 @@ export interface WorkContext {
   vendorWatchMs: number;
   /** 32 bytes: every archive is sealed with a key derived from it. */
   archiveKey: RootKey;
-  /** How long a sandbox site called slow takes over a restore. */
+  /** The time that a restore takes at least on a sandbox site that is slow on purpose. */
   slowMs: number;
   /** The time when the lock of an immutability check's control ends, if it is written now. */
   controlEnd(): Date;

@@ -13,8 +13,8 @@ const checksAtOnce = 8;
 const checkSeconds = 120;
 
 /**
- * A site that was broken when it was deleted comes back broken, with all its content, and suspended. This makes it
- * active once its owner has repaired it.
+ * Makes a restored site active once its owner has repaired it. A site that was broken when it was deleted is restored
+ * broken, with all its content, and suspended.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

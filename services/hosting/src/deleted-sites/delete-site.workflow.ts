@@ -22,7 +22,7 @@ interface Inspected {
   /** The release to pack; null: there is nothing whole to back up. */
   releaseId: string | null;
   /**
-   * True if an earlier run of this workflow has packed and destroyed the site, and its record was lost when Drydock's
+   * Whether an earlier run of this workflow has packed and destroyed the site, whose record was lost when Drydock's
    * database was put back. Absent otherwise.
    */
   isDestroyed?: boolean;
@@ -48,7 +48,7 @@ export const deleteSiteWorkflow = defineWorkflow({
     statusBefore: siteStatusSchema,
     deletedSiteId: z.uuid(),
     deletedBy: z.string(),
-    /** False: the customer wants no last backup. Absent in requests accepted by earlier versions. */
+    /** False when the customer wants no last backup. Absent in requests accepted by earlier versions. */
     takesBackup: z.boolean().default(true),
   }),
 })

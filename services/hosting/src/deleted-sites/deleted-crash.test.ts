@@ -66,7 +66,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
         await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
         return { siteId, id: await deletionOf(world.api, siteId) };
       };
-      /** Read as the owner reads it, by the id of the deleted site. */
+      /** Reads the workflow as the owner does, by the id of the deleted site. */
       const lookAtView = async (run: Run): Promise<CrashLook> => {
         const { status, steps } = await viewOf(world, `/v1/sites/deleted/${run.id}/workflows/${run.workflowId}`);
         return { ...(await look(run)), status, steps };

@@ -11,7 +11,7 @@ export interface DeletedSiteWorld {
   hasObject: boolean;
   /** Whether another site has the domain, as far as the owner may know. */
   isDomainHeld: boolean;
-  /** Whether who asks is staff, whom an abuse hold does not stop. */
+  /** Whether the caller is staff, who may pass an abuse hold. */
   isStaff: boolean;
 }
 

@@ -8,7 +8,7 @@ import { forgetVendorPackage } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { DeletedSite } from './deleted-site.types';
 
-/** How many records are looked at in one go. */
+/** The number of records that are processed in one run. */
 export const purgePageSize = 500;
 
 /** Records of this mode that were neither brought back nor purged to the end, oldest first, from behind `after`. */
@@ -20,8 +20,8 @@ export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | nu
   });
 
 /**
- * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is left
- * alone.
+ * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is not
+ * changed.
  */
 export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
   await tx.deletedSite.updateMany({
@@ -30,7 +30,7 @@ export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date)
   });
 }
 
-/** Purged, and their data perhaps still there. */
+/** Lists the purged records whose data may still exist. */
 export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
     where: {
@@ -92,7 +92,7 @@ const commonOf = (row: Common & { metadata: unknown }) => ({
 });
 
 /**
- * Inserts the site again, under its old id and suspended, with its domain. False if somebody else has the domain or the
+ * Inserts the site again, under its old id and suspended, with its domain. False if another site has the domain or the
  * id: a unique index decides, whatever was read before.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
@@ -103,12 +103,12 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
   return count === 1;
 }
 
-/** A site that is being restored and not yet released to its visitors. */
+/** A site that is being restored and that its visitors do not get yet. */
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
- * Whether the site is released to its owner and its visitors, who then write to it. It is when it serves, and when it
- * waits for a check that it serves.
+ * Whether the site is released to its owner and its visitors, who then write to it. A site is released when it serves,
+ * and also while it waits for a check that it serves.
  */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
@@ -148,14 +148,14 @@ export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string):
   tx.deletedSite.findFirst({ where: { id, orgId, mode } });
 
 /**
- * The same, with the row locked until the transaction ends: the second of two restores waits, and then sees what the
- * first has done.
+ * Finds the record as {@link findDeletedSite} does, and locks its row until the transaction ends. The second of two
+ * restores waits, and then sees what the first has done.
  */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
 }
 
-/** Newest first, from behind the record `after`. */
+/** Lists records, the newest first, from after the record `after`. */
 export const listDeletedSites = (
   tx: Reader,
   { orgId, mode }: Owner,

@@ -18,12 +18,12 @@ export interface DeletedSite {
   mode: Mode;
   name: string;
   primaryDomain: string;
-  /** The site's proof of its domain: a site that had only claimed the domain comes back with a claim. */
+  /** The time of the site's proof of its domain. A site that had only claimed the domain is restored with a claim. */
   domainProvenAt: Date | null;
   platform: SitePlatform;
   /** The database in the site's row. It is null, too, if the site had the default one of its platform. */
   database: SiteDatabase | null;
-  /** As the site had it, unread. */
+  /** The metadata of the site, which is not interpreted. */
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;

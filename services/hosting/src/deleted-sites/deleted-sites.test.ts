@@ -14,7 +14,7 @@ import { givenSite, startApi } from '../../test/hosting-api';
 const staff = callerOf();
 const owner: Caller = { ...staff, keyId: uuidv7(), scopes: staff.scopes.filter((scope) => scope !== 'platform.staff') };
 const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-deleted-'));
-/** Never spoken to: nothing works here. */
+/** No test connects to this host, because no worker runs. */
 const liveHost = {
   host: '127.0.0.1',
   user: 'sites',
@@ -147,7 +147,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     expect(told).toEqual([{ type: 'workflow.accepted' }]);
     const taken = await api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } });
     expect(taken.json).toMatchObject({ code: 'domain_in_use' });
-    // Nobody may work on a site that is still being rebuilt.
+    // A site that is still being rebuilt accepts no work.
     const backup = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
     expect(backup.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowIdOf(answer) });
     expect((await api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({

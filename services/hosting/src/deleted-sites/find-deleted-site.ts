@@ -25,7 +25,7 @@ export async function readDeletedSite(
   return present(await findDeletedSite(context.database.pool, ownerOf(caller), params.deletedSiteId));
 }
 
-/** The same, with the row locked until the transaction ends. */
+/** Reads the caller's record as {@link readDeletedSite} does, and locks its row until the transaction ends. */
 export async function holdDeletedSite(tx: Tx, { caller, params }: AboutDeletedSite): Promise<DeletedSite> {
   return present(await lockDeletedSite(tx, ownerOf(caller), params.deletedSiteId));
 }
@@ -37,7 +37,7 @@ function present(record: DeletedSite | null): DeletedSite {
   return record;
 }
 
-/** Workflows that bring a deleted site back are found under its record. */
+/** The parent of workflows that restore a deleted site, which are found under its record. */
 export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
   context,
   param: 'deletedSiteId',
@@ -45,7 +45,7 @@ export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, '
   assertThere: (caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
 });
 
-/** The reason why `caller` cannot restore it now, as `tx` sees the world; '' if they can. */
+/** The reason why `caller` cannot restore the site now, from what `tx` reads; '' if they can. */
 export async function judgeDeletedSite(
   tx: Reader,
   record: DeletedSite,
@@ -57,7 +57,7 @@ export async function judgeDeletedSite(
 
 interface LastBackup {
   backup: Backup | null;
-  /** Whether its object was found in the storage just now. */
+  /** Whether the storage has just confirmed that the object exists. */
   hasObject: boolean;
 }
 

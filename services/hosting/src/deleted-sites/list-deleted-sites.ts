@@ -29,7 +29,7 @@ export const getDeletedSite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getDeletedSiteEndpoint>;
 
-/** How many objects of one page are asked for at once. */
+/** The number of objects of one page that are looked up at once. */
 const looksAtOnce = 10;
 
 export const listDeletedSites = (context: HandlerContext) =>

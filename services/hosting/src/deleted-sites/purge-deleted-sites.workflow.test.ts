@@ -39,7 +39,7 @@ const hasArchive = (siteId: string): boolean => {
 };
 const isRemoved = async (id: string): Promise<boolean> =>
   (await world.api.rows('SELECT 1 FROM deleted_sites WHERE id = $1 AND data_removed_at IS NOT NULL', [id])).length > 0;
-/** As if an hour had passed. */
+/** Runs the schedules as if an hour had passed. */
 const runSchedules = () =>
   world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE kind = 'purge_deleted_sites'");
 

@@ -59,8 +59,8 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 }
 
 /**
- * Marks each site first, so that it cannot be restored any more, and then removes its data: after a kill in between,
- * the next run removes it.
+ * Marks each site first, so that it cannot be restored any more, and then removes its data. After a kill between the
+ * two, the next run removes the data.
  */
 export const purgeDeletedSitesWorkflow = defineWorkflow({
   kind: 'purge_deleted_sites',

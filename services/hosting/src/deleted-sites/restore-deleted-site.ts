@@ -45,7 +45,7 @@ async function refuseRevival(
   return isDatabaseOffered ? null : { code: 'site_database_not_offered' };
 }
 
-/** Closer than this to its purge, a deleted site gets a warning. */
+/** A deleted site gets a warning when its purge is closer than this. */
 const soonMs = 3 * 86_400_000;
 
 /** The preflight of the restore of a deleted site: asks the same rule and changes nothing. */

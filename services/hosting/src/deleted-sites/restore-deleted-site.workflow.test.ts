@@ -121,7 +121,7 @@ it('a rebuild that fails gives the record and the domain back, and leaves nothin
 describe('a site that was broken when it was deleted', () => {
   const pageOf = async (siteId: string): Promise<string> =>
     path.join((await world.placeOf(siteId)).filesDir, 'index.html');
-  /** Its page fails, its database does not. */
+  /** Makes a site whose page fails and whose database works. */
   const brokenSite = async (): Promise<string> => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);

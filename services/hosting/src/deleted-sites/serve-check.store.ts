@@ -37,7 +37,7 @@ export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: numbe
   return rows.map(({ id: siteId, ...site }) => ({ siteId, ...site }));
 }
 
-/** Makes a site that serves `active`. A site that other work has locked is left alone, and checked again later. */
+/** Makes a site that serves `active`. A site that other work has locked is not changed, and is checked again later. */
 export async function admitServing(
   tx: Tx,
   { asked, serving }: { asked: readonly string[]; serving: readonly string[] },

@@ -46,7 +46,7 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
 export interface HeldDomains {
   /** Domains of other sites of the same organisation. */
   own: ReadonlySet<string>;
-  /** Somebody has proven them. */
+  /** The domains whose control somebody has proven. */
   proven: ReadonlySet<string>;
 }
 

@@ -13,8 +13,8 @@ const dayMs = 24 * 3_600 * secondMs;
 const clockSlackMs = 1.5 * secondMs;
 
 /**
- * Two objects: the canary and the control. The canary must survive its deletion. The control has a lock that ends soon,
- * so it must not.
+ * The two test objects: the canary and the control. The canary must survive its deletion. The control must not, because
+ * its lock ends soon.
  */
 interface Planted {
   canary: Canary;

@@ -34,10 +34,10 @@ interface Sentinels {
 /** How many sentinels of each kind are kept: enough to notice a mix-up, few enough to be asked for within seconds. */
 const sentinelsMax = 8;
 
-/** Larger files are not sampled: the restore compares their hashes already. */
+/** The size of the largest file that is sampled. The restore compares the hashes of larger ones already. */
 const bytesMax = 2 ** 20;
 
-/** An application answers for its own paths, so its files are not asked for. */
+/** Files of an application are not requested, because the application itself answers for its paths. */
 const appEntry = 'app.js';
 
 /** Whether a file is served unchanged: pages are filled in, and hidden files are not served. */
@@ -46,7 +46,10 @@ function isServedAsItIs({ type, path, size }: { type: string; path: string; size
   return type === 'file' && size > 0 && size <= bytesMax && isPlain && !/\.(?:html?|php\d?|phtml|cgi)$/i.test(path);
 }
 
-/** Keeps `max` of a stream of unknown length, every one as likely. `random` gives 0 to 1. */
+/**
+ * Reservoir sampling: keeps `max` items of a stream of unknown length, each with the same probability. `random` returns
+ * a number from 0 to 1.
+ */
 function createSample<Item>(max: number, random: () => number): { offer(item: Item): void; items: Item[] } {
   const items: Item[] = [];
   let offered = 0;
@@ -115,7 +118,7 @@ const isRefusal = (error: unknown): boolean =>
     ? error.reason !== 'source_unreadable'
     : error instanceof SiteHostError && error.refusal !== 'stale_fence';
 
-/** Also when it was never made. */
+/** Destroys the drill's site, even when it was never made. */
 async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   const site = drillSiteOf(step);
   await context.siteHosts.local?.destroy(site, fencedCall(step));
@@ -191,7 +194,7 @@ async function sampleTables(link: ArchiveLink, key: RootKey, signal: AbortSignal
   return sample.items;
 }
 
-/** `not_due`: there was no drill, and nothing is recorded. */
+/** `not_due` is recorded nowhere, because no drill took place. */
 type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';
 const failed = (reason: Reason) => ({ reason, found: null });
 const found = <T>(value: T) => ({ reason: '' as const, found: value });

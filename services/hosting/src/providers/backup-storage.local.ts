@@ -42,7 +42,7 @@ export function localBackupStorage(root: string): BackupStorage {
       if (keep === undefined) await rm(folder, { recursive: true, force: true });
       return { lockedObjects: 0 };
     },
-    // There is no lock, because every account that may write this disk may also erase it.
+    // This storage has no lock, because every account that may write this disk may also erase it.
     lock: async () => null,
     canary: () => null,
   };

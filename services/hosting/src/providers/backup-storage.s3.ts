@@ -69,7 +69,9 @@ const unlessStatus =
     if (status === undefined || !statuses.includes(status)) throw error;
   };
 
-/** Larger objects go in parts, so that a broken connection costs one part. Almost every segment is smaller. */
+/**
+ * The size of the parts of larger objects, so that a broken connection costs one part. Almost every segment is smaller.
+ */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /**

@@ -48,7 +48,7 @@ export type BackupLocation = 'worker_host' | 'object_storage';
 export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
-  /** Identifies that place, without any secret: a proof about one place says nothing about the next. */
+  /** Identifies that place, without any secret. A proof about one place proves nothing about another. */
   placeIn(mode: Mode): string;
   /** Whether a finished archive (one with a manifest) is there. Rejects if that cannot be found out. */
   has(storageKey: string): Promise<boolean>;

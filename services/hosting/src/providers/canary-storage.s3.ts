@@ -69,8 +69,8 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
 }
 
 /**
- * AWS answers AccessDenied for a missing right as well as for a lock. The control distinguishes these cases. A storage
- * that did not answer rejects.
+ * Classifies the error of a delete. AWS answers AccessDenied for a missing right as well as for a lock, and only the
+ * control object, whose lock has ended, tells them apart. A storage that did not answer rejects.
  */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;

@@ -113,7 +113,7 @@ async function readFirstBytes(
           if (text.length > contentBytesMax) request.destroy(new Error('more than a proof'));
         });
       });
-      // To Node an answer that changes the protocol (101) is neither a response nor an error.
+      // Node reports an answer that changes the protocol (101) neither as a response nor as an error.
       const noAnswer = (): void => fail(new Error('closed without an answer'));
       request.on('error', fail).on('close', noAnswer);
     });

@@ -16,7 +16,7 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 /** No test reaches these deadlines, however busy the machine is. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 120_000 };
-/** Far fewer than in production, and more than any listing here has. */
+/** A limit far below that of production, and above any listing in these tests. */
 const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;
@@ -112,7 +112,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
     response.write(piece, () => {
       all.push(() => response.end(piece));
       if (all.length < links) return;
-      // All but the last piece of each has been sent.
+      // Every upload has sent all but its last piece.
       most = bytesHeld() - before;
       for (const end of all) end();
     });
@@ -129,7 +129,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
   }));
   const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
   expect(error).toBeNull();
-  // The pieces are in this process too, on their way to the client: a few for each.
+  // This process also holds the few pieces for each client that are still being sent.
   expect(most).toBeLessThan((links * sentMb * megabyte) / 2);
 });
 
@@ -148,7 +148,7 @@ it.each([
   });
 });
 
-// The client's parser copies the whole answer for each of these. With 500 in an answer of 4 MB, the process stood still
+// The client's parser copies the whole answer for each of these. With 500 in an answer of 4 MB, the process was blocked
 // for minutes.
 it.each([
   ['an error', 500, read],

@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** Where a customer keeps copies. */
+/** The place at which a customer keeps copies. */
 export interface OffsitePlace {
   /** `https://host[:port]` */
   endpoint: string;
@@ -16,7 +16,7 @@ export interface Destination extends OffsitePlace {
   siteId: string;
   orgId: string;
   mode: Mode;
-  /** Only the holders of the key can open it; null once it is removed. */
+  /** The credentials, which only the holders of the key can decrypt; null once they are removed. */
   sealedCredentials: Buffer | null;
   encryptionKeyId: string | null;
   lastErrorCode: string;

@@ -9,14 +9,14 @@ const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
 const bucket = 'copies';
 /** Only the tests of the deadlines reach one, however busy the machine is. */
 const patient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
-/** Far shorter than in production, so that a test sees the deadline pass. */
+/** Deadlines far shorter than in production, so that a test sees them pass. */
 const hasty: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };
 
 interface Opened {
   storage: OffsiteStorage;
   /** The same storage with short deadlines. */
   hastyStorage: OffsiteStorage;
-  /** Once more, with connections of its own. */
+  /** Opens the storage again, with connections of its own. */
   reopen(): OffsiteStorage;
   s3: RunningS3;
   close(): Promise<void>;

@@ -16,7 +16,7 @@ import { type OffsiteDeadlines, OffsiteError, type OffsiteStorage, type OpenOffs
 import { type BodyLimits, digestObjectBody, objectBytesMax, readObjectBody } from './read-object-body';
 import { leaveRequestsOutOfTraces } from './s3-place';
 
-/** Twice a page of a listing: a thousand of the longest keys, with their fields. */
+/** The limit is twice a page of a listing: a thousand of the longest keys, with their fields. */
 const listingBytesMax = 4 * 1024 * 1024;
 /**
  * Limit for errors and for answers other than listings. They are parsed on the process's only thread, so a large one
@@ -24,14 +24,14 @@ const listingBytesMax = 4 * 1024 * 1024;
  */
 const answerBytesMax = 64 * 1024;
 
-/** The most document types in an answer. An honest one has at most one, on an error page. */
+/** The most document types in an answer. A real one has at most one, on an error page. */
 const documentTypesMax = 1;
 const documentType = '<!doctype';
 
 /**
  * Limits answers. The client reads everything but an object's content whole into memory, errors too, so an answer
- * larger than any honest one is cut off. So is an answer with many document types: the client's parser copies the whole
- * answer for each, which blocked the process for half a second with 4 MB.
+ * larger than any real one is cut off. An answer with many document types is cut off too: the client's parser copies
+ * the whole answer for each, which blocked the process for half a second with 4 MB.
  */
 function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -89,7 +89,7 @@ interface S3OffsiteOptions {
   pagesMax?: number;
 }
 
-/** Twice the largest object of an archive over a line of 4 Mbit/s. */
+/** The deadlines are twice the time of the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
 /** An archive of 4 TB comes to 820 pages, and its folder holds what a few attempts at it have left. */
@@ -100,7 +100,7 @@ const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
 
-/** Any storage that speaks S3, path-style, signed by SigV4; redirects are not followed. */
+/** Opens any storage that speaks S3, path-style, signed by SigV4. Redirects are not followed. */
 export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax }: S3OffsiteOptions): OpenOffsite {
   return (place, credentials, { signal, deadlines = defaultDeadlines } = {}) => {
     const agents = createGuardedAgents({

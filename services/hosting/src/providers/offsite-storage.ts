@@ -11,9 +11,9 @@ export interface OffsiteCredentials {
 /** Limits after which a call counts as failed, in milliseconds. */
 export interface OffsiteDeadlines {
   connectMs: number;
-  /** No byte for so long. */
+  /** The time without any byte. */
   idleMs: number;
-  /** One object from its first byte to its last. */
+  /** The time of one object, from its first byte to its last. */
   objectMs: number;
 }
 
@@ -34,7 +34,8 @@ export interface OffsiteReader {
 }
 
 /**
- * The part for workflow steps. The storage is the customer's, not ours: it may lie, be slow, or answer with anything.
+ * The part for workflow steps. The storage is the customer's, not ours, so its answers may be false, slow, or of any
+ * form.
  */
 export interface OffsiteStorage extends OffsiteReader {
   /** Writes objects; each is stored once its write resolves. The manifest comes last. */
@@ -50,7 +51,7 @@ export interface OffsiteStorage extends OffsiteReader {
 
 export type OffsiteRefusal = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
 
-/** A failure that no repetition can mend. `message` is for the log and holds no credential. */
+/** A failure that no repetition can repair. `message` is for the log and holds no credential. */
 export class OffsiteError extends Error {
   readonly refusal: OffsiteRefusal;
 

@@ -20,7 +20,8 @@ export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
     waiting.set(number, bytes);
     forgetOldest(waiting, ahead * readersMax);
     bytes.catch(() => {
-      // The segment probably lies behind the last one. A reader that needs it after all asks the storage again.
+      // The segment probably does not exist, so no segment from this number on is fetched ahead. A reader that needs
+      // one nevertheless asks the storage again.
       end = Math.min(end, number);
       if (waiting.get(number) === bytes) waiting.delete(number);
     });

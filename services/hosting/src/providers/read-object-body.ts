@@ -8,7 +8,10 @@ export interface BodyLimits {
   signal: AbortSignal;
 }
 
-/** A sixteenth more than the format's bound: the seal, and what compression makes larger. */
+/**
+ * The bound of a sealed object, a sixteenth above the format's bound: a seal is added, and compression makes some
+ * content larger.
+ */
 const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
 
 /** The most bytes that an archive's object of this name may have. A larger one is not ours. */

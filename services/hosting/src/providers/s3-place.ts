@@ -28,7 +28,7 @@ export interface S3Place {
 
 /** An attempt fails after this time without a byte. A storage that works answers within seconds. */
 const idleMs = 30_000;
-/** Twice as many as objects are moved at once. */
+/** The limit is twice the number of objects that are moved at once. */
 const socketsMax = 32;
 
 export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {

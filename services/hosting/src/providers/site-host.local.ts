@@ -99,7 +99,7 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** The answer for an agent that is too old to know the question. */
+/** The answer for an agent whose version does not have this question. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
 /** Null for a site whose creation was interrupted: it has no live release yet. */

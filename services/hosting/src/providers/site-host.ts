@@ -48,7 +48,7 @@ export interface HostedSite {
   url: string;
   /** The id of the live release. It also determines the database, so it is the one pointer. */
   currentRelease: string;
-  /** Every release that is there, the current one included. */
+  /** Every existing release, including the current one. */
   releases: readonly string[];
   /** How many bytes are free on the file system that a new release would be staged on. */
   freeBytes: number;
@@ -58,7 +58,7 @@ export interface HostedSite {
 
 /** A site's application. */
 export interface HostedApp {
-  /** Counts its processes. */
+  /** The number of the application's present process. A restart changes it. */
   generation: number;
   lastRestartAt: Date | null;
 }
@@ -84,7 +84,7 @@ export interface ArchiveToStage extends ArchiveAtHand {
    * served.
    */
   contents?: RestoreContents | undefined;
-  /** The site of which the archives are, if it is not the one on which they are staged. A drill sets it. */
+  /** The site that the archives belong to, if it is not the site on which they are staged. A drill sets it. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
@@ -120,7 +120,7 @@ export interface Probe {
   /** 0: no answer over HTTP. */
   httpStatus: number;
   isSqlOk: boolean;
-  /** False: the database gave no answer in time, or is starting. This says nothing about the site. */
+  /** False when the database gave no answer in time, or is starting. This tells nothing about the site. */
   isSqlAnswered: boolean;
   /** The number of the application's process that has answered; null without an application. */
   appGeneration: number | null;
@@ -158,7 +158,7 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** Stops serving and removes everything. A site that is not there is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /**
-   * Packs files and database of one release into one archive, each as a snapshot; the site goes on serving.
+   * Packs files and database of one release into one archive, each as a snapshot. The site continues to serve.
    * SiteHostError `content_not_packed`.
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
@@ -190,8 +190,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
   /**
-   * Moves a release out of the way at once, and removes it slowly afterwards. Never the live one: SiteHostError
-   * `current`. One that is not there is no error.
+   * Renames a release at once, and removes it slowly afterwards. A missing release is no error. Rejects for the live
+   * one: SiteHostError `current`.
    */
   retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }

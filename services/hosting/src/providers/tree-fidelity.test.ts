@@ -85,12 +85,12 @@ suite(`the site host %s${missing}`, (name, open) => {
     const fields = (tree: Tree): Set<string> =>
       new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
-    // As root, tar restores devices and owners, which a site may not have, so these lines are left out.
+    // Lines about devices and owners are left out, because tar restores them as root, and a site may not have them.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // Over ssh a host that runs as root restores everything. Otherwise GNU tar writes as the owner in a user namespace,
+  // A host that runs as root restores everything over ssh. Otherwise GNU tar writes as the owner in a user namespace,
   // which has no other account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';

@@ -18,12 +18,12 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** More than any answer of an API that we ask. */
+/** The limit exceeds any answer of an API that we ask. */
 const answerBytesMax = 1024 * 1024;
 
 /**
- * A body as text. Rejects when it is larger than any honest answer, so that one can neither fill the memory nor never
- * end.
+ * Reads a body as text. Rejects when it is larger than any real answer, so that a body can neither fill the memory nor
+ * continue for ever.
  */
 async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMax): Promise<string> {
   const pieces: Buffer[] = [];

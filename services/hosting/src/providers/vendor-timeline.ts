@@ -3,7 +3,7 @@ import type { VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.
 
 export interface VendorPackage {
   packageId: string;
-  /** The address that serves it before its domain points there. */
+  /** The address of the package's site before its domain points to the vendor. */
   url: string;
 }
 
@@ -50,11 +50,11 @@ export interface VendorTimeline extends VendorTimelineReader {
 }
 
 export type VendorFault =
-  /** Nothing was begun, and the failure is transient. */
+  /** The change was not begun, and the failure is transient. */
   | 'unavailable'
   /** The answer to a change was lost or makes no sense: it may have been made. */
   | 'unknown'
-  /** Another job runs, or there were too many calls. Nothing was begun. */
+  /** Another job runs, or there were too many calls. The change was not begun. */
   | 'busy'
   /** A permanent refusal. Nothing was begun. */
   | 'refused'
@@ -65,7 +65,7 @@ export type VendorFault =
 /** `message` is for the log: nothing that the vendor says reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
-  /** The seconds that the vendor asked for, within reason. */
+  /** The seconds that the vendor asked for, within our limits. */
   readonly retryAfterSeconds: number;
 
   constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
@@ -76,7 +76,10 @@ export class VendorError extends Error {
   }
 }
 
-/** A mode without a vendor in this installation is left out. The two never share an account. */
+/**
+ * The vendor of each mode. A mode without a vendor in this installation is left out. The two modes never share an
+ * account.
+ */
 export type VendorTimelineReaders = Readonly<Partial<Record<Mode, VendorTimelineReader>>>;
 export type VendorTimelines = Readonly<Partial<Record<Mode, VendorTimeline>>>;
 

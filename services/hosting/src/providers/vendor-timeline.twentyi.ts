@@ -68,7 +68,7 @@ const toListing = ({ web, databases, mailboxes, ...flags }: z.infer<typeof timel
   mailboxes: mailboxes.map(toItem),
 });
 
-/** Oldest first. A job that is over stays over, whatever an older report of it says. */
+/** Parses the reported jobs, the oldest first. A job that is over stays over, whatever an older report of it says. */
 function toJobs(reported: z.infer<typeof jobsSchema>): VendorJob[] {
   const jobs = new Map<string, VendorJob>();
   for (const { id, type, status, restoreAsOf, target } of reported) {

@@ -7,7 +7,7 @@ export interface VendorItemRef {
 }
 
 export interface VendorPoint {
-  /** Opaque; comes back exactly as it was listed. */
+  /** An opaque handle, which is sent back exactly as it was listed. */
   handle: string;
   takenAt: Date;
   kind: 'automatic' | 'manual';
@@ -42,6 +42,6 @@ export interface VendorJob {
   status: 'running' | 'finished' | 'failed';
   /** The point that a restore goes back to; null for a snapshot. */
   handle: string | null;
-  /** Whether it makes a mailbox beside the original. */
+  /** Whether the restore makes a mailbox beside the original. */
   isBeside: boolean;
 }

@@ -18,8 +18,8 @@ import {
 const removalsAtOnce = 4;
 
 /**
- * Expires backups: first no request may choose them any more, then their data is removed. A run that dies in between is
- * completed by the next.
+ * Expires backups: first no request may choose them any more, then their data is removed. The next run completes one
+ * that died between the two.
  */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {

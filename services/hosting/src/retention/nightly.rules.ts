@@ -4,7 +4,7 @@ import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-/** From midnight to six in UTC. */
+/** The night lasts from midnight to six in UTC. */
 const nightMinutes = 360;
 /** A site whose backups keep failing is left for the next night. */
 const attemptsMax = 3;
@@ -24,7 +24,7 @@ export interface SiteOfTheNight {
   platform: SitePlatform;
   status: SiteStatus;
   createdAt: Date;
-  /** Whether unfinished work holds it. */
+  /** Whether unfinished work has locked the site. */
   isBusy: boolean;
   /** Scheduled backups of the last two days. */
   scheduled: ReadonlyArray<{ createdAt: Date; hasFailed: boolean }>;

@@ -17,14 +17,14 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
 
 /** Sites in one transaction: a request for one of them waits no longer than it takes to begin the backups of all. */
 export const pageSites = 25;
-/** More than the time between two turns of a site. */
+/** The time is longer than that between two nights of a site. */
 const lookBackMs = 48 * 3_600_000;
 
 export type NightlySite = SiteOfTheNight & { orgId: string };
 
 /**
- * Locks sites with daily backups whose turn has come, the longest waiting first, until the transaction ends. Sites that
- * somebody else has locked are left to the next sweep.
+ * Locks sites with daily backups that are due, the longest waiting first, until the transaction ends. Sites that
+ * another transaction has locked are left to the next sweep.
  */
 export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<NightlySite[]> {
   const sites = await tx.$queryRaw<Array<Omit<NightlySite, 'isBusy' | 'scheduled'>>>`

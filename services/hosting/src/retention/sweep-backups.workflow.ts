@@ -60,7 +60,7 @@ async function startPage(
   return { looked: sites.length, started };
 }
 
-/** False if somebody has begun to work on the site meanwhile. */
+/** Begins a backup. Resolves with false if other work on the site has begun meanwhile. */
 async function startBackup(
   context: WorkContext,
   tx: Tx,

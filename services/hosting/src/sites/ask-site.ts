@@ -15,7 +15,7 @@ export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
 /** Visitors wait meanwhile. The site agent lets each wait for 20 s, and then answers 503. */
 export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
 
-/** The patience before a backup. A site that does not answer is backed up all the same. */
+/** The patience before a backup. A site that does not answer is backed up nevertheless. */
 const beforeBackup: Patience = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**

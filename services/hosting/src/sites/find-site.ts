@@ -25,7 +25,7 @@ export async function readSite(context: HandlerContext, { caller, params }: Abou
   return present(await findSite(context.database.pool, ownerOf(caller), params.siteId));
 }
 
-/** The same, with the row locked until the transaction ends. */
+/** Reads the caller's site as {@link readSite} does, and locks its row until the transaction ends. */
 export async function holdSite(tx: Tx, { caller, params }: AboutSite): Promise<Site> {
   return present(await lockSite(tx, ownerOf(caller), params.siteId));
 }

@@ -22,7 +22,7 @@ import { databaseOf } from './site.rules';
 
 const owner = callerOf();
 const silent = `http://${nowhere}`;
-/** Never spoken to: nothing works here. */
+/** No test connects to this host, because no worker runs. */
 const sshHost = {
   host: '127.0.0.1',
   user: 'sites',

@@ -6,7 +6,7 @@ import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
 import { databaseOf, statusesBefore } from './site.rules';
 import type { Owner, Site } from './site.types';
 
-/** The vendor's id of the site's package; null for a site that is none. */
+/** The vendor's id of the site's package; null for a site without a package. */
 export async function findVendorPackageId(tx: Reader, site: Owner & { id: string }): Promise<string | null> {
   const row = await tx.vendorPackage.findFirst({
     where: { siteId: site.id, orgId: site.orgId, mode: site.mode },
@@ -54,7 +54,8 @@ export async function findSite(tx: Reader, owner: Owner, siteId: string): Promis
 }
 
 /**
- * The same, with the row locked until the transaction ends: a decision about the site stays true until it is written.
+ * Finds the site as {@link findSite} does, and locks its row until the transaction ends. A decision about the site
+ * stays true until it is written.
  */
 export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await lockRow<SiteRow>(tx, { name: 'sites', fields: Prisma.SiteScalarFieldEnum }, owner, siteId);
@@ -70,7 +71,7 @@ export async function describeSite(
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
-/** Newest first, from behind the site `after`. */
+/** Lists sites, the newest first, from after the site `after`. */
 export async function listSites(
   tx: Reader,
   owner: Owner,

@@ -82,10 +82,10 @@ export interface OrderToSend {
 type Step = StepContext<OrderInput, unknown>;
 
 /**
- * Sends the order once in the life of its workflow, and resolves with the job that came of it. The vendor takes no
- * idempotency key: a note is committed before the order is sent, and an attempt that finds the note looks for the job
- * instead of sending again. The vendor is asked even without a note: our database may have been put back to a moment
- * before the note, while the vendor remembers the order.
+ * Sends the order once in the life of its workflow, and resolves with the job that it has started. The vendor takes no
+ * idempotency key. So a note is committed before the order is sent, and an attempt that finds the note looks for the
+ * job instead of sending again. The vendor is asked even without a note, because our database may have been put back to
+ * a moment before the note, while the vendor remembers the order.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
   const note = await context.database.transaction((tx) =>
@@ -118,7 +118,7 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
   }
 }
 
-/** Returns if the order may have been taken all the same; throws if it certainly was not. */
+/** Returns if the order may have been taken nevertheless. Throws if it certainly was not. */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
   if (!(error instanceof VendorError) || error.fault === 'unknown') {
     step.log.warn({ err: error }, "the vendor's answer to an order was lost; its jobs are looked at");

@@ -14,7 +14,7 @@ export interface VendorWish {
 }
 
 export interface VendorWorld {
-  /** As the vendor gives it now. */
+  /** The vendor's present listing. */
   listing: VendorListing;
   unfinished: UnfinishedWorkflow | null;
 }

@@ -51,7 +51,7 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
   giveAttributes(directory, paths);
   for (const { path, type, mode } of [...paths].reverse()) {
     if (mode === undefined || type === 'link') continue;
-    // An ordinary user has to read what comes back.
+    // An ordinary user has to read the restored path.
     chmodSync(at(path), isRoot ? mode : mode | (type === 'folder' ? 0o500 : 0o400));
   }
   giveAccessLists(directory, paths, account ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
@@ -88,7 +88,7 @@ function make(at: (path: string) => Buffer, { path, type, content = '', sparse, 
 
 const nulTerminated = (paths: readonly string[]): Buffer => bytes(paths.map((path) => `./${path}\0`).join(''));
 
-/** As setfattr and setfacl read them: what would end a name, or begin an escape, in octal. */
+/** Writes a path as setfattr and setfacl read it: bytes that would end a name or begin an escape are in octal. */
 const escaped = (path: string): string =>
   path.replaceAll(/[\\\n\r=]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
 
@@ -115,7 +115,7 @@ function run(program: string, args: readonly string[], cwd: string, input: Buffe
     throw new Error(`${program} ${args.join(' ')}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
 }
 
-/** All that is in a folder goes, however deep and closed it is. */
+/** Removes all content of a folder, however deep and closed it is. */
 export function emptyFolder(directory: string): void {
   run('find', ['.', '-type', 'd', '!', '-perm', '-700', '-exec', 'chmod', 'u+rwx', '{}', '+'], directory);
   run('find', ['.', '-mindepth', '1', '-delete'], directory);

@@ -190,7 +190,7 @@ const special: PathToMake[] = [
   hard('special/shared-link-too', 'special/shared-link'),
 ];
 
-/** As root only. */
+/** Paths that only root can make. */
 const ofRoot: PathToMake[] = [
   { path: 'special/device', type: 'device' },
   file('owners/user', { owner: { uid: 1000, gid: 1000 } }),

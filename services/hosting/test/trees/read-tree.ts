@@ -7,12 +7,12 @@ import { spawnSync } from 'node:child_process';
 
 /** The facts about one path that a restore has to bring back. */
 export interface TreeFacts {
-  /** As `find` says it: d, f, l, p, s, b, c. */
+  /** The type as `find` prints it: d, f, l, p, s, b or c. */
   type: string;
   /** Octal, with set-id and sticky bits. */
   mode: string;
   owner: string;
-  /** With nanoseconds. */
+  /** The mtime, with nanoseconds. */
   mtime: string;
   /** Set for links only. */
   target: string;
@@ -53,8 +53,8 @@ export function missingForTrees(): string {
 }
 
 /**
- * No call takes a longer path: `find` and `sha256sum` go there step by step, attributes and access lists are not read
- * there.
+ * The longest path that a call takes. `find` and `sha256sum` reach longer paths by changing folders step by step.
+ * Attributes and access lists are not read there.
  */
 const callBytesMax = 4000;
 
@@ -107,7 +107,7 @@ export function readTree(directory: string): Tree {
   )) {
     factsOf(tree, path).attributes = text;
   }
-  // Its owner and group are told above.
+  // The owner and the group are recorded above, so their rows are left out.
   for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfacl', '-n', '-p', '--'], directory, list))) {
     const rowsOfList = text.split('\n').filter((row) => !/^# (owner|group):/.test(row));
     factsOf(tree, path).accessList = rowsOfList.join('\n');

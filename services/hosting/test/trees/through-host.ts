@@ -21,7 +21,7 @@ export interface RoundTrip {
   account: Account;
 }
 
-/** Has a site's files made, backed up, changed and restored by its host, as a workflow has it done. */
+/** Makes, backs up, changes and restores a site's files on its host, as a workflow does. */
 export async function throughHost(
   { driver, filesDirOf }: SiteHostRig,
   storage: BackupStorage,

@@ -11,7 +11,8 @@ const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.s
   k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps"`;
 
 /**
- * Not revoked, not expired and not past its grace time after a rotation, by Postgres' clock, which verification uses.
+ * The key is not revoked, not expired and not past its grace time after a rotation. The time is Postgres' clock, which
+ * verification uses.
  */
 const isUsable = Prisma.sql`k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true)`;
 
@@ -25,7 +26,7 @@ interface ListPage {
   take: number;
 }
 
-/** Above every UUIDv7. */
+/** Greater than every UUIDv7. */
 const newest = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const inSight = (table: Prisma.Sql, { mode }: KeyScope): Prisma.Sql =>
@@ -100,7 +101,10 @@ export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Pr
   return row ?? null;
 }
 
-/** The same, with the row locked until the transaction ends, so that nobody revokes it while it is replaced. */
+/**
+ * Finds the key as {@link findApiKey} does, and locks its row until the transaction ends, so that nobody revokes the
+ * key while it is replaced.
+ */
 export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<(ApiKeyRecord & KeyRights) | null> {
   const [row] = await tx.$queryRaw<Array<ApiKeyRecord & KeyRights>>`
     SELECT ${shownColumns}, ${allowedByEach}

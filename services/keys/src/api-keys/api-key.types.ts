@@ -6,7 +6,7 @@ export interface ApiKeyRecord {
   orgId: string;
   name: string;
   prefix: string;
-  /** As bound at minting. */
+  /** The scopes that were bound when the key was minted. */
   scopes: string[];
   mode: Mode;
   createdAt: Date;

@@ -10,7 +10,7 @@ import { findOrg } from '../orgs/org.store';
 import { findApiKey } from './api-key.store';
 import { viewApiKey } from './api-key.view';
 
-/** In the order of the registry. */
+/** The permissions in the order of the registry. */
 export const listPermissions = ({ pager }: HandlerContext) =>
   ({
     read: async ({ caller, query, now }) => {

@@ -8,7 +8,7 @@ import { effectiveScopes, limitsOfRotation, refuseRotation } from './api-key.rul
 import { expireApiKey, lockApiKey } from './api-key.store';
 import { holdCreator, mintKey, replayToken } from './mint-key';
 
-/** Makes a new key with the present rights of the old one, which lives on for the grace time. */
+/** Makes a new key with the present rights of the old one, which stays valid for the grace time. */
 export const rotateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, request) => {

@@ -71,8 +71,8 @@ export interface AuditScope {
 }
 
 /**
- * Newest first, from behind the entry `after`. Of each organisation no more is read than the page may need, however
- * long its log is.
+ * Lists entries, the newest first, from after the entry `after`. For each organisation no more rows are read than the
+ * page may need, however long its log is.
  */
 export function listAudit(
   tx: Reader,

@@ -4,7 +4,7 @@ import type { KeySecrets } from '../secrets/api-key.secret';
 import type { WebhookSecrets } from '../secrets/webhook.secret';
 import type { KeysDatabase } from './database.store';
 
-/** How far the events are numbered, as this process knows it. */
+/** The sequence numbers of events that this process knows. */
 export interface EventNumbers {
   /** The last sequence number that this process knows of. */
   latest(): bigint;

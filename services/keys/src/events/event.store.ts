@@ -34,7 +34,7 @@ export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<
 const columns = `id::text, type, ${timestampSql('at')} AS at, org_id::text, resource, actor_key_id::text,
   workflow, seq::text`;
 
-/** At most `take` events before (newest first) or after (oldest first) a place. */
+/** Lists at most `take` events before (newest first) or after (oldest first) a sequence number. */
 export function listEvents(
   sql: Sql,
   { orgId, mode, types, resource }: EventScope,

@@ -3,14 +3,17 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 export interface OrgRecord {
   id: string;
   parentId: string | null;
-  /** From the root to itself. */
+  /** The ids from the root to the organisation itself. */
   path: string[];
   name: string;
   permissions: string[];
   createdAt: Date;
 }
 
-/** How deep organisations nest; the schema has the same bound. Every verification reads all those above a key. */
+/**
+ * The maximum depth of organisations, which the schema has too. The verification of a key reads all organisations above
+ * the key.
+ */
 export const depthMax = 16;
 
 /**
@@ -33,9 +36,9 @@ export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<
 }
 
 /**
- * The refusal, or null, of these permissions in place of the present ones. A key must hold a permission to give or take
- * it: otherwise it could lock out every stronger key. An organisation at the top loses none, because no key could give
- * it back.
+ * The reason why these permissions may not replace the present ones, or null. A key must hold a permission to give or
+ * take it: otherwise it could lock out every stronger key. An organisation at the top loses none, because no key could
+ * give it back.
  */
 export function refusePermissionChange(
   { parentId, permissions }: Pick<OrgRecord, 'parentId' | 'permissions'>,

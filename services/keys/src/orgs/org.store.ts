@@ -39,7 +39,10 @@ export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promis
   return lineage.length === 0 ? null : lineage;
 }
 
-/** The same for a change of the organisation itself: it is locked for writing, and those above it only for reading. */
+/**
+ * Locks the organisation for writing, before a change of itself, and those above it only for reading. Null for an
+ * organisation that is not below `rootId`.
+ */
 export async function lockForChange(
   tx: Tx,
   rootId: string,

@@ -12,7 +12,7 @@ test('a derived secret is the same in every process, and another one for another
     derive({ rawIdempotencyKey: 'retry2' }),
     derive({ recordId: uuidv7() }),
     derive({}, 'b2'.repeat(32)),
-    // The same letters, parted elsewhere.
+    // The letters are the same, but the boundary between the two texts is another.
     derive({ callerKeyId: `${origin.callerKeyId}r`, rawIdempotencyKey: 'etry' }),
   ];
   expect(new Set([derive(), ...others]).size).toBe(6);

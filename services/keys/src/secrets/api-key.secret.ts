@@ -31,7 +31,10 @@ export interface HashedSecret {
 
 export interface KeySecrets {
   newPrefix(): string;
-  /** A random secret; or a derived one, so that a replay can show it again although only its hash is stored. */
+  /**
+   * Returns a random secret. With an origin it is a derived one, so that a replay can show it again although only its
+   * hash is stored.
+   */
   newSecret(origin: SecretOrigin | null): string;
   /** Derives a secret again, from the service's secret of that name. Throws if that is no longer accepted. */
   deriveAgain(origin: SecretOrigin, madeWith: string | undefined): string;
@@ -75,7 +78,7 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
   const hashWith = (pepper: Buffer, secret: string): Buffer => createHmac('sha256', pepper).update(secret).digest();
   const currentPepper = peppers.get(pepperVersion)?.[0] ?? randomBytes(32);
-  /** The same number of comparisons for each version and for an unknown one, so that the time tells nothing. */
+  /** Each version, and an unknown one, gets the same number of comparisons, so that the time tells nothing. */
   const most = Math.max(...[...peppers.values()].map(({ length }) => length));
   const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
   const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);

@@ -10,7 +10,7 @@ export interface WebhookSecrets {
   of(webhookId: string, generation: number): string;
   /** Derives the secret again, from our secret of that name. Throws if that is no longer accepted. */
   ofAgain(webhookId: string, generation: number, madeWith: string | undefined): string;
-  /** The name of our secret that they are derived from now. */
+  /** The name of our secret from which they are derived. */
   madeWith: string;
   /**
    * The headers of a message, signed with the generation, and with the one before while that is still valid. While our

@@ -3,7 +3,7 @@ import type { Log } from '@drydock/service/telemetry';
 import { type KeyUse, noteUses } from './verify.store';
 
 export interface LastUses {
-  /** Remembers it; costs no query. */
+  /** Remembers a use without a query. */
   note(keyId: string, use: KeyUse): void;
   start(): void;
   /** Writes what is left. */

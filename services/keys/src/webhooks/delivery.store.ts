@@ -45,7 +45,7 @@ export interface Claimed {
   webhookId: string;
   orgId: string;
   attempts: number;
-  /** The number of attempts since it was last asked for. */
+  /** The number of attempts since the delivery was last asked for. */
   tries: number;
   url: string;
   generation: number;
@@ -123,9 +123,9 @@ const claimSql = `
 export interface Outcome {
   /** HTTP status of the answer; null without one. */
   status: number | null;
-  /** Null when it was taken. */
+  /** Null when the receiver accepted the delivery. */
   error: string | null;
-  /** The receiver has answered that it is gone for good. */
+  /** The receiver has answered that it is gone permanently. */
   isGone: boolean;
 }
 

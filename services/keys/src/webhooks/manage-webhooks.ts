@@ -26,7 +26,7 @@ export async function requireWebhook(tx: Reader, caller: Caller, id: string): Pr
   return row;
 }
 
-/** The same, with the row locked until the transaction ends. */
+/** Reads the caller's webhook as {@link requireWebhook} does, and locks its row until the transaction ends. */
 export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<store.WebhookRow> {
   const row = await store.lockWebhook(tx, caller, id);
   if (row === null) throw problem('webhook_not_found');

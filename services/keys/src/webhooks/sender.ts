@@ -27,7 +27,8 @@ export interface SenderOptions {
   /** `host:port` of receivers that may be at any address. */
   allowed: ReadonlySet<string>;
   /**
-   * How long another process waits for this one. It must be longer than an attempt takes, or an event is sent twice.
+   * Seconds for which another process waits for this one. They must exceed the time that an attempt takes; otherwise an
+   * event is sent twice.
    */
   leaseSeconds: number;
   /** How often due deliveries are looked for. */
@@ -92,7 +93,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       });
       // If deliveries were found, there may be more, and a place is free once one of them has ended.
       await (found > 0 ? Promise.race([pause(everyMs), ...underWay.keys()]) : pause(everyMs));
-      // A look costs more than a delivery, so all that end within the pause are replaced by one look.
+      // A look costs more than a delivery, so one look serves all deliveries that end within the pause.
       if (found > 0) await pause(lookMsLeast);
     }
   };
@@ -156,7 +157,7 @@ async function deliver(options: SenderOptions, claimed: Claimed, settle: Settle)
   await settle(webhookId, { id, attempts: attemptsMade, ...outcome, retrySeconds });
 }
 
-/** Never rejects: whatever happens is an outcome. */
+/** Attempts a delivery. Never rejects, because every failure is an outcome. */
 async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, claimed: Claimed): Promise<Outcome> {
   const { event, url } = claimed;
   const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });
@@ -222,7 +223,7 @@ async function post(url: URL, { headers, body, allowed, answerMs }: Message): Pr
       const request = isPlain
         ? http.request(url, { ...options, agent: httpAgent }, answered)
         : https.request(url, { ...options, agent: httpsAgent }, answered);
-      // To Node an answer that changes the protocol (101) is neither a response nor an error.
+      // Node reports an answer that changes the protocol (101) neither as a response nor as an error.
       const noAnswer = (): void => reject(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }));
       request.on('error', reject).on('close', noAnswer).end(body);
     });

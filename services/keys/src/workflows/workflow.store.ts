@@ -44,8 +44,8 @@ const summaryOf = (row: Row): WorkflowSummary => ({
 });
 
 /**
- * Newest first, from behind the workflow `after`. The query has only the conditions that are asked for, so that each
- * has its index.
+ * Lists workflows, the newest first, from after the workflow `after`. The query has only the conditions that are asked
+ * for, so that each has its index.
  */
 export async function listWorkflows(
   sql: Sql,

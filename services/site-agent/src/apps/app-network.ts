@@ -11,7 +11,7 @@ const ports = { proxy: 1_021, dialler: 1_022 };
 /** The application's open connections, for each of the two ports. */
 const acceptedMax = 128;
 
-/** The services in an application's own network: its database at the usual address, and the way out. */
+/** The services in an application's own network: its database at the usual address, and the proxy to the outside. */
 export class AppNetwork {
   private readonly databasePort: number;
   private readonly outgoing: Outgoing;
@@ -23,7 +23,7 @@ export class AppNetwork {
     this.dialler = new OutgoingDialler(this.outgoing);
   }
 
-  /** To be opened in the box. */
+  /** Ports that the box opens. */
   get ports(): readonly number[] {
     return [this.databasePort, ports.proxy, ports.dialler];
   }

@@ -28,7 +28,7 @@ export interface AppDatabase {
 
 export interface AppSettings {
   isolation: Isolation;
-  /** Without isolation: whether the operator accepts that sites may take over this machine. */
+  /** Whether the operator accepts that sites may take over this machine, where nothing isolates them. */
   isRiskTaken: boolean;
   /** Whether the site has used up its disk space: an application would go on writing. */
   isDiskFull(): boolean;
@@ -37,7 +37,7 @@ export interface AppSettings {
   database: AppDatabase;
   /** The account that it runs under; null: this process's account. */
   uid: number | null;
-  /** Its own network; null if it shares the machine's. */
+  /** The application's own network; null if it shares the machine's. */
   network: AppNetwork | null;
   onStart(child: GuardedChild): void;
 }
@@ -88,7 +88,7 @@ export class AppProcess {
     return !this.hasEnded;
   }
 
-  /** Opens a connection to hand on: nothing has been read from it. */
+  /** Opens a connection from which nothing has been read, so that it can be passed on. */
   connect(): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = new Socket().pause().once('error', reject);
@@ -189,12 +189,12 @@ async function readListening(pipe: unknown): Promise<void> {
     if (text === 'listening\n') return;
     if (text.length > 16) break;
   }
-  // Its end is handled by refuseAtEnd, or it closed the descriptor and never listens.
+  // refuseAtEnd handles a process that has ended. A process that has closed the descriptor never listens.
   return new Promise(() => undefined);
 }
 
 /**
- * This waits for the last of its output, so that the owner of an application that did not start finds the reason in its
+ * Waits for the last of the output too, so that the owner of an application that did not start finds the reason in its
  * log.
  */
 async function refuseAtEnd(child: GuardedChild, printed: Promise<unknown>): Promise<never> {

@@ -44,7 +44,7 @@ export class AppRunner {
   private booting: Promise<AppProcess> | null = null;
   private failedMs = Number.NEGATIVE_INFINITY;
   private isClosed = false;
-  /** The number of processes begun so far, whether or not they came up. */
+  /** The number of processes begun so far, including those that never listened. */
   starts = 0;
 
   constructor(settings: AppSettings, generations: AppGenerations, log: Log) {
@@ -111,7 +111,8 @@ export class AppRunner {
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
-      // It answers nobody any more, but may hold all processes that its account may have, which a fresh one needs.
+      // The old process answers nobody any more, but may hold all processes that its account may have, which a fresh
+      // one needs.
       await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });

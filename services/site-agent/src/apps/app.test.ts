@@ -185,7 +185,7 @@ it('what is no file in the place of restart.txt is refused at once, and holds up
   const blocked = { code: 'restart_blocked' };
   for (const fence of [60, 61, 62, 63, 64])
     await expect(host.client.restartApp(siteId, claim(fence))).rejects.toMatchObject(blocked);
-  // With somebody at its other end it could be opened, and is no restart file all the same.
+  // A pipe with a reader could be opened. It is still no restart file.
   const reader = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   await expect(host.client.restartApp(siteId, claim(65))).rejects.toMatchObject(blocked);
   await reader.close();

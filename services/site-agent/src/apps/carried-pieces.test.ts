@@ -124,8 +124,8 @@ test('an application that writes outside a byte at a time has one piece carried 
   turns.release();
   await until(() => Promise.resolve(said() === 6 + 3 * bytes), { what: 'all that was said' });
   expect(new Set(turns.takenBy)).toEqual(new Set(['org-1']));
-  // Six turns where the kernel has brought everything by now: a piece that was read ahead for each, and one with the
-  // rest.
+  // At most six turns are needed when the kernel has everything by now: one for each piece that was read ahead, and one
+  // for the rest.
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 
@@ -149,7 +149,7 @@ test('so has a session of a site’s database, and one that is not let in yet', 
   }
   const nothing = (await fetch(new URL('0', site.url))).text();
   expect(await Promise.race([letIn, answered, nothing])).toBe('said');
-  // One piece by the turn that the session had, and the newcomer's wait for the first one.
+  // The session took one piece in its turn, and the newcomer took one for its first message.
   expect(turns.takenBy).toEqual(['org-1', 'org-1']);
   turns.release();
   expect(await Promise.all([letIn, answered])).toEqual(['in', 'answered']);

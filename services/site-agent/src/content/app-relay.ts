@@ -99,7 +99,7 @@ class RelayedRequest {
     this.say = say;
     upstream.on('error', (error) => this.fail(error));
     upstream.once('response', (answer) => this.take(answer));
-    // To Node an answer that changes the protocol (101) is neither a response nor an error.
+    // Node reports an answer that changes the protocol (101) neither as a response nor as an error.
     upstream.once('close', () => {
       if (this.answer === null) this.fail(new Error('the application closed its connection without an answer'));
     });

@@ -16,7 +16,7 @@ import { failureSchema, type HostSays, type Question, sessionSchema } from './pr
 
 /** The path is the same from src/ and dist/: the child is always the compiled one. */
 const program = path.join(__dirname, '../../dist/content/server.js');
-/** Longer than the child itself lets a page take. */
+/** The limit is longer than the time that the child itself gives a page. */
 const answerMs = 15_000;
 const sweepMs = 1_000;
 const askedMax = 1_000;
@@ -44,7 +44,7 @@ export interface ContentChildSettings {
   filesDir: string;
   /** The site's account; null: our own. */
   uid: number | null;
-  /** For pages: to the release's database. */
+  /** Access of pages to the release's database. */
   pages: PagesAccess;
   log: Log;
   onStart(child: GuardedChild): void;
@@ -65,7 +65,7 @@ export interface Told {
 /** Gets the child's messages about one question, until it is removed. If it throws, the child is ended. */
 export interface Listener {
   hear(told: Told): void;
-  /** The child says no more. */
+  /** Reports that the child sends nothing any more. */
   lose(error: Error): void;
 }
 
@@ -94,7 +94,7 @@ export class ContentChild {
   private answeredMs = performance.now();
   private isEnding = false;
   openHandles = 0;
-  /** When it was last asked. */
+  /** The time at which the process was last asked. */
   usedMs = performance.now();
 
   private constructor(child: GuardedChild, settings: ContentChildSettings) {
@@ -195,7 +195,7 @@ export class ContentChild {
     await this.child.stop('SIGTERM', 1_000);
   }
 
-  /** Processes the rest in later turns, so that other sites are served in between. */
+  /** The rest is processed in later turns, so that other sites are served in between. */
   private hearSome(frames: Iterator<Frame>): void {
     try {
       for (let heard = 0; heard < framesPerTurn; heard += 1) {
@@ -261,7 +261,7 @@ export class ContentChild {
     this.asked.clear();
     for (const talk of this.talks.values()) talk.lose(new ContentError(why));
     this.talks.clear();
-    // A database server goes on with a statement after its client has gone, so its sessions are ended.
+    // A database server continues a statement after its client has gone, so its sessions are ended.
     if (wasBusy) this.endSessions([...this.sessions]);
   }
 

@@ -25,7 +25,7 @@ const busyMs = 50;
 
 export interface ContentSettings extends ContentChildSettings {
   places: PagePlaces;
-  /** The organisation whose share of the host it uses. */
+  /** The organisation whose share of the host the site uses. */
   organisation(): string;
 }
 

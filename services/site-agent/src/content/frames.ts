@@ -8,7 +8,7 @@ export interface Frame {
 }
 
 const headBytes = 12;
-/** Larger than a page can be. */
+/** The limit exceeds the size of a page. */
 const frameBytesMax = 32 * 2 ** 20;
 
 /** `[length of JSON][length of body][id]`, four bytes each, then both. */

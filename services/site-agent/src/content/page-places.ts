@@ -46,7 +46,7 @@ interface PlaceNumbers {
 /** A process for the files of one site. */
 export interface PlacedProcess {
   organisation: string;
-  /** Somebody waits for it, so it keeps its place. */
+  /** Whether somebody waits for the process, which then keeps its place. */
   readonly isBusy: boolean;
   readonly usedMs: number;
   /** Ends the process; its place is free once it has ended. */
@@ -66,8 +66,8 @@ export class PagePlaces {
   /** Pieces of applications' answers after the first one: each costs the event loop that all sites share. */
   readonly pieces: FairPace;
   /**
-   * Pieces of connections to the outside and to databases, each direction: 8,000 a second for an organisation. A page's
-   * queries are two.
+   * Pieces that pass through connections to the outside and to databases. Each direction counts, and an organisation
+   * may pass 8,000 a second. A query of a page is two pieces.
    */
   readonly carried: Pick<FairPace, 'take'>;
   private readonly running = new Set<PlacedProcess>();

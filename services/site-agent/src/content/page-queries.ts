@@ -6,14 +6,14 @@ export const pageStatementMs = 2_000;
 export const pageRowsMax = 1_000;
 
 const begin = 'begin isolation level repeatable read read only';
-/** Set again before each query, because the one before may have changed it. */
+/** The time limit is set before each query, because the one before may have changed it. */
 const limit = `set local statement_timeout = ${pageStatementMs}`;
 /** The rollback undoes everything that a page has set, except for what these undo. So the next page starts afresh. */
 const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
 
 /** The result of a query, every value as the server writes it. */
 export interface QueryRows {
-  /** Where in a row a column is. */
+  /** The index of each column in a row. */
   columns: Map<string, number>;
   rows: (string | null)[][];
 }

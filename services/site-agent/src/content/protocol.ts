@@ -20,15 +20,18 @@ export const questionSchema = z.discriminatedUnion('ask', [
   z.object({
     ask: z.literal('visit'),
     path: z.string(),
-    /** True for GET and HEAD: only these are answered with a file. */
+    /** True for GET and HEAD, the only methods that are answered with a file. */
     is_read: z.boolean(),
-    /** Whether the answer shall carry the file's first bytes. */
+    /** Whether the answer must carry the file's first bytes. */
     is_whole: z.boolean(),
     /** A process of the application is running, so the release is one even if its app.js has just gone. */
     app_runs: z.boolean(),
     /** A page with queries may be rendered; otherwise the answer is `page_waits`. */
     may_render: z.boolean(),
-    /** If no file answers, the running process does at once, unless its application's files ask for a fresh one. */
+    /**
+     * The request for the application, if no file answers it. The running process answers it at once, unless the
+     * application's restart file asks for a fresh process.
+     */
     forward: z.object({ request: forwardedSchema, restart_seconds: z.number() }).nullable(),
   }),
   z.object({ ask: z.literal('forward'), request: forwardedSchema }),
@@ -59,11 +62,11 @@ export const childSaysSchema = z.discriminatedUnion('say', [
     /** `broken`: the application's answer ended early. */
     end: z.enum(['whole', 'broken']).nullable(),
   }),
-  /** Another piece of the request's body. */
+  /** Asks for another piece of the request's body. */
   z.object({ say: z.literal('want') }),
   /** Asks for a connection to the application, which comes with the number of the question. */
   z.object({ say: z.literal('connect') }),
-  /** Nothing of an answer came. */
+  /** Reports that no part of an answer came. */
   z.object({ say: z.literal('failed'), reason: z.string() }),
 ]);
 export type ChildSays = z.infer<typeof childSaysSchema>;
@@ -71,7 +74,7 @@ export type ChildSays = z.infer<typeof childSaysSchema>;
 /** Whether a message is about a forwarded request, not a question or its answer. */
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
-/** Sent with a connection to the application: the number of the question that asked for it. */
+/** Accompanies a connection to the application: the number of the question that asked for it. */
 export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
@@ -106,11 +109,11 @@ export type FoundFile = z.infer<typeof fileSchema>;
 
 export const describedSchema = z.object({ has_app: z.boolean() });
 export const touchedSchema = z.object({ seconds: z.number().nullable() });
-/** Instead of an answer. */
+/** Replaces an answer. */
 export const failureSchema = z.object({ failure: z.string() });
 /**
- * Sent without a question: a session that the child has opened. It is to be ended if the child is, or now if
- * `is_overrun`.
+ * Reports, without a question, a session that the child has opened. The session is to be ended if the child is, or now
+ * if `is_overrun`.
  */
 export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.boolean() });
 

@@ -25,7 +25,10 @@ const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded
 /** Tells the host about the child's sessions. */
 export interface SessionEvents {
   onOpen(number: number): void;
-  /** Nobody waits for this session any more, but its statement may run without limits: only a superuser can end it. */
+  /**
+   * Reports a session for which nobody waits any more. Its statement may run without limits, and only a superuser can
+   * end it.
+   */
   onOverrun(number: number): void;
 }
 

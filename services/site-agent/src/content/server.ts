@@ -26,7 +26,7 @@ import { PageRenderer } from './render-page';
 import { type Resolved, resolveFile } from './resolve-file';
 import { readRestartSeconds, restartsAlways, touchRestartFile } from './restart-file';
 
-/** Larger files are data, not templates, and are streamed. */
+/** The size of the largest template. Larger files are data, and are streamed. */
 const pageBytesMax = 1_048_576n;
 /** The file that makes a release an application. */
 const appEntry = 'app.js';
@@ -85,8 +85,7 @@ class ContentServer {
     const app = isApp
       ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) }
       : null;
-    // Files in public/ are sent as they are. Everything else of an application, above all its code, only the
-    // application may answer for.
+    // Files in public/ are sent as they are. Only the application may answer for its other files, above all its code.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
     if (asked.forward !== null && app !== null && resolved.kind !== 'file') {

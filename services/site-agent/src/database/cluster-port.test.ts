@@ -12,9 +12,9 @@ import { z } from 'zod';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { SitesCluster } from './sites-cluster';
 
-/*
- * Where a box has no network of its own, an application would reach a port of the sites' cluster. It may know every name and password: its own
- * are in its environment.
+/**
+ * In a box without a network of its own, an application can reach a port of the sites' cluster. The application may
+ * know every name and password, because its own are in its environment.
  */
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({

@@ -10,7 +10,7 @@ const leavingMax = 10;
  */
 export class ConnectionBudget {
   private readonly total: number;
-  /** For each site the functions that end its sessions, the oldest first. */
+  /** The functions that end each site's sessions, the oldest first. */
   private readonly held = new Map<string, (() => void)[]>();
   private readonly leaving = new Set<() => void>();
   private used = 0;
@@ -40,7 +40,7 @@ export class ConnectionBudget {
       if (richest === null || sessions.length > richest.sessions.length) richest = { siteId, sessions };
     }
     const newest = richest?.sessions.at(-1);
-    // With one more, the asking site may have as many as the other one keeps, but not more: otherwise they would take
+    // The asking site may take a place until it has as many as the site that loses one. Otherwise the two would take
     // places from each other for ever.
     if (richest === null || newest === undefined || richest.sessions.length <= mine + 1) return false;
     if (this.leaving.size >= leavingMax) return false;

@@ -15,7 +15,7 @@ import { PostgresStart } from './session-start';
 /** The database's name for customers, whichever release is live. */
 export const endpointDatabase = 'site';
 const cancelMs = 10_000;
-/** As many as there are places, so that a client that opens all of them at once is not in its own way. */
+/** The number equals that of the places, so that a client that opens all of them at once does not hinder itself. */
 const newcomersMax = 20;
 
 type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
@@ -25,8 +25,8 @@ type Greeting = Startup | Cancel;
 /**
  * The one address of a site's database. It changes the database's name in the client's first packet to that of the live
  * release, and then only passes bytes on: passwords are proved to Postgres itself (SCRAM), and cancels are forwarded.
- * New sessions wait while the gate is frozen, except for those of a release's own application, because its last
- * requests are waited for.
+ * New sessions wait while the gate is frozen. Sessions of a release's own application do not, because the freeze waits
+ * for its last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -121,7 +121,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       writeStartup(protocol, new Map([...parameters, ['database', database.name]])),
       rest,
     ]);
-    // It is added before anything is awaited, so that a switch finds this session.
+    // The session is added before anything is awaited, so that a switch finds it.
     const session = new EndpointSession(client, {
       database,
       beginning: new PostgresStart(),
@@ -140,7 +140,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
   }
 
   /**
-   * Postgres would cancel a statement of any site by its number and key, so somebody could try keys: only sessions of
+   * Postgres cancels a statement of any site by its number and key, so an attacker could guess keys. Only sessions of
    * this site may be named.
    */
   private forwardCancel(client: Socket, { pid, packet }: Cancel): void {

@@ -7,12 +7,13 @@ import type { SessionStart } from './session-start';
 /** How long a client may take to authenticate. */
 const authenticationMs = 3_000;
 /**
- * How long a backend may take to notice that its client has gone. After that it is ended, repeatedly until it is gone.
+ * Milliseconds that a backend has to notice that its client has gone. Afterwards the host ends the backend, repeatedly
+ * until it is gone.
  */
 const graceMs = 1_000;
 /** The most that a client may send before it has authenticated: the server would keep 16 MB of it in memory. */
 const loginBytesMax = 128 * 1024;
-/** How long a client may take to read the last message. Then its socket is closed. */
+/** Milliseconds that a client has to read the last message before its socket is closed. */
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
@@ -134,7 +135,7 @@ export class EndpointSession {
   };
 
   private settle(): boolean {
-    // It goes on as a newcomer, and soon ends.
+    // The session continues as a newcomer, and soon ends.
     if (this.client.destroyed) return true;
     this.leaveNewcomers();
     this.giveBack = this.options.database.takePlace(() => this.end());

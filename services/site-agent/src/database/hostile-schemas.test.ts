@@ -62,7 +62,7 @@ interface Relation {
 const relationsSql = `select n.nspname as schema, c.relname as name, c.relkind = 'r' as "isTable" from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname ~ '^h[0-9]' and c.relkind in ('r', 'p', 'v', 'm', 'S')`;
 
-/** As the customer, past whatever it has set for its own sessions. */
+/** Connects as the customer, and overrides whatever the customer has set for its own sessions. */
 const asOwner = ({ database_url: connectionString }: Filled) => ({
   connectionString,
   options:
@@ -90,7 +90,7 @@ async function makeHostile(batch: number): Promise<FilledSite> {
   return site;
 }
 
-/** A page for each relation, so that one that fails hides no other. */
+/** Writes a page for each relation, so that a page that fails hides no other. */
 async function writePages(site: FilledSite): Promise<string[]> {
   const relations = await runSql<Relation>(asOwner(site), relationsSql);
   const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
@@ -124,7 +124,7 @@ async function restore(site: FilledSite, archive: TestArchive, fence: number): P
   return host.client.readSite(siteId);
 }
 
-/** On a site of its own: every table is counted by its owner, and every page is shown. */
+/** Runs a drill on a site of its own: counts every table as its owner, and requests every page. */
 async function drill(archive: TestArchive, pages: readonly string[]): Promise<void> {
   const made = await host.client.ensureSite(newSiteId(), { domain: 'drill.org' }, claim(1));
   const site = await restore(made, archive, 2);

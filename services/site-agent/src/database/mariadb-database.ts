@@ -30,12 +30,12 @@ const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
 const everything = `${mariadbDatabase}.*`;
 
 /**
- * While a session changes its account it is shown under the name that its client claims. If that fails, it goes on with
- * the rights that it had at its start.
+ * A session that changes its account is shown under the name that its client claims. If the change fails, the session
+ * keeps the rights that it had at its start.
  */
 const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
 
-/** More than the endpoint ever opens: the rest is for this host. */
+/** The limit exceeds the number of sessions that the endpoint opens. The rest is for this host. */
 const connectionsMax = 200;
 const placesMax = 25;
 const newcomersMax = 20;
@@ -295,8 +295,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Whether it has events that run. A file beside its data tells this to the next start of this host, which then need
-   * not start the server to find out.
+   * Whether the database has events that run. The answer is kept in a file beside the data, so that the next start of
+   * this host need not start the server to find out.
    */
   private async noteEvents(admin: Admin): Promise<boolean> {
     // information_schema would read the text of each first.

@@ -14,7 +14,7 @@ import type { DatabasePlace, EndpointOptions, EndpointPlace, ReleaseDatabase, Si
 export interface MariadbDatabasesOptions {
   sitesDir: string;
   accounts: Accounts;
-  /** Told of each server that starts. */
+  /** Called for each server that starts. */
   onStart: (child: { process: { pid: number }; exited: Promise<unknown> }, siteId: string) => void;
   log: Log;
 }

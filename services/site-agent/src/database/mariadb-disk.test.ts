@@ -46,7 +46,7 @@ async function socketOfServer(): Promise<string> {
   return path.join(note?.trim() ?? path.join(servers, server, 'socket'), 'mysql.sock');
 }
 
-/** By the site's own address. */
+/** Waits until the site's own address accepts a row again. */
 const hasRoom = (): Promise<unknown> =>
   until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
     ...waits,
@@ -62,7 +62,7 @@ const suite = (): void => {
   afterAll(() => clearHost(host, [siteId]));
 
   test('events that fill the disk while nobody has a session are stopped', async () => {
-    // Another one in each second: the site's session has ended before there is much.
+    // The event runs each second, so the site's session has ended before there is much data.
     await run(
       "create event filling on schedule every 1 second do insert into heap (text) select repeat('x', 5000000) from seq_1_to_8",
     );
@@ -87,7 +87,7 @@ const suite = (): void => {
     for (const sql of ['use site', 'set session net_read_timeout = 600']) await hidden.query(sql);
     await hidden.beginChange('ghost');
     const fill = "insert into heap (text) select repeat('x', 5000000) from seq_1_to_4";
-    // It may be so much that the site has no sessions at all.
+    // The site may have filled so much that it has no sessions at all.
     const ends = ['ER_TABLEACCESS_DENIED_ERROR', 'ER_DISK_FULL'];
     await until(async () => ends.includes(await refusalOf(fill)), { ...waits, what: 'the end of writes' });
     const answers = await hidden.failProof().then(
@@ -136,7 +136,7 @@ const suite = (): void => {
     const hold = async (connection: Connection, bytes: number): Promise<void> => {
       for (let n = 0; n < 200; n += 1) await connection.query(`set @held_${bytes}_${n} = repeat('x', ${bytes})`);
     };
-    // Until each of them is refused.
+    // Fills the memory of each session until its statements are refused.
     const fill = (): Promise<unknown> =>
       Promise.all(
         [15e6, 1e6, 50e3, 2e3].map((bytes) => Promise.allSettled(held.map((connection) => hold(connection, bytes)))),

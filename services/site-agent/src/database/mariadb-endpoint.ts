@@ -8,7 +8,7 @@ import { EndpointSession } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 import type { Refusal, SessionStart } from './session-start';
 
-/** As many as there are places, so that a client that opens all of them at once is not in its own way. */
+/** The number equals that of the places, so that a client that opens all of them at once does not hinder itself. */
 const newcomersMax = 20;
 /** Limit for sessions of the server, including those that are ending. It has further places for the host itself. */
 const sessionsMax = 150;
@@ -126,7 +126,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   private join(client: Socket, database: ReleaseDatabase, settle: () => void): void {
     const { siteId, inTurn } = this.options;
-    // It is added before anything is awaited, so that a switch finds this session.
+    // The session is added before anything is awaited, so that a switch finds it.
     const session = new EndpointSession(client, {
       database,
       beginning: new MariadbStart(),

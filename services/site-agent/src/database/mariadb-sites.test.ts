@@ -78,7 +78,7 @@ async function restore(releaseId: string, archive: Awaited<ReturnType<typeof pac
   const { current_release: from } = await host.client.readSite(siteId);
   await stageSite(host, siteId, archive, { releaseId, fence: nextFence() });
   await host.client.switchRelease(siteId, { releaseId, expectedRelease: String(from) }, claim(fence));
-  // Past the freeze, as a restore asks before it lets visitors in.
+  // Probes the site while it is frozen, as a restore does before visitors get it.
   expect(await host.client.probeSite(siteId, '/')).toMatchObject({ http_status: 200, sql_ok: true });
   await host.client.thawSite(siteId, claim(fence));
 }
@@ -188,7 +188,7 @@ const suite = (): void => {
     // On a busy machine a login may take more than three seconds and be refused. It is tried again.
     await until(isAnswered, { what: 'an answer beside them' });
     for (const socket of silent) socket.destroy();
-    // Twenty have a place, so 280 of them were ended.
+    // The server ended 280 of the 300 logins, because only twenty have a place.
     expect((await sessionsSoFar()) - before).toBeLessThan(400);
     const held: Connection[] = [];
     const fill = async (): Promise<unknown> => {

@@ -20,7 +20,7 @@ const settings: Readonly<Record<string, string>> = {
   min_wal_size: '32MB',
   // 128 MB on a disk that all share; the server's own limit is 8 GB.
   max_notify_queue_pages: '16384',
-  // Nobody replicates it.
+  // No server replicates this cluster.
   wal_level: 'replica',
   max_wal_senders: '0',
   max_replication_slots: '0',
@@ -72,7 +72,7 @@ export class OwnCluster {
     this.woken = new WokenServer({ server: this.postgres, isUnused: () => this.cluster.isUnused(), folder, log });
   }
 
-  /** Makes it when it is not there. */
+  /** Opens the cluster, and makes it when it does not exist. */
   static async open(options: OwnClusterOptions): Promise<OwnCluster> {
     const own = new OwnCluster(options, await settleRecord(options));
     try {
@@ -102,7 +102,7 @@ export class OwnCluster {
     await this.known?.close();
   }
 
-  /** With all that is in it. */
+  /** Removes the cluster with all its content. */
   async remove(): Promise<void> {
     await this.close();
     await this.postgres.remove();

@@ -1,6 +1,6 @@
 /**
- * Two organisations on one host, each with a cluster of its own. The first does what a session of Postgres can do to
- * all sessions of its server.
+ * The suite has two organisations on one host, each with a cluster of its own. The first does what a session of
+ * Postgres can do to all sessions of its server.
  *
  * @tier long
  * @processes
@@ -170,7 +170,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   expect(findPostmaster(dataDir)).not.toBeNull();
   const sizeOf = async () => (await own.cluster.look(role, 'shop'))?.bytes ?? 0;
   const before = await sizeOf();
-  // It is in no database, but on the disk.
+  // The comment belongs to no database, but occupies the disk.
   const comment =
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);
@@ -236,7 +236,7 @@ describe('an installation with one Postgres for all sites', () => {
   });
 });
 
-/** Where a cluster has its data. */
+/** The data folder of a cluster. */
 async function dataDirOf(cluster: string): Promise<string> {
   const where = path.join(cluster, 'where.txt');
   const home = existsSync(where) ? readFileSync(where, 'utf8').trim() : await realpath(cluster);

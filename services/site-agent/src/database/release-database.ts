@@ -3,29 +3,29 @@ import type { InTurn, Newcomers } from '@drydock/agent/host';
 import type { ProgramDatabase } from '@drydock/agent/site';
 import type { ReleaseRecord, SiteRecord } from '../on-disk/site-folder';
 
-/** As `net.connect` takes it. */
+/** The address in the form that `net.connect` takes. */
 export type ServerAddress = { path: string } | { host: string; port: number };
 
 /** The fields of release.json about a database: its name, and where it is. */
 export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
-/** How a job reaches a database. */
+/** Access of a job to a database. */
 export interface JobAccess {
-  /** The database as its program is told of it. */
+  /** The database in the form that the job's program takes. */
   database: ProgramDatabase;
   /** The folder of the server's socket, which the job's box shows; null if the job uses a port. */
   socketFolder: string | null;
 }
 
 export interface SqlProbe {
-  /** False: no answer in time, or the server is starting. */
+  /** False when no answer came in time, or the server is starting. */
   isAnswered: boolean;
-  /** Null: it answers as it should. */
+  /** Null when the database answers as it should. */
   detail: string | null;
 }
 
 export interface DatabaseLook {
-  /** The size of its files on disk. */
+  /** The size of the database's files on disk. */
   bytes: number;
   /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null if its sessions hold all memory of its server. */
   isReadOnly: boolean | null;
@@ -38,7 +38,7 @@ export interface ReleaseDatabase {
   readonly name: string;
   /** Resolves when its server runs. Call it before opening a session; the methods here do so themselves. */
   wake(): Promise<void>;
-  /** Where sessions of the site go. */
+  /** The address that the site's sessions connect to. */
   readonly address: ServerAddress;
   /** The sessions of its server that have not logged in yet, by site. */
   readonly newcomers: Newcomers;
@@ -47,23 +47,23 @@ export interface ReleaseDatabase {
    * `end` is called when another site needs the place more.
    */
   takePlace(end: () => void): (() => void) | null;
-  /** Makes the site's account in it, or resets the account's password. */
+  /** Makes the site's account in the database, or resets the account's password. */
   settleAccount(): Promise<void>;
-  /** Makes it the database of the live release. */
+  /** Makes this the database of the live release. */
   serve(): Promise<void>;
-  /** It is no longer the live release's: every session in it ends. */
+  /** Ends every session in the database, which is no longer the live release's. */
   leave(): Promise<void>;
   /** Ends these sessions, if they are the site's own. */
   endSessions(numbers: number[]): Promise<void>;
   /** Ends all sessions of the site. Dumps and loads go on, unless the server has no memory for the host. */
   endSiteSessions(): Promise<void>;
-  /** Whether it may grow while nobody has a session. */
+  /** Whether the database may grow while nobody has a session. */
   readonly worksAlone: boolean;
-  /** Its size, and what it may fill. Null if the database has gone or its server sleeps. */
+  /** The size of the database, and the size that it may reach. Null if the database has gone or its server sleeps. */
   look(): Promise<DatabaseLook | null>;
   /** Keeps the site's sessions from filling space, but not from freeing it, as far as the engine has such sessions. */
   keepReadOnly(isOn: boolean): Promise<void>;
-  /** Asks it as the site. Never throws. */
+  /** Probes the database as the site. Never throws. */
   probe(deadlineMs: number): Promise<SqlProbe>;
   /** Access for a job that reads everything and changes nothing. */
   openReader(): Promise<JobAccess>;
@@ -83,7 +83,7 @@ export interface EndpointOptions {
   uid: number | null;
   /** The live release's database, read when a session is connected; null while there is none. */
   current: () => ReleaseDatabase | null;
-  /** Whether the database is so large that nobody may use it any more. */
+  /** Whether the database is so large that no session may use it any more. */
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;

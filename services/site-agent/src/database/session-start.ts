@@ -27,7 +27,7 @@ export interface SessionStart {
 /** Postgres starts a session. */
 export class PostgresStart implements SessionStart {
   isAuthenticated = false;
-  /** It comes in the last message of interest: later ones are not read. */
+  /** The number from the last message of interest. Later messages are not read. */
   number: number | null = null;
   private head: Buffer = Buffer.alloc(0);
   /** The number of bytes that are still missing from the current message. */

@@ -60,7 +60,7 @@ export class SitesCluster {
   private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
   private readonly admin: pg.Pool;
   private readonly url: URL;
-  /** The folder of the socket by which everything reaches it; null if its port is used. */
+  /** The folder of the socket by which clients reach the cluster. Null if its port is used. */
   readonly socketFolder: string | null;
   private readonly name: string;
   private places: { budget: ConnectionBudget; newcomers: Newcomers } | null = null;
@@ -177,7 +177,7 @@ export class SitesCluster {
   }
 
   /**
-   * Ends the leftovers of an earlier process of this host: Postgres goes on with a CREATE DATABASE whose client was
+   * Ends the leftovers of an earlier process of this host. Postgres continues a CREATE DATABASE whose client was
    * killed, and the database would appear after the cleaning up.
    */
   private async endPredecessors(): Promise<void> {

@@ -12,9 +12,11 @@ export interface SitesClustersOptions {
   sitesDir: string;
   /** The name is the host's own, and the same at every start. */
   name: string;
-  /** A server that the operator runs, opened. Null: there is none. */
+  /** The server that the operator runs. Null without one. */
   shared: SitesCluster | null;
-  /** Whether new databases go there too; otherwise it serves only those that are in it. */
+  /**
+   * Whether new databases are placed there too. Otherwise the cluster serves only the databases that it already has.
+   */
   isSharedForAll: boolean;
   accounts: Accounts;
   log: Log;
@@ -45,7 +47,7 @@ export class SitesClusters {
     return /^[\w-]{1,64}$/.test(organisation) ? organisation : createHash('sha256').update(organisation).digest('hex');
   }
 
-  /** Where a site's new databases go. */
+  /** The name of the cluster for a site's new databases. */
   nameForNew({ cluster }: Clustered): string | undefined {
     return this.options.isSharedForAll ? undefined : cluster;
   }

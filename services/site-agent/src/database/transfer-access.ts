@@ -26,7 +26,7 @@ export class TransferAccess {
   private readonly tag: string;
   private readonly readers = new Map<string, Promise<TransferLogin>>();
   private readonly loaders = new Map<string, Promise<TransferLogin>>();
-  /** By database: the roles that may still exist. */
+  /** The roles that may still exist, by database. */
   private readonly roles = new Map<string, Set<string>>();
 
   /** `connect` opens a superuser's session. `tag` is the host's own and the same at every start. */
@@ -46,7 +46,7 @@ export class TransferAccess {
     const login = await this.remember(this.readers, database, (admin) =>
       makeReader({ admin, database, tag: this.tag }),
     );
-    // The owner may have revoked it since.
+    // The owner may have revoked the right since.
     await this.withAdmin((admin) => grantConnect(admin, login.role, database));
     return loginUrl(this.serverUrl, login, database);
   }

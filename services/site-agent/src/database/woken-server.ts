@@ -1,13 +1,13 @@
 import { SerialQueue } from '@drydock/agent/host';
 import type { Log } from '@drydock/service/telemetry';
 
-/** A server without use for so long is stopped. */
+/** A server that nobody has used for this long is stopped. */
 export const idleMs = 15 * 60_000;
 const lookMs = 60_000;
 
 export interface WokenServerOptions {
   server: { start(): Promise<void>; stop(): Promise<void> };
-  /** Whether it has no session and nobody is about to open one. Called only while it runs. */
+  /** Whether the server has no session and nobody is about to open one. Called only while it runs. */
   isUnused: () => Promise<boolean>;
   folder: string;
   log: Log;
@@ -35,7 +35,7 @@ export class WokenServer {
     return this.state === 'started';
   }
 
-  /** Resolves when it runs. */
+  /** Resolves when the server runs. */
   async wake(): Promise<void> {
     this.usedMs = performance.now();
     if (this.state === 'started') return;
@@ -47,17 +47,17 @@ export class WokenServer {
     });
   }
 
-  /** Stops it after {@link idleMs} without use. */
+  /** Stops the server after {@link idleMs} without use. */
   async stopIfUnused(nowMs = performance.now()): Promise<void> {
     const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
     if (this.state !== 'started' || isRecent()) return;
     if (!(await this.options.isUnused())) this.usedMs = nowMs;
-    // Somebody may have come during the check. A client that comes later waits for the stop and the next start.
+    // A client may have come during the check. A client that comes later waits for the stop and the next start.
     if (isRecent() || this.state !== 'started') return;
     await this.stop('stopped');
   }
 
-  /** Ends it for good. */
+  /** Stops the server. It does not start again. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     await this.stop('closed');

@@ -159,8 +159,8 @@ export class SiteFolder {
   }
 
   /**
-   * Empty only before the first release: an error must not look like "no releases", or their databases would be
-   * dropped.
+   * Lists the releases' folder, which may be missing only before the first release. Any other error is thrown, because
+   * a list without releases would make the host drop their databases.
    */
   private async readReleasesDir(): Promise<string[]> {
     try {

@@ -129,7 +129,7 @@ interface Surroundings {
   url: string;
   databaseName: string;
   tag: string;
-  /** Exported by a transaction that stays open. */
+  /** The snapshot, exported by a transaction that stays open. */
   snapshot: string;
   limits: RowLimits;
   signal: AbortSignal | undefined;

@@ -19,7 +19,7 @@ export interface RowQuestion {
 
 const keySchema = z.object({
   expression: z.string(),
-  /** Two rows collide when it is true for each of their keys. */
+  /** Two rows collide when this operator is true for each of their keys. */
   operator: z.string(),
   is_equality: z.boolean(),
   is_overlap: z.boolean(),

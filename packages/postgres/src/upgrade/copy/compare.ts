@@ -114,7 +114,7 @@ async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promi
  * than the old one has stored.
  */
 interface Recomputed {
-  /** With its kind, such as `column "public"."notes"."search"`. */
+  /** The object with its kind, such as `column "public"."notes"."search"`. */
   object: string;
   /** Statements that compute again what stores the value. Empty when nothing does. */
   statements: readonly string[];
@@ -130,7 +130,7 @@ interface WholeTable {
   columns: readonly string[];
   /** The table itself, or one of its partitions: they have the same generated columns. */
   leaf: string;
-  /** Its rows are those of its partitions. */
+  /** Whether the table is partitioned. Its rows are then those of its partitions. */
   isRoot: boolean;
 }
 

@@ -13,7 +13,7 @@ export const sessionPrefix = 'drydock-upgrade/';
  * The objects that a move keeps on both servers while it lasts. None of them is left on the new instance afterwards.
  */
 export interface OwnObjects {
-  /** Random digits that are in every name of the move, and in no other. */
+  /** Random digits in every name of the move. No other name contains them. */
   digits: string;
   /**
    * Schema of the marker and of our notes, owned by the publisher on the old server and by the keeper on the target.
@@ -25,15 +25,15 @@ export interface OwnObjects {
   subscription: string;
   slot: string;
   /**
-   * Old server: may act for every owner; publishes, and writes the marker. No code of the customer's runs in its
-   * sessions.
+   * The login on the old server that may act for every owner, publishes, and writes the marker. No code of the
+   * customer's runs in its sessions.
    */
   publisher: TransferLogin;
-  /** Old server: the subscriber logs in as it, and it drops slots. */
+  /** The login on the old server that the subscriber uses, and that drops slots. */
   replicator: TransferLogin;
   /**
-   * Target: may act for every owner; owns the subscription and our notes. No code of the customer's runs in its
-   * sessions.
+   * The login on the target that may act for every owner, and owns the subscription and our notes. No code of the
+   * customer's runs in its sessions.
    */
   keeper: TransferLogin;
 }

@@ -172,12 +172,12 @@ interface Levelling {
 
 /**
  * Makes the target's roles equal to the old server's: SCRAM verifiers, comments, memberships with their options, and
- * settings. What differs is changed; roles that are gone are dropped. Settings of the whole database wait until
- * customers are let in, except those that {@link decidesValues}: they would also hold for the subscriber, whose session
- * cannot be given settings of its own. `databaseName` must exist on both servers. Without memberships, no owner is a
- * member of another, so that each may be lent the rights of the other while the schema is made. Without dropping, a
- * role that is gone stays without login, password, rights and memberships, because policies of a backup may mention it.
- * Returns the number of statements; 0 when nothing differed.
+ * settings. Roles that differ are changed, and roles that are gone are dropped. Settings of the whole database wait
+ * until customers are let in, except those that {@link decidesValues}: they would also apply to the subscriber, whose
+ * session cannot be given settings of its own. `databaseName` must exist on both servers. Without memberships, no owner
+ * is a member of another, so that each may be lent the rights of the other while the schema is made. Without dropping,
+ * a role that is gone stays without login, password, rights and memberships, because policies of a backup may mention
+ * it. Returns the number of statements; 0 when nothing differed.
  */
 export async function syncRoles(
   old: pg.ClientBase,

@@ -33,7 +33,7 @@ export interface SchemaPlan {
   attach: PlannedStatement[];
   /** Unique keys and replica identities: replication needs them before the first row. */
   keys: PlannedStatement[];
-  /** Other indexes, which may be built two at a time once the rows are there. */
+  /** The other indexes, which may be built two at a time once the rows are there. */
   indexes: PlannedStatement[];
   /** Foreign keys, triggers, contents of materialised views, in pg_dump's order. */
   rest: PlannedStatement[];
@@ -76,7 +76,7 @@ const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(dat
 
 export interface SchemaOwners {
   databaseOwner: string;
-  /** By the name of the extension. */
+  /** The owners of extensions, by the extension's name. */
   extensionOwners: ReadonlyMap<string, string>;
 }
 

@@ -68,7 +68,7 @@ async function sendStart(
 ): Promise<Accepted> {
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no server ${machineId}`);
-  // Ordering starts it already.
+  // A machine that has just been ordered starts without this change.
   if (machine.powerState === 'on' || machine.powerState === 'starting')
     return { actionId: null, machineId, snapshotId: null };
   const { action } = await api.change(
@@ -141,7 +141,7 @@ async function sendDeleteSnapshot(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
-  // Checked first, because the provider would delete another machine's snapshot too.
+  // The snapshot is checked first, because the provider would delete another machine's snapshot too.
   if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return done;
   try {
     await api.change({ method: 'DELETE', path: ['images', snapshotId] }, kind, z.unknown(), signal);
@@ -177,7 +177,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // The provider accepted it for another machine. The error says for which one.
+  // The provider accepted the change for another machine. The error names that machine.
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };
@@ -224,7 +224,7 @@ export async function findChange(
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;
   const actions = await readActions(api, machineId, [], signal);
-  // The oldest one: later ones come from work that was accepted after it.
+  // The oldest action is ours: later ones come from work that was accepted after it.
   const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&

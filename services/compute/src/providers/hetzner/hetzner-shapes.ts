@@ -25,7 +25,7 @@ export const serverSchema = z.object({
   public_net: z.object({ ipv4: address, ipv6: address }).nullish(),
   server_type: z.object({ name: z.string(), architecture: z.string().nullish() }),
   location: z.object({ name: z.string() }).nullish(),
-  // This field is being removed; older answers have the location only here.
+  // The provider is removing this field. Older answers have the location only here.
   datacenter: z.object({ location: z.object({ name: z.string() }) }).nullish(),
   image: z.object({ id, name: z.string().nullish() }).nullish(),
   primary_disk_size: z.number().nullish(),
@@ -111,6 +111,6 @@ export const actionOf = ({ id, command, status, progress, error }: HetznerAction
       : null,
 });
 
-/** Whether it works on this machine. */
+/** Whether the action works on this machine. */
 export const concerns = ({ resources }: HetznerAction, machineId: string): boolean =>
   resources.some(({ id, type }) => type === 'server' && String(id) === machineId);

@@ -1,13 +1,13 @@
 import { Agent, request } from 'undici';
 
 export interface HttpOptions {
-  /** With its path: `https://api.hetzner.cloud/v1`. */
+  /** The URL includes its path: `https://api.hetzner.cloud/v1`. */
   baseUrl: string;
-  /** Sent with every request; carries the credential. */
+  /** Headers of every request, including the credential. */
   headers: Readonly<Record<string, string>>;
   /** The time limit of a call, from the first byte sent to the last one read. */
   deadlineMs: number;
-  /** Longer answers are cut off. */
+  /** The limit at which an answer is cut off. */
   bodyBytesMax: number;
   /** PEM of an authority to trust besides the known ones: for a provider on our own premises. */
   ca?: string | undefined;

@@ -24,8 +24,8 @@ const reserve = 0.1;
  */
 const leastPace = 0.02;
 /**
- * The longest pause between two calls. Absurd headers, or headers in another unit, would otherwise stop us for hours or
- * for good.
+ * The longest pause between two calls. Incorrect headers, or headers in another unit, would otherwise stop us for hours
+ * or for ever.
  */
 const spacingMsMax = 60_000;
 

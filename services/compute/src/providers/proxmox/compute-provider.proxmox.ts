@@ -26,7 +26,7 @@ export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & C
   return { ...proxmoxReader(api), close: () => api.close() };
 }
 
-/** The same, for workers. */
+/** One Proxmox VE cluster as {@link proxmoxComputeReader} opens it, but with changes, for workers. */
 export function proxmoxCompute(options: ProxmoxOptions): ComputeDriver & Closing {
   const api = openApi(options);
   const reader = proxmoxReader(api);

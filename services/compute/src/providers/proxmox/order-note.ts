@@ -9,7 +9,7 @@ const noteStart = 'drydock ';
 export const noteOf = ({ spec, image, labels }: MachineOrder): string =>
   `${noteStart}${JSON.stringify({ spec, image, labels })}`;
 
-/** Null for a VM that was not ordered by us, or whose description somebody has rewritten. */
+/** Null for a VM that was not ordered by us, or whose description was rewritten. */
 export function readNote(description: string | undefined): z.infer<typeof noteSchema> | null {
   const line = (description ?? '').split('\n').find((candidate) => candidate.startsWith(noteStart));
   if (line === undefined) return null;

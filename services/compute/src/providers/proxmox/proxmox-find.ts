@@ -65,8 +65,8 @@ export async function prepareChange(
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
-  // Whether the machine runs is judged by its process. A paused VM, for example one on a full disk, has a process, and
-  // nobody else would start it again.
+  // The process tells whether the machine runs. A paused VM, for example one on a full disk, has a process, and nothing
+  // but this change would start it again.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
@@ -95,7 +95,7 @@ export async function findChange(
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };
-  // It carries the workflow's id.
+  // The name of the snapshot contains the workflow's id, so a snapshot of that name was made by this change.
   if (snapshotId !== null && (await reader.readSnapshot(machineId, snapshotId, signal)) !== null) return done;
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
   if (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null)

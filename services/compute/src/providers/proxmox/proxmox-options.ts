@@ -1,6 +1,6 @@
 import type { ApiOptions } from '../http/provider-api';
 
-/** A size as this cluster sells it. */
+/** A size that this cluster sells. */
 export interface VmSize {
   cores: number;
   memoryMb: number;

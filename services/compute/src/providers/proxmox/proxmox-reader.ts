@@ -121,7 +121,7 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   },
   listMachines: (signal) => listMachines(api, signal),
   listSnapshots: (machineId, signal) => listSnapshots(api, machineId, signal),
-  // A name belongs to one VM: another VM's snapshot cannot even be addressed.
+  // The address of a snapshot includes its VM, so a snapshot of another VM cannot be read.
   readSnapshot: async (machineId, snapshotId, signal) =>
     (await listSnapshots(api, machineId, signal)).find(({ id }) => id === snapshotId) ?? null,
   // The account that only reads may not see the worker's tasks.

@@ -45,7 +45,7 @@ export const snapshotSchema = z.object({
   /** Seconds since 1970; missing at `current`. */
   snaptime: z.int().optional(),
   parent: z.string().optional(),
-  /** Present while it is incomplete. */
+  /** Set while the snapshot is incomplete. */
   snapstate: z.string().optional(),
 });
 type VmSnapshot = z.infer<typeof snapshotSchema>;
@@ -113,7 +113,10 @@ const isPublic = (address: string): boolean => {
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
-/** More than we give to any machine: a guest may report anything, and all of it would be stored. */
+/**
+ * The limit exceeds the number of addresses that we give to any machine. A guest may report any number, and all of them
+ * would be stored.
+ */
 const addressesMax = 64;
 
 export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): string[] {
@@ -124,7 +127,7 @@ export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): strin
 interface Looked {
   resource: Resource;
   status: VmStatus;
-  /** Null where nobody asked for it. */
+  /** The configuration; null when it was not asked for. */
   config: VmConfig | null;
   addresses: readonly string[];
 }
@@ -149,7 +152,7 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
   };
 }
 
-/** `newerIds`: the snapshots that are in the way of a rollback. */
+/** `newerIds`: the snapshots that prevent a rollback. */
 export const snapshotOf = (
   { name, description, snaptime, snapstate }: VmSnapshot,
   newerIds: readonly string[],
@@ -159,7 +162,7 @@ export const snapshotOf = (
   ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
 });
 
-/** All that come after it, by the chain of parents. */
+/** All snapshots that come after `name`, by the chain of parents. */
 export function descendantsOf(name: string, all: readonly VmSnapshot[]): string[] {
   const found = new Set<string>();
   for (let last = -1; last !== found.size; ) {

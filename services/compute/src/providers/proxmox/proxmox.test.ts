@@ -180,7 +180,7 @@ it.each([
 
 it('shows addresses that others can connect to, and no bridge of a container', async () => {
   const machineId = await orderMachine(world, rig.order());
-  // After a % a guest can write any text.
+  // A guest can write any text after a `%`.
   await patch(machineId, {
     addresses: ['10.0.0.5', '172.17.0.1', '198.51.100.7', 'fd00::1', '2001:db8::7', `2001:db8::8%${'x'.repeat(200)}`],
   });

@@ -53,7 +53,7 @@ export async function carryOutJob(machineFolder: string): Promise<void> {
 /** Starts the machine if possible. The job is reported as failed in any case. */
 async function startAnyway(machineFolder: string): Promise<void> {
   try {
-    // It runs when it was never stopped.
+    // The machine runs when it was never stopped.
     if ((await readStatus(machineFolder)) === 'off') await mendInside(machineFolder);
     await startQemu(machineFolder, await readRecord(machineFolder));
   } catch {
@@ -61,7 +61,7 @@ async function startAnyway(machineFolder: string): Promise<void> {
   }
 }
 
-/** Null when it is done. */
+/** Tries the job's work. Resolves with the failure, or null when the work is done. */
 async function tryWork(machineFolder: string, job: JobRecord): Promise<JobRecord['failure']> {
   for (let tried = 1; ; tried += 1) {
     try {

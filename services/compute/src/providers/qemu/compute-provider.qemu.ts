@@ -26,7 +26,7 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,
-    // The reconciliation calls this every minute, so the machines of a restarted host come back.
+    // The reconciliation calls this every minute, so the machines of a restarted host start again.
     listMachines: async (signal) => {
       await looked(reviveMachines(folders, begin));
       return await changes.reader.listMachines(signal);

@@ -52,7 +52,10 @@ function machineOf({ id, record, status, running, isHeld }: SeenMachine): Machin
   };
 }
 
-/** Newest first: snapshots that were ordered and not deleted. One is ready if it is within the disk as well. */
+/**
+ * Lists the snapshots that were ordered and not deleted, the newest first. A snapshot is ready if the disk contains it
+ * too.
+ */
 function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<string>): MachineSnapshot[] {
   const deleted = new Set(
     jobs
@@ -92,7 +95,7 @@ const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderAction =
       : null,
 });
 
-/** Called whenever somebody sees a running job: a reader that may work makes sure that it is carried out. */
+/** Called whenever a running job is seen. A reader that may start processes makes sure that the job is carried out. */
 type OnRunning = (machineFolder: string) => void;
 
 /** Reads files and asks processes; changes nothing. */

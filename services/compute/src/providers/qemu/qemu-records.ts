@@ -75,13 +75,13 @@ const fileOf = (machineFolder: string, number: number): string =>
   path.join(jobsFolder(machineFolder), `${String(number).padStart(8, '0')}.json`);
 const textOf = (job: JobRecord): string => `${JSON.stringify(job, null, 1)}\n`;
 
-/** Null when there is none of that number. */
+/** Reads the job of that number; null when there is none. */
 export async function readJob(machineFolder: string, number: number): Promise<JobRecord | null> {
   const text = await readIfThere(fileOf(machineFolder, number));
   return text === null ? null : jobRecordSchema.parse(JSON.parse(text));
 }
 
-/** Ascending; empty when there is no such machine. */
+/** Lists the numbers of the jobs, ascending. Empty when the machine does not exist. */
 async function listNumbers(machineFolder: string): Promise<number[]> {
   try {
     const names = await readdir(jobsFolder(machineFolder));
@@ -109,8 +109,8 @@ export async function readJobs(machineFolder: string, after = 0): Promise<JobRec
 }
 
 /**
- * False if another claim was quicker: of all claims of a number only one succeeds, so that one job at a time runs on a
- * machine.
+ * Claims the number of a job. Resolves with false if another claim was quicker: only one claim of a number succeeds, so
+ * one job at a time runs on a machine.
  */
 export const claimJob = (machineFolder: string, job: JobRecord): Promise<boolean> =>
   createDurably(fileOf(machineFolder, job.number), textOf(job));

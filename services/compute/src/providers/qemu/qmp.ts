@@ -8,7 +8,7 @@ import { z } from 'zod';
 /** Each monitor serves one client at a time, so reads have their own and do not wait for work. */
 type Monitor = 'work.sock' | 'look.sock';
 
-/** Nobody listens: there is no process. */
+/** No process listens on the socket. */
 class NotRunning extends Error {
   override readonly name = 'NotRunning';
 }
@@ -60,7 +60,7 @@ async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall)
       );
       socket.once('close', () => reject(new NotRunning('the connection was closed')));
       const lines = createInterface({ input: socket }).on('line', (line) => settle(line, resolve, reject));
-      // It passes on the socket's.
+      // The reader passes on the errors of the socket.
       lines.on('error', () => undefined);
       socket.write(
         `{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`,

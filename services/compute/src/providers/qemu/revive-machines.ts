@@ -17,12 +17,13 @@ export async function reviveMachines(
   folders: MachineFolders,
   beginWork: (machineFolder: string) => void,
 ): Promise<void> {
-  // One machine's damaged folder must not keep the others off. A request for that machine gets the error.
+  // A damaged folder of one machine must not stop the others from being started. A request for that machine gets the
+  // error.
   for (const machineId of await folders.list())
     if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
 
-/** True when its start was claimed. */
+/** Resolves with true when the machine's start was claimed. */
 async function revive(folders: MachineFolders, machineId: string): Promise<boolean> {
   const machineFolder = folders.of(machineId);
   if (

@@ -79,7 +79,7 @@ async function endSessions(server: MysqlSession, sessions: readonly { id: number
 
 const bytesSchema = z.object({ bytes: z.coerce.number() });
 
-/** The size on disk in bytes; null if it does not answer. */
+/** The size on disk in bytes; null if the server does not answer. */
 export async function readMysqlSize(adminUrl: string, databaseName: string): Promise<number | null> {
   const sql =
     'select coalesce(sum(data_length + index_length), 0) as bytes from information_schema.tables ' +

@@ -129,7 +129,7 @@ function refuse(error: unknown): never {
   throw error;
 }
 
-/** Where the folder of a server's socket is shown in a job's box. */
+/** The folders in a job's box at which the sockets of servers appear. */
 const socketFolders = { only: '/mysql-socket', old: '/mysql-socket-old', target: '/mysql-socket-target' } as const;
 
 interface Reached {
@@ -137,7 +137,7 @@ interface Reached {
   mounts: readonly BoxMount[];
 }
 
-/** The server as a job is told of it, and the one socket folder that its box shows. */
+/** The server and the one socket folder that its box shows, in the form of a job's input. */
 async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);

@@ -1,7 +1,7 @@
 import { dumpJobSchema, loadDumpJobSchema, verifyDumpJobSchema } from '@drydock/agent/database';
 import { z } from 'zod';
 
-/** A server as a job's program is told of it; it includes the administrator's login. */
+/** A server in the input of a job's program. It includes the administrator's login. */
 const serverSchema = z.strictObject({
   login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
   flavour: z.enum(['mariadb', 'mysql']),

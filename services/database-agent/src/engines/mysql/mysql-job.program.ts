@@ -44,7 +44,7 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
 
 const sideOf = ({ login: admin, release }: MysqlServerSetup): Side => ({ admin, release });
 
-/** All tables as of one moment. */
+/** Dumps all tables as of one moment. */
 function dump(
   { server: { login: admin, flavour, release }, archive, ...setup }: MysqlDumpSetup,
   context: ProgramContext,

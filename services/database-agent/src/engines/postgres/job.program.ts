@@ -130,7 +130,10 @@ const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, ar
   makeRoles: (roles: string[]) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
 });
 
-/** Further refusals add nothing: a table that cannot be made fails everything that refers to it. */
+/**
+ * The most refusals that are collected. Further ones add nothing: a table that cannot be made fails everything that
+ * refers to it.
+ */
 const refusedMax = 20;
 
 /** Loads the schema alone into the scratch instance. */

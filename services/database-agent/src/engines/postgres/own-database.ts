@@ -57,7 +57,7 @@ export async function endBackend(adminUrl: string, port: number): Promise<void> 
   await withServer(adminUrl, (client) => client.query(sql, [port]));
 }
 
-/** The size on disk in bytes; null if it does not answer. */
+/** The size on disk in bytes; null if the server does not answer. */
 export async function readSize(adminUrl: string, databaseName: string): Promise<number | null> {
   try {
     return await withServer(adminUrl, async (client) => {
@@ -75,7 +75,7 @@ export interface Access {
   isOpen: boolean;
   /** The statements that undo our lock; none if there is no lock. */
   opening: readonly string[];
-  /** Roles of ours that a lock leaves alone. */
+  /** Roles of ours that keep their rights while a lock is on. */
   kept: readonly string[];
 }
 

@@ -40,7 +40,7 @@ export class PostgresSnapshot implements SnapshotSession {
     this.stage = stage;
   }
 
-  /** It has a reader of its own, because a later stage ends the sessions of earlier ones. */
+  /** The snapshot has a reader of its own, because a later stage ends the sessions of earlier ones. */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
     try {
@@ -76,7 +76,7 @@ export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   let snapshot: SnapshotSession | null = null;
   try {
     const prepared = await prepareLevel(stage).catch(refuse);
-    // A restore's target is not compared with the database that it replaced.
+    // The target of a restore is not compared, because its content differs from the replaced database on purpose.
     if (upgrade.path !== 'restore') snapshot = await PostgresSnapshot.prepare(move);
     else await restoreLimit(move.targetUrl, databaseName, upgrade.connection_limit);
     const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];

@@ -35,7 +35,7 @@ function extensionsOf(major: Major): string[] {
   }
 }
 
-/** They come along as packages. */
+/** The installed majors, which come as packages. */
 export const installedPostgresMajors = (): Major[] =>
   [16, 17, 18].filter((major) => {
     try {
@@ -50,7 +50,7 @@ const trialNames = { database: 'restored', role: 'restorer' } as const;
 /** Types a setup for Postgres' program. */
 const told = (setup: Setup): { setup: Setup } => ({ setup });
 
-/** Against the snapshot of this id. */
+/** The input of a comparison with the snapshot of this id. */
 const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
   kind: 'stage',
   stage: 'compare',
@@ -137,8 +137,8 @@ export const postgresEngine: Engine = {
   takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl' | 'fromMajor'>) => {
     const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
     await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
-    // This is done while the record still holds the statements: after a crash from here on, the old instance is opened
-    // from the record.
+    // The old instance is opened while the record still holds the statements, so that a crash after this point can be
+    // repaired from the record.
     await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
     await restoreLimit(oldUrl, databaseName, connectionLimit);
   },

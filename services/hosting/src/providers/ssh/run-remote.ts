@@ -7,7 +7,7 @@ import type { SshConnection } from './ssh-connection';
 /** Aborts after a silence. */
 interface SilenceWatch {
   signal: AbortSignal;
-  /** Something moved. */
+  /** Called whenever data has moved. Restarts the time limit for silence. */
   heard(): void;
   end(): void;
 }
@@ -92,7 +92,7 @@ export interface RemoteCall {
   /** The time without a byte in either direction after which the host counts as hanging. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
-  /** Told of each line on stderr. */
+  /** Receives each line of stderr. */
   onErrorLine?: (line: string) => void;
 }
 
@@ -127,7 +127,7 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 interface Feeding {
   /** Resolves with the reason why the input was not taken completely; null if it was. Never rejects. */
   done: Promise<unknown>;
-  /** The error of our own input. It says nothing about what the host thinks of the archive. */
+  /** The error of our own input. It does not come from the host's check of the archive. */
   sourceError(): unknown;
 }
 

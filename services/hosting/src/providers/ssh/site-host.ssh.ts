@@ -188,8 +188,8 @@ function asSocket(channel: Duplex): Duplex {
 }
 
 /**
- * By Passenger's contract every process was started after the last touch of the restart file. Its mtime counts the
- * application's processes.
+ * By Passenger's contract every process that answers was started after the last touch of the restart file. The mtime of
+ * the file therefore identifies the generation of the processes.
  */
 const startedWithin = (status: number): boolean => status >= 100 && status < 500;
 

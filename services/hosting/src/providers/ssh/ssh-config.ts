@@ -14,7 +14,7 @@ const sshHostSchema = z.strictObject({
     error: 'must be a postgresql://, mariadb:// or mysql:// URL',
   }),
   public_url_template: z.string().includes('{site_id}').startsWith('http'),
-  /** Where the host's own web server answers on its loopback, for the probe. */
+  /** The port of the host's own web server on its loopback, for the probe. */
   web_port: z.int().min(1).max(65_535).default(80),
 });
 

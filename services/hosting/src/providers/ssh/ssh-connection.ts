@@ -6,7 +6,7 @@ import type { SshHostConfig } from './ssh-config';
 
 type Address = Pick<SshHostConfig, 'host' | 'port' | 'user' | 'private_key_file' | 'host_key_fingerprint'>;
 
-/** As ssh-keygen -l prints it. */
+/** The fingerprint in the form that `ssh-keygen -l` prints. */
 const fingerprintOf = (key: Buffer): string =>
   `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
 

@@ -107,7 +107,7 @@ async function* entry(name: string, content: Buffer): AsyncGenerator<StreamEntry
   };
 }
 
-/** An archive with our seal and somebody else's dump. The tar is an empty one. */
+/** An archive with our seal and a dump of unknown origin. The tar is an empty one. */
 async function sealed(site: SiteRef, dumpPath: string, dump: string) {
   const [archiveId, key] = [uuidv7(), `live/${uuidv7()}/1`];
   const { manifestMac } = await pack({

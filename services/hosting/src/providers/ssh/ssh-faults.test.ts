@@ -48,7 +48,10 @@ onHost('a host over ssh behind a bad network', () => {
     await rig.close();
   });
 
-  /** Where the connection breaks: before the command is whole, in the input, in the output, and with the answer. */
+  /**
+   * The points at which the connection breaks: before the command is whole, in the input, in the output, and with the
+   * answer.
+   */
   const cuts = [
     ['client', 1_000],
     ['client', 300_000],

@@ -12,8 +12,8 @@ import { databaseOf, databaseServerOf, streamFromSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
 /**
- * Both roots of a site's archive are one stream each, as the host's own tools write and read them; the path says which
- * tool.
+ * The two roots of a site's archive are one stream each, as the host's own tools write and read them. The path names
+ * the tool.
  */
 export const filesStream = { root: 'files', path: 'files.tar' } as const;
 
@@ -56,7 +56,7 @@ async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGen
 }
 
 /**
- * The host's tar of the files, then its pg_dump, straight into one archive: nothing is kept on the way, here or there.
+ * Packs the host's tar of the files, then its pg_dump, straight into one archive. Neither side stores them in between.
  */
 export async function packOverSsh(
   tools: SshArchiveTools,

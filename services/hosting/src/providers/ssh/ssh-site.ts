@@ -36,7 +36,7 @@ export function databaseServerOf({ database_admin_url: url }: Pick<SshConfig, 'd
   const engine = protocol.startsWith('postgres') ? 'postgres' : 'mysql';
   return {
     engine,
-    // An IPv6 address stands in brackets in a URL only.
+    // Only a URL writes an IPv6 address in brackets.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     port: port === '' ? defaultPort[engine] : port,
     user: decodeURIComponent(username),
@@ -83,7 +83,7 @@ export interface SiteCall {
   fence?: string;
   releaseId?: string;
   args?: readonly string[];
-  /** After the administrator's password. */
+  /** Input that follows the administrator's password. */
   input?: AsyncIterable<Buffer>;
   signal?: AbortSignal | undefined;
   onErrorLine?: (line: string) => void;
@@ -114,6 +114,6 @@ function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
 export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> =>
   runRemote(tools.connection, remoteCallOf(tools, call));
 
-/** The same as a stream that ends only after the script has succeeded. */
+/** Runs a script as {@link runOnSite} does. Its output is a stream that ends only after the script has succeeded. */
 export const streamFromSite = (tools: SshTools, call: SiteCall): AsyncGenerator<Buffer> =>
   streamRemote(tools.connection, remoteCallOf(tools, call));

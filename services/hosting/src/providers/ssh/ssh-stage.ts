@@ -62,13 +62,14 @@ async function* contentOf(
 }
 
 /**
- * GNU tar makes a file with its mode before it sets attributes and opens it, so that its account cannot restore a
- * read-only file that has some.
+ * GNU tar creates a file with its final mode before it sets its attributes. So an account that is not root cannot
+ * restore the attributes of a read-only file.
  */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 
 /**
- * Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent.
+ * Stages an archive over ssh. Every archive of the chain is verified before the first byte is sent, and each byte is
+ * checked once more as it is sent.
  */
 export async function stageOverSsh(
   tools: SshArchiveTools,

@@ -12,7 +12,7 @@ export interface SshTools {
   config: SshConfig;
 }
 
-/** Also packs and stages. */
+/** The tools that also pack and stage. */
 export interface SshArchiveTools extends SshTools {
   archiveKey: RootKey;
 }
