@@ -1,7 +1,8 @@
 /**
  * As root, each instance runs under an account of its own.
  *
- * @processes @root
+ * @processes
+ * @root
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
