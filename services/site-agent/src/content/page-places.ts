@@ -12,7 +12,7 @@ const processesMin = 16;
 const rendersMax = 64;
 /** Limit for visitors whom applications answer. One piece of 64 kB for each is in our memory. */
 const visitsMax = 4_096;
-/** Limit for visitors of files that are longer than one answer. About 600 kB of each are in our memory. */
+/** Limit for visitors of files that are longer than one answer. 950 kB for each were measured in our memory. */
 const downloadsMax = 1_024;
 /** Limit for an organisation's visitors that wait for a place. */
 const waitingMax = 256;
