@@ -48,8 +48,8 @@ export function isSameProcess(proof: ProcessProof, commandLineContains: readonly
 }
 
 /**
- * The running processes whose working directory is this folder, under whatever path a process in a box sees it. Linux
- * only; elsewhere empty.
+ * Lists the running processes whose working directory is this folder. A process in a box counts too, though it may see
+ * the folder under another path. The list is empty on systems other than Linux.
  */
 export function listProcessesIn(folder: string): number[] {
   if (process.platform !== 'linux') return [];

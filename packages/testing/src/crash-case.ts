@@ -62,7 +62,7 @@ function allInOne(name: string, cases: readonly CrashCase[]): CrashCase[] {
   const armed = new Map(
     cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)),
   );
-  // How often a step is started is checked by the runs with one death each.
+  // This run does not check how often a step is started. The runs with one death each do.
   const { attempts: _attempts, ...rest } = last;
   return [
     {
@@ -93,7 +93,7 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
   const kills = [
     killAt(at('before'), step, again),
     killAt(at('after_effect'), step, again),
-    // The start of the next step is part of the checkpoint. The last checkpoint has no next step.
+    // The step is not started again, because the checkpoint has ended it. The next step was started with it.
     killAt(at('after_checkpoint'), step, { attempts: 1 }),
   ];
   const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];

@@ -20,7 +20,8 @@ beforeAll(async () => {
       const columnId = await make(caller, `${board}/columns`, { name: 'Column' });
       const labelId = await make(caller, `${board}/labels`, { name: 'Label', colour: 'red' });
       const cardId = await make(caller, `${board}/cards`, { column_id: columnId, title: 'Card' });
-      // A board or column that is deleted has no cards on it, and the archive keeps a column to return to.
+      // The card is archived, because a board or column can be deleted only without cards on it. The other column is
+      // made because an archived card needs a column to return to.
       if (id === 'deleteBoard' || id === 'deleteBoardColumn') {
         await make(caller, `${board}/columns`, { name: 'Another' });
         await make(caller, `${board}/cards/${cardId}/archive`, {});

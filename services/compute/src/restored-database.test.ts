@@ -73,8 +73,8 @@ describe('a database that was put back from a backup', () => {
     });
 
   /**
-   * The outcome of a piece of work, after a check of how often the provider got the call. `overwrites`: rollbacks and
-   * rebuilds that the restored database may not know.
+   * Resolves with the outcome of a piece of work. Throws if the provider got its calls too often or too rarely.
+   * `overwrites` is the number of later rollbacks and rebuilds of the machine, which the restored database has lost.
    */
   const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
     const [row] = await world.api.rows<{

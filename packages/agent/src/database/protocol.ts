@@ -138,7 +138,7 @@ export const dumpJobSchema = z.strictObject({
   sequence: z.int(),
   created_at: z.iso.datetime(),
   /**
-   * The move whose replaced instance is dumped, while that still runs. When left out, the instance in use is dumped.
+   * A move. The instance that it replaced is dumped, and must still run. When left out, the instance in use is dumped.
    */
   replaced_by: upgradeIdSchema.optional(),
 });

@@ -157,9 +157,9 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
 
 /**
  * Verifies an object and yields its content, frame by frame. The object is decrypted in place and cannot be used
- * afterwards. Nothing is decrypted before its MACs agree. No frame is decoded before it is known to declare at most 1
- * MB, and to stay below what the object declares. @throws ArchiveError `truncated`, `foreign`, `tampered`,
- * `limit_exceeded` or `mismatch`
+ * afterwards. Nothing is decrypted before the MACs agree. A frame is decoded only if the size that it declares is at
+ * most 1 MB, and at most what is left of the size that the object declares.
+ * @throws ArchiveError `truncated`, `foreign`, `tampered`, `limit_exceeded` or `mismatch`
  */
 export async function* openFrames(
   keys: ArchiveKeys,

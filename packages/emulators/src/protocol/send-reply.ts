@@ -7,8 +7,7 @@ import type { FaultAnswer } from './fault-orders';
 const branch = z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]);
 
 /**
- * Replaces values by path (`servers.0.locked`). A path that does not exist is created. Text that is not JSON stays as
- * it is.
+ * Replaces values by path (`servers.0.locked`). A path that does not exist is created. An empty text stays empty.
  */
 function editJson(text: string, set: Readonly<Record<string, unknown>>): string {
   if (text === '') return text;

@@ -67,9 +67,9 @@ export interface PostgresOptions {
    */
   sessionBytes?: number;
   /**
-   * Whether the server listens only on a Unix socket and on no port. Everything on this machine could reach a port. So
-   * nobody can fill the server's places, or take the port while the server is down and be asked instead of it. `port`
-   * then only names the socket.
+   * Whether the server listens only on a Unix socket and on no port. Any process on this machine could reach a port: it
+   * could use up the server's connections, or take over the port while the server is down and answer in its place. The
+   * option `port` then only names the socket.
    */
   isSocketOnly?: boolean;
   /**

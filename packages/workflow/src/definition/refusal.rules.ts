@@ -8,8 +8,8 @@ export interface UnfinishedWorkflow {
 }
 
 /**
- * The reason why something may not be done now. The handler asks for a good answer, and the first step again, because
- * the state may have changed.
+ * The reason why something may not be done now. The handler checks first, so that the caller gets a clear answer. The
+ * first step checks again, because the state may have changed since.
  */
 export interface Refusal {
   code: ProblemCode;

@@ -69,9 +69,9 @@ export const isOutOfReach = <Context, Tx>(
 ): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
 
 /**
- * Raises the next claim's fence after a refused one above every fence that a target can have seen, which also helps if
- * the database was put back while workers ran. A claim that really is a zombie's gains nothing, because the database
- * refuses its next write.
+ * Raises the fence counter when a target has refused a fence. The next claim's fence is then above every fence that a
+ * target can have seen, also if the database was put back while workers ran. A zombie's claim gains nothing by it,
+ * because the database refuses its next write.
  */
 export async function outnumberHosts<Context, Tx>(
   { runner }: Pick<Execution<Context, Tx>, 'runner'>,

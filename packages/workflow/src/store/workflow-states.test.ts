@@ -10,7 +10,7 @@ import { stepTransitions, workflowTransitions } from './workflow-transitions';
 
 type Statement = keyof typeof workflowTransitions;
 
-/** A workflow in one state, with its steps `a` and `b` in theirs; some have no steps yet. */
+/** A workflow in one state. Its steps `a` and `b` have the states in `steps`. An empty list means no steps yet. */
 interface Case {
   id: string;
   status: WorkflowStatus;

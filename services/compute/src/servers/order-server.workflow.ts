@@ -37,8 +37,8 @@ async function discardMachine(
 }
 
 /**
- * Resizes the machine as ordered and starts it. It is sent as often as needed, because a running machine is left as it
- * is.
+ * Resizes the machine as ordered and starts it. The change may be sent again at any time, because a machine that runs
+ * is left as it is.
  */
 async function startMachine(step: Step, driver: ComputeDriver, machineId: string, order: MachineOrder): Promise<void> {
   const change = { kind: 'start', reference: step.workflowId, machineId, order } as const;

@@ -22,8 +22,8 @@ export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
 
 /**
- * The freeze before a switch, which ends by itself when the worker has died: far more than the milliseconds between two
- * steps, and less than a browser waits.
+ * How long a freeze before a switch lasts, in milliseconds. It ends by itself, so that a worker that has died leaves no
+ * site frozen. The time is far longer than the pause between two steps, and shorter than a browser waits.
  */
 export const freezeTtlMs = 5_000;
 

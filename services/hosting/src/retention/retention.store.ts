@@ -95,9 +95,9 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 }
 
 /**
- * Marks some completed backups past their retention as expired, those first whose time ended first. A backup of a
- * deleted site that can still be restored is left to its purge. Resolves with the position to continue behind, so that
- * backups that stay do not keep others from expiring.
+ * Marks a page of completed backups past their retention as expired, the earliest end first. The last backup of a
+ * deleted site stays while the site can be restored, and is left to the site's purge. Resolves with the last position
+ * of the page, or null at the end. The next call continues behind it, so that backups that stay do not hold up others.
  */
 export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
   const past = await tx.$queryRaw<Array<Spent & Place>>`

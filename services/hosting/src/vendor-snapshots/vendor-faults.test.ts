@@ -1,5 +1,5 @@
 /**
- * Each fault of the vendor in an order of its own, some as long as a request waits.
+ * Each fault of the vendor meets a request of its own. Some faults last for as long as a request waits.
  *
  * @tier long
  * @processes

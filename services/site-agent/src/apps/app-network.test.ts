@@ -14,7 +14,8 @@ import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 /**
- * An address of this machine that is not its loopback. It is outside for an application, and allowed by the operator.
+ * An address of this machine other than its loopback. Applications see it as an outside address. The host's setting
+ * SITES_OUTGOING_ALLOW allows it.
  */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])

@@ -102,8 +102,9 @@ export class EndpointSession {
   }
 
   /**
-   * Ends it from our side, at once. The server of one that has not logged in reads, and sees the end by itself: a
-   * stranger who connects again and again costs no session of ours.
+   * Ends the session from our side, at once. After the login, its backend is ended through a session of ours. Before
+   * the login, the server waits for the client and notices the closed socket by itself. So a stranger who connects
+   * again and again costs no session of ours.
    */
   end(): void {
     this.client.destroy();

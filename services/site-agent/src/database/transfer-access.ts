@@ -59,7 +59,7 @@ export class TransferAccess {
     return { url: loginUrl(this.serverUrl, login, database), role: owner };
   }
 
-  /** Whether a load is running, which may not have a session all the time. */
+  /** Whether a load is running. A running load has no session at times, so the sessions alone do not show it. */
   get isLoading(): boolean {
     return this.loaders.size > 0;
   }
