@@ -31,16 +31,12 @@ const isService = (name: string): boolean => servicesWithDatabase.some((service)
 function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
   const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
   const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];
-  return spawnGuarded(
-    process.execPath,
-    [...inspect, ...flags, '--require', preload, '--enable-source-maps', inRepo(entry)],
-    {
-      cwd: folderOf(entry),
-      env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: isWorker(name) ? '0' : String(port) },
-      stdio: ['ignore', 'inherit', 'pipe'],
-      signalOnOrphan: 'SIGTERM',
-    },
-  );
+  return spawnGuarded(process.execPath, [...inspect, ...flags, '--require', preload, inRepo(entry)], {
+    cwd: folderOf(entry),
+    env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: isWorker(name) ? '0' : String(port) },
+    stdio: ['ignore', 'inherit', 'pipe'],
+    signalOnOrphan: 'SIGTERM',
+  });
 }
 
 async function run(service: string, options: { inspect: boolean; seed: boolean }): Promise<void> {

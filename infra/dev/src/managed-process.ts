@@ -106,16 +106,12 @@ export function managedNode(describe: () => NodeProgram, logsDir: string, say: (
     const log = openChildLog(logsDir, name);
     const summarise = createErrorSummary(name, say);
     const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
-    const child = await spawnGuarded(
-      process.execPath,
-      [...flags, '--require', preload, '--enable-source-maps', entry],
-      {
-        cwd: repoRoot,
-        env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        signalOnOrphan: 'SIGTERM',
-      },
-    );
+    const child = await spawnGuarded(process.execPath, [...flags, '--require', preload, entry], {
+      cwd: repoRoot,
+      env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signalOnOrphan: 'SIGTERM',
+    });
     for (const stream of [child.process.stdout, child.process.stderr]) {
       stream?.on('data', (chunk: Buffer) => {
         log.write(chunk);

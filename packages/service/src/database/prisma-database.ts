@@ -1,5 +1,10 @@
+import v8 from 'node:v8';
 import { scaled } from '@drydock/process';
 import type { Database, InTransaction, Sql } from './sql';
+
+// Prisma's query compiler is WebAssembly. V8's quick code is enough for it, because plans are cached. Optimised code
+// would take 14 MB more of each process, and as long for a query.
+v8.setFlagsFromString('--liftoff-only');
 
 /** The part of a generated Prisma client (or its transaction client) that plain SQL needs. */
 export interface PrismaSql {

@@ -1,4 +1,5 @@
 import type { RequestTraces } from './request-traces';
+import { nameSources } from './source-positions';
 
 /**
  * Preload: `node --require @drydock/service/preload …`, before anything that is instrumented is loaded.
@@ -9,6 +10,8 @@ import type { RequestTraces } from './request-traces';
  *
  * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) say which spans there are; DRYDOCK_VERSION and
  * NODE_ENV are on each of them, unless OTEL_RESOURCE_ATTRIBUTES says otherwise.
+ *
+ * Stacks name TypeScript files.
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
@@ -39,6 +42,7 @@ function start(): Sdk | undefined {
   });
 }
 
+nameSources();
 const running = start();
 
 /**
