@@ -9,7 +9,7 @@ import { type Row, say } from './report';
 /** The flags with which the supervisor and compose start the gateway. Its peers get the same. */
 const flags = ['--max-semi-space-size=64'];
 const peersScript = path.join(__dirname, 'gateway-peers.js');
-const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/telemetry.js');
+const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/preload.js');
 const gatewayScript = path.resolve(__dirname, '../../../services/gateway/dist/server.js');
 
 function token(): string {

@@ -29,7 +29,7 @@ const isService = (name: string): boolean => servicesWithDatabase.some((service)
 
 /** Runs one of its programs from `dist`. */
 function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
-  const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
+  const preload = inRepo('packages/service/dist/telemetry/preload.js');
   const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];
   return spawnGuarded(process.execPath, [...inspect, ...flags, '--require', preload, inRepo(entry)], {
     cwd: folderOf(entry),

@@ -105,7 +105,7 @@ export function managedNode(describe: () => NodeProgram, logsDir: string, say: (
   const start = async (): Promise<Running> => {
     const log = openChildLog(logsDir, name);
     const summarise = createErrorSummary(name, say);
-    const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
+    const preload = inRepo('packages/service/dist/telemetry/preload.js');
     const child = await spawnGuarded(process.execPath, [...flags, '--require', preload, entry], {
       cwd: repoRoot,
       env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },

@@ -29,7 +29,7 @@ export async function startChildService(env: Record<string, string>): Promise<Ch
     throw new Error('build first: npx tsc -b packages/service');
   const child = spawn(
     process.execPath,
-    ['--require', path.join(dist, 'telemetry/telemetry.js'), path.join(dist, 'testing/service-process.js')],
+    ['--require', path.join(dist, 'telemetry/preload.js'), path.join(dist, 'testing/service-process.js')],
     {
       env: { PATH: process.env['PATH'], ...timeoutScale(), INTERNAL_TOKEN_SECRET: tokenSecret, ...env },
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,6 +1,5 @@
-import { beginTraces } from '@drydock/service/preload';
 import { closeOnSignal, createLifetime, shutdownLimitMs } from '@drydock/service/process';
-import { createLog } from '@drydock/service/telemetry';
+import { beginTraces, createLog } from '@drydock/service/telemetry';
 import { composeGateway } from './compose';
 import { readGatewayConfig } from './config';
 

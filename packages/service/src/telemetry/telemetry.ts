@@ -1,8 +1,7 @@
 import type { RequestTraces } from './request-traces';
-import { nameSources } from './source-positions';
 
 /**
- * Preload: `node --require @drydock/service/preload …`, before anything that is instrumented is loaded.
+ * Starts when it is loaded.
  * OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, is a
  * collector that gets spans and metrics. OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at
  * OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even read from disk (about 300 ms and
@@ -10,8 +9,6 @@ import { nameSources } from './source-positions';
  *
  * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) say which spans there are; DRYDOCK_VERSION and
  * NODE_ENV are on each of them, unless OTEL_RESOURCE_ATTRIBUTES says otherwise.
- *
- * Stacks name TypeScript files.
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
@@ -42,7 +39,6 @@ function start(): Sdk | undefined {
   });
 }
 
-nameSources();
 const running = start();
 
 /**

@@ -179,7 +179,7 @@ test('the age of the oldest folder in the trash is a metric', async () => {
   const port = await findFreePort();
   const child = spawn(
     process.execPath,
-    ['--require', './packages/service/dist/telemetry/telemetry.js', '-e', program, folder],
+    ['--require', './packages/service/dist/telemetry/preload.js', '-e', program, folder],
     {
       cwd: path.resolve(__dirname, '../../../..'),
       env: { PATH: process.env['PATH'], OTEL_EXPORTER_PROMETHEUS_PORT: String(port) },

@@ -1,6 +1,12 @@
 import fs from 'node:fs';
 import { SourceMap } from 'node:module';
 import path from 'node:path';
+import './telemetry';
+
+/**
+ * `node --require @drydock/service/preload …`: telemetry, before anything that is instrumented is loaded, and readable
+ * stacks.
+ */
 
 /** Enough for the files of one stack. An error that repeats finds its maps here. */
 const mapsKept = 24;
@@ -33,12 +39,7 @@ function describe(call: NodeJS.CallSite): string {
   return text.replace(`${file}:${line}:${column}`, `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`);
 }
 
-/**
- * Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` does so too. But it keeps the map of
- * each loaded module, those of libraries as well, which takes 10 MB of each process. This reads a map when a stack is
- * read.
- */
-export function nameSources(): void {
-  Error.prepareStackTrace ??= (error, calls) =>
-    [String(error), ...calls.map((call) => `    at ${describe(call)}`)].join('\n');
-}
+// Stacks name TypeScript files and lines. Node's `--enable-source-maps` does so too. But it keeps the map of each loaded
+// module, those of libraries as well, which takes 10 MB of each process. This reads a map when a stack is read.
+Error.prepareStackTrace = (error, calls) =>
+  [String(error), ...calls.map((call) => `    at ${describe(call)}`)].join('\n');
