@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
- * Each organisation's share of the CPU. Twice a second, the processes that work for customers are sampled: those that
+ * Each organisation's share of the CPU. The processes that work for customers are sampled twice a second: those that
  * serve files and pages, applications, sessions of the sites' Postgres where that runs on this machine, and the servers
- * of managed databases. The more of the machine an organisation has used in the last seconds, the lower is the priority
+ * of managed databases. While none of them uses the CPU, they are sampled every two seconds. The more of the machine an organisation has used in the last seconds, the lower is the priority
  * of everything that works for it while another organisation also uses the machine. A low priority costs nothing while
  * nobody else wants the CPU. So nothing is stopped and nothing is refused here.
  *
@@ -15,6 +15,8 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
  */
 
 const usualSampleMs = 500;
+/** While no organisation uses the machine, samples are this many times rarer: a sample reads every process. */
+const restFactor = 4;
 /** The time between two samples while sessions begin. */
 const soonMs = 50;
 /** The use of the CPU that an organisation is charged with decays with this time constant, in milliseconds. */
@@ -73,7 +75,7 @@ export interface CpuSharesOptions {
   onError: (error: unknown) => void;
   /** Reads what processes use, and sets their priorities. When missing, this machine's processes. */
   processes?: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
-  /** Milliseconds between two samples while no session begins. When missing, 500. */
+  /** Milliseconds between two samples while an organisation uses the machine. When missing, 500. */
   sampleMs?: number;
   /** Milliseconds of a clock that never goes back. When missing, this machine's clock. */
   now?: () => number;
@@ -156,9 +158,12 @@ export class CpuShares {
   }
 
   private isAlone(organisation: string): boolean {
-    return ![...this.shares].some(
-      ([name, share]) => name !== organisation && share * this.options.cores >= activeCores,
-    );
+    return !this.isAnyActive(organisation);
+  }
+
+  /** Whether any organisation, except the given one, uses the CPU. */
+  private isAnyActive(except?: string): boolean {
+    return [...this.shares].some(([name, share]) => name !== except && share * this.options.cores >= activeCores);
   }
 
   private async run(): Promise<void> {
@@ -173,7 +178,8 @@ export class CpuShares {
       });
       await sleep(soonMs, undefined, { signal }).catch(() => undefined);
       const usual = new AbortController();
-      const rest = sleep(sampleMs - soonMs, undefined, { signal: AbortSignal.any([signal, usual.signal]) });
+      const restMs = (this.isAnyActive() ? sampleMs : restFactor * sampleMs) - soonMs;
+      const rest = sleep(restMs, undefined, { signal: AbortSignal.any([signal, usual.signal]) });
       await Promise.race([rest.catch(() => undefined), hurried]);
       usual.abort();
     }

@@ -30,6 +30,8 @@ export interface OutboxRow {
 
 const batchMax = 100;
 const sendMs = 5_000;
+/** The least time between two looks, however often the outbox is rung for. */
+const lookMsLeast = 100;
 
 export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   outbox: Outbox<Row>;
@@ -40,15 +42,18 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   /** The service's name, which the keys service checks against the secret. */
   service: string;
   log: Log;
-  /** How often the outbox is read without a call of `ring`. */
+  /** How often the outbox is read without a call of `ring`. When missing, every second. */
   everyMs?: number;
-  /** The longest pause while keys is away; the first is `everyMs`. */
+  /** The longest pause while keys is away. The first is one to two seconds, or `everyMs` if that is shorter. */
   backoffMsMax?: number;
 }
 
 export interface OutboxDelivery {
   start(): void;
-  /** Reports that the outbox has rows to deliver. A call without rows costs nothing. */
+  /**
+   * Reports that the outbox may have rows, so that it is read at once. It does not shorten a pause that keys has caused,
+   * and several calls within a short time become one look.
+   */
   ring(): void;
   /** Finishes the running batch. The next process delivers the rest. */
   stop(): Promise<void>;
@@ -60,19 +65,28 @@ export interface OutboxDelivery {
  */
 export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliveryOptions<Row>): OutboxDelivery {
   const { everyMs = 1_000, backoffMsMax = 60_000, log } = options;
+  const backoffMsFirst = Math.min(everyMs, 1_000);
   const key = tokenKey(options.secret);
-  let stopping = false;
-  // Each pause has its own controller: a signal made by AbortSignal.any stays registered with its sources, and ours
-  // live as long as the process.
-  let wake = new AbortController();
+  const stopping = new AbortController();
   let running: Promise<void> = Promise.resolve();
+  let rung = false;
+  let endRest: () => void = () => undefined;
 
-  const pause = async (pauseMs: number): Promise<void> => {
-    await wait(pauseMs, undefined, { signal: wake.signal, ref: false }).catch(() => undefined);
-    wake = new AbortController();
+  const pause = (pauseMs: number): Promise<void> =>
+    wait(pauseMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+  const restUntilRung = async (restMs: number): Promise<void> => {
+    if (rung || stopping.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, restMs).unref();
+      endRest = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   };
   const run = async (): Promise<void> => {
-    for (let failures = 0; !stopping; ) {
+    for (let failures = 0; !stopping.signal.aborted; ) {
+      rung = false;
       const sent = await deliverBatch(options, key).catch((error: unknown) => {
         failures += 1;
         log.warn({ err: error, failures }, `${options.outbox.name} could not be delivered`);
@@ -80,18 +94,26 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
       });
       if (sent !== undefined) failures = 0;
       if (sent === batchMax) continue;
-      const backoffMs = Math.min(everyMs * 2 ** Math.min(failures, 10), backoffMsMax);
-      await pause(failures === 0 ? everyMs : backoffMs * (0.5 + Math.random() / 2));
+      if (failures === 0) {
+        await pause(Math.min(lookMsLeast, everyMs));
+        await restUntilRung(everyMs - lookMsLeast);
+      } else {
+        const backoffMs = Math.min(backoffMsFirst * 2 ** Math.min(failures, 10), backoffMsMax);
+        await pause(backoffMs * (0.5 + Math.random() / 2));
+      }
     }
   };
   return {
     start: () => {
       running = run();
     },
-    ring: () => wake.abort(),
+    ring: () => {
+      rung = true;
+      endRest();
+    },
     stop: async () => {
-      stopping = true;
-      wake.abort();
+      stopping.abort();
+      endRest();
       await running;
     },
   };

@@ -11,7 +11,9 @@ const run = (code: string): string =>
 
 test('the stack of an error names the TypeScript file and the line', () => {
   const config = JSON.stringify(path.join(dist, 'process/config.js'));
-  const stack = run(`try { require(${config}).readConfig(undefined, {}); } catch (error) { console.error(error.stack); }`);
+  const stack = run(
+    `try { require(${config}).readConfig(undefined, {}); } catch (error) { console.error(error.stack); }`,
+  );
 
   expect(stack).toMatch(/packages\/service\/src\/process\/config\.ts:\d+:\d+/);
   expect(stack).not.toContain('dist/process/config.js');

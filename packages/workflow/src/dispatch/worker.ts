@@ -50,8 +50,6 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     concurrency: options.concurrency,
     removeOnComplete: keptJobs,
     removeOnFail: keptJobs,
-    // How long an idle worker blocks, and so the longest time to notice a Redis that came back empty.
-    drainDelay: 2,
     // The pause after a refused connection; BullMQ's own is 15 s.
     runRetryDelay: 1_000,
   };

@@ -23,7 +23,7 @@ import {
 import { traceForWork } from '@drydock/service/telemetry';
 import { metrics } from '@opentelemetry/api';
 import { createEngine, type Engine, type EngineOptions } from '../runner/engine';
-import { createListener } from '../store/listener';
+import { createListener, type WorkflowListener } from '../store/listener';
 import { createWorkflowPurge } from '../store/purge-workflows';
 import { viewFailure, type WorkflowFailure } from '../store/read-workflow';
 import type { QueueBoard } from './queue-board';
@@ -85,6 +85,12 @@ interface WorkerOptions<Context, Tx> {
   schedule?(): unknown;
 }
 
+/**
+ * How often an outbox is read without an announcement: one may be lost, and an audit entry of a change that starts no
+ * workflow has none.
+ */
+const outboxMs = 5_000;
+
 /** Long enough for running steps to stop at a safe place and to be handed back. */
 const engineCloseMs = 15_000;
 
@@ -100,9 +106,16 @@ export function composeWorkerProcess<Context, Tx>(
   traceForWork();
   const { log, lifetime, database } = foundation;
   const towardsKeys = { database, keysUrl: config.KEYS_URL, secret: config.AUDIT_TOKEN_SECRET, service: name, log };
-  const auditDelivery = createOutboxDelivery({ ...towardsKeys, outbox: auditOutbox });
-  const eventDelivery = createOutboxDelivery({ ...towardsKeys, outbox: eventOutbox });
-  const engine = openEngine(foundation, config, { name, workflows, context });
+  const auditDelivery = createOutboxDelivery({ ...towardsKeys, outbox: auditOutbox, everyMs: outboxMs });
+  const eventDelivery = createOutboxDelivery({ ...towardsKeys, outbox: eventOutbox, everyMs: outboxMs });
+  const listener = createListener({ connectionString: config.DATABASE_URL, log });
+  lifetime.onClose('listener', () => listener.close());
+  // Each change of a workflow is announced after it was committed, with its audit entry and its event.
+  listener.onMessage(() => {
+    auditDelivery.ring();
+    eventDelivery.ring();
+  });
+  const engine = openEngine(foundation, config, listener, { name, workflows, context });
   const purge = createWorkflowPurge(database, log);
   const ready = { ...databaseReady(database), queue: () => engine.checkQueue() };
   const board = openBoard(foundation, config, name);
@@ -140,12 +153,11 @@ function openBoard(
 }
 
 function openEngine<Context, Tx>(
-  { log, lifetime, database }: Foundation<Database<Tx>>,
+  { log, database }: Foundation<Database<Tx>>,
   config: WorkerConfig,
+  listener: WorkflowListener,
   { name, workflows, context }: WorkerOptions<Context, Tx>,
 ): Engine {
-  const listener = createListener({ connectionString: config.DATABASE_URL, log });
-  lifetime.onClose('listener', () => listener.close());
   return createEngine({
     database,
     definitions: workflows,

@@ -14,6 +14,8 @@ export interface WorkflowListener {
   /** Calls back on each change of the workflow until the returned function is called. */
   onChange(workflowId: string, heard: () => void): () => void;
   onDue(heard: () => void): () => void;
+  /** Calls back on each message, and after each reconnect. */
+  onMessage(heard: () => void): () => void;
   /** Whether this process is the first connected one of its database's listeners. */
   isFirst(): Promise<boolean>;
   close(): Promise<void>;
@@ -55,6 +57,7 @@ export function createListener({ connectionString, log }: { connectionString: st
     fresh.once('end', again);
     fresh.on('notification', ({ channel, payload }) => {
       heard.emit(channel === dueChannel ? dueEvent : changeEvent(payload ?? ''));
+      heard.emit(messageEvent);
     });
     try {
       await fresh.connect();
@@ -76,6 +79,7 @@ export function createListener({ connectionString, log }: { connectionString: st
   return {
     onChange: (workflowId, callback) => on(changeEvent(workflowId), callback),
     onDue: (callback) => on(dueEvent, callback),
+    onMessage: (callback) => on(messageEvent, callback),
     isFirst: async () => {
       const asked = client;
       if (first || asked === undefined) return first;
@@ -92,6 +96,7 @@ export function createListener({ connectionString, log }: { connectionString: st
 }
 
 const dueEvent = 'due';
+const messageEvent = 'message';
 /** The name is never `error`, which an emitter would throw. */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 

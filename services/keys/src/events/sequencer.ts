@@ -11,10 +11,10 @@ export interface Sequencer extends EventNumbers {
 }
 
 /**
- * Gives events their sequence numbers, twice a second. It runs in every process, but only one does it at a time, and
+ * Gives events their sequence numbers, once a second. It runs in every process, but only one does it at a time, and
  * all learn how far it is.
  */
-export function createSequencer(database: KeysDatabase, log: Log, everyMs = 500): Sequencer {
+export function createSequencer(database: KeysDatabase, log: Log, everyMs = 1_000): Sequencer {
   let latest = 0n;
   let running: Promise<void> = Promise.resolve();
   const stopping = new AbortController();

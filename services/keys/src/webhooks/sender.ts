@@ -52,7 +52,7 @@ export interface WebhookSender {
  * ends.
  */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
-  const { database, log, leaseSeconds, everyMs = 500, most = 48, mostOfOrg = 12 } = options;
+  const { database, log, leaseSeconds, everyMs = 1_000, most = 48, mostOfOrg = 12 } = options;
   const stopping = new AbortController();
   const settle = settlerOf(options);
   const underWay = new Map<Promise<void>, string>();
