@@ -15,8 +15,7 @@ import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';
 import { createKeySecrets } from './secrets/api-key.secret';
 import { createWebhookSecrets } from './secrets/webhook.secret';
-import { createLastUses } from './verify/last-uses';
-import { verifyRoute } from './verify/verify-token';
+import { createLastUses, verifyRoute } from './verify/verify-token';
 import { createWebhookSender } from './webhooks/sender';
 
 const receiversIn = ({

@@ -5,21 +5,16 @@ import * as orgs from '@drydock/contracts/keys/orgs';
 import * as webhooks from '@drydock/contracts/keys/webhooks';
 import * as workflows from '@drydock/contracts/keys/workflows';
 import { type Route, route } from '@drydock/service/http';
-import { createApiKey } from './api-keys/create-api-key';
-import { getMe, listPermissions } from './api-keys/get-me';
-import { getApiKey, listApiKeys } from './api-keys/list-api-keys';
-import { revokeApiKey } from './api-keys/revoke-api-key';
-import { rotateApiKey } from './api-keys/rotate-api-key';
-import { updateApiKey } from './api-keys/update-api-key';
+import { revokeApiKey, updateApiKey } from './api-keys/change-api-key';
+import { getApiKey, getMe, listApiKeys, listPermissions } from './api-keys/list-api-keys';
+import { createApiKey, rotateApiKey } from './api-keys/mint-key';
 import { listAuditLog } from './audit/list-audit-log';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { getEvent, listEvents, watchEvents } from './events/read-events';
-import { createOrg } from './orgs/create-org';
-import { getOrg, listOrgs } from './orgs/list-orgs';
-import { updateOrg } from './orgs/update-org';
-import { listWebhookDeliveries, replayWebhookDelivery, testWebhook } from './webhooks/manage-deliveries';
+import { createOrg, getOrg, listOrgs, updateOrg } from './orgs/manage-orgs';
 import * as manage from './webhooks/manage-webhooks';
+import { listWebhookDeliveries, replayWebhookDelivery, testWebhook } from './webhooks/manage-webhooks';
 import { getWorkflow, listWorkflows } from './workflows/read-workflows';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [

@@ -2,7 +2,7 @@ import { type AuditEntry, listAuditLog as endpoint } from '@drydock/contracts/ke
 import { problem } from '@drydock/contracts/platform/problem';
 import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
-import { assertLiveCaller } from '../orgs/live-caller';
+import { assertLiveCaller } from '../orgs/manage-orgs';
 import { findOrg } from '../orgs/org.store';
 import { type AuditRow, listAudit } from './audit.store';
 

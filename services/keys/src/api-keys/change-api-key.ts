@@ -1,12 +1,15 @@
-import type { updateApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
+import type {
+  revokeApiKey as revokeApiKeyEndpoint,
+  updateApiKey as updateApiKeyEndpoint,
+} from '@drydock/contracts/keys/api-keys';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http';
 import { recordAudit } from '../audit/audit.store';
 import { type HandlerContext, seenEverywhere } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { normaliseScopes, refuseChange, refuseRevocation } from './api-key.rules';
-import { changeApiKey, lockApiKey } from './api-key.store';
-import { viewDetail } from './api-key.view';
+import { changeApiKey, lockApiKey, revokeApiKey as revokeRow } from './api-key.store';
+import { viewDetail } from './list-api-keys';
 import { holdCreator } from './mint-key';
 
 /** Changes a key, which keeps its token and gets no new right. */
@@ -47,7 +50,7 @@ export const updateApiKey = (context: HandlerContext) =>
     beforeAnswer: async ({ body: { name: _name, ...bounds } }) => {
       if (Object.keys(bounds).length > 0) await seenEverywhere(context);
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof updateApiKeyEndpoint, Tx, void>;
 
 /** Undefined if the expiry does not change. Throws `invalid_request` for a time in the past. */
 function readExpiry(given: string | null | undefined, now: Date): Date | null | undefined {
@@ -57,3 +60,23 @@ function readExpiry(given: string | null | undefined, now: Date): Date | null | 
   const detail = 'Name a moment that is still to come. DELETE revokes the key at once.';
   throw problem('invalid_request', { errors: [{ pointer: '/expires_at', code: 'past', detail }] });
 }
+
+export const revokeApiKey = (context: HandlerContext) =>
+  ({
+    execute: async (tx, { params, caller, now }) => {
+      const found = await lockApiKey(tx, caller, params.keyId);
+      if (found === null) throw problem('api_key_not_found');
+      const refusal = refuseRevocation(found, caller);
+      if (refusal !== null) throw refusal;
+      const key = await revokeRow(tx, caller, params.keyId);
+      if (key === null) throw problem('api_key_not_found');
+      await recordAudit(tx, caller, {
+        orgId: key.orgId,
+        action: 'api_key.revoke',
+        target: `/v1/api-keys/${key.id}`,
+        at: now,
+      });
+      return { status: 204 };
+    },
+    beforeAnswer: () => seenEverywhere(context),
+  }) satisfies ExecuteHandlers<typeof revokeApiKeyEndpoint, Tx, void>;
