@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { reviveMachines } from './begin-work';
 import { type MachineFolders, openMachineFolders } from './machine-folders';
 import { claimJob, type JobRecord, readJobs, saveJob } from './qemu-records';
-import { reviveMachines } from './revive-machines';
 
 let root: string;
 let folders: MachineFolders;
