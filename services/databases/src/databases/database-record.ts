@@ -1,12 +1,19 @@
-import type { ManagedDatabase as View } from '@drydock/contracts/databases/databases';
+import {
+  type getDatabase as getDatabaseEndpoint,
+  listDatabases as listDatabasesEndpoint,
+  type updateDatabase as updateDatabaseEndpoint,
+  type ManagedDatabase as View,
+} from '@drydock/contracts/databases/databases';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access';
+import { audit } from '@drydock/service/effects';
+import { changeMetadata, type ExecuteHandlers, listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { WorkflowParent } from '@drydock/workflow/http';
 import { findSize, findVersion } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { findDatabase, lockDatabase } from './database.store';
-import { databaseSubject, type ManagedDatabase, ownerOf } from './database.types';
+import { describeDatabase, findDatabase, listDatabases as listRows, lockDatabase } from './database.store';
+import { databasePath, databaseSubject, type ManagedDatabase, ownerOf } from './database.types';
 
 interface AboutDatabase {
   caller: Caller;
@@ -68,3 +75,46 @@ export function viewDatabase(managed: ManagedDatabase): View {
     restore_verified_at: managed.restoreVerifiedAt?.toISOString() ?? null,
   };
 }
+
+export const getDatabase = (context: HandlerContext) =>
+  ({
+    read: async (request) => ({ status: 200, body: viewDatabase(await readDatabase(context, request)) }),
+  }) satisfies ReadHandlers<typeof getDatabaseEndpoint>;
+
+export const listDatabases = ({ pager, database }: HandlerContext) =>
+  ({
+    read: async ({ caller, query, now }) => {
+      const binding = { list: listDatabasesEndpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
+      const page = pager.read(query, binding, now);
+      const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 }, query);
+      return {
+        status: 200,
+        body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewDatabase }),
+      };
+    },
+  }) satisfies ReadHandlers<typeof listDatabasesEndpoint>;
+
+/** Changes the label and metadata. The row is locked, so that of two changes at once neither is lost. */
+export const updateDatabase = ({ database }: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const { body, caller } = request;
+      const held = await holdDatabase(tx, request);
+      const { id, label, metadata } = held;
+      await request.assertMatch(() => viewDatabase(held));
+      const managed = await describeDatabase(tx, id, {
+        label: body.label ?? label,
+        metadata: changeMetadata(metadata, body.metadata),
+      });
+      const { orgId, mode, keyId: actorKeyId } = caller;
+      await audit(database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'database.update',
+        target: databasePath(id),
+        workflowId: null,
+      });
+      return { status: 200, body: viewDatabase(managed) };
+    },
+  }) satisfies ExecuteHandlers<typeof updateDatabaseEndpoint, Tx, undefined>;
