@@ -1,7 +1,7 @@
 import { fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { forgetRuns } from '@drydock/workflow/store';
 import { z } from 'zod';
-import { defineWorkflow, type WorkContext } from '../context/work';
+import { defineWorkflow, type WorkContext } from '../context/context';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
 import { admitServing, listWaiting, type WaitingSite } from './serve-check.store';

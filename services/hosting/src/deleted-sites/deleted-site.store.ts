@@ -6,7 +6,7 @@ import { Prisma } from '../generated/prisma/client';
 import { backupFolder } from '../providers/backup-storage';
 import { forgetVendorPackage } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
-import type { DeletedSite } from './deleted-site.types';
+import type { DeletedSite } from './deleted-site.rules';
 
 /** The number of records that are processed in one run. */
 export const purgePageSize = 500;

@@ -8,8 +8,8 @@ import { audit } from '@drydock/service/effects';
 import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { holdSite, readSite } from '../sites/find-site';
 import { type Site, sitePath } from '../sites/site.types';
+import { holdSite, readSite } from '../sites/site-record';
 import { findProvenHolder, readProvenAt, takeDomain } from './domain.store';
 
 export const getSiteDomain = (context: HandlerContext) =>

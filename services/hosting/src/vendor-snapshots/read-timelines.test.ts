@@ -1,6 +1,6 @@
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { VendorListing } from '../providers/vendor-timeline.types';
-import { viewVendorSurface } from './vendor-snapshot.view';
+import { viewVendorSurface } from './read-timelines';
 
 /** A timeline without a running job: the job is over, or has not reached the vendor yet. */
 const idle: VendorListing = {

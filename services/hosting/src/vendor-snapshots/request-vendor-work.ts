@@ -1,22 +1,143 @@
 import type {
   preflightSiteVendorRestore,
   restoreSiteVendorSnapshot,
+  takeSiteVendorSnapshot as takeSiteVendorSnapshotEndpoint,
+  VendorScope,
+  VendorSnapshotSurface,
 } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
-import { Problem } from '@drydock/contracts/platform/problem';
+import { Problem, problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
 import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http';
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
-import { assertAllowedOn, problemOf } from '@drydock/workflow/http';
-import { findUnfinished } from '@drydock/workflow/store';
+import {
+  type Asking,
+  acceptWorkflow,
+  assertAllowedOn,
+  followHeaders,
+  problemOf,
+  readStartBy,
+  startDecidedMs,
+} from '@drydock/workflow/http';
+import { findUnfinished, type WorkflowStart, waitForStep } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { VendorPoint } from '../providers/vendor-timeline.types';
-import { holdSite, readSite } from '../sites/find-site';
-import { sitePath, siteResourceKey } from '../sites/site.types';
-import { type AcceptedOrder, acceptOrder, awaitAcceptance } from './accept-order';
-import { lookMs, readTimelines, type Timelines } from './read-timelines';
+import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.types';
+import { holdSite, readSite } from '../sites/site-record';
+import {
+  amendByWork,
+  lookMs,
+  readTimelines,
+  type Timelines,
+  vendorUnavailable,
+  viewVendorSurface,
+} from './read-timelines';
+import { withdrawOrder } from './vendor-order.store';
 import { vendorRestoreWorkflow } from './vendor-restore.workflow';
-import { findItem, nameBeside, refuseVendorRestore, type VendorWish } from './vendor-snapshot.rules';
+import {
+  findItem,
+  nameBeside,
+  refuseVendorRestore,
+  refuseVendorSnapshot,
+  type VendorWish,
+} from './vendor-snapshot.rules';
+import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
+
+/**
+ * The state when the order was committed, before the vendor was asked. JSON, because it must survive a crash of this
+ * process.
+ */
+interface AcceptedOrder {
+  workflowId: string;
+  /** The surface at that time; it is shown if the vendor does not answer a second time. */
+  surface: VendorSnapshotSurface;
+}
+
+/**
+ * Waits for the vendor's answer to an order, outside any transaction. Resolves with the 202 once the vendor has
+ * accepted it, or once it was sent and only the answer is missing. Throws the vendor's refusal, or 503 if the order was
+ * not sent and will not be.
+ */
+async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
+  const { database, listener } = context;
+  const waited = await waitForStep(database, workflowId, 'send', startDecidedMs, { listener });
+  if (waited.state === 'cancelled')
+    throw problem('dependency_unavailable', { extra: { dependency: 'hosting-worker' }, retryAfterSeconds: 5 });
+  if (waited.state === 'failed') {
+    const { code, extra } = waited.problem;
+    const isTold = problems[code].status === 422 || problems[code].status === 404;
+    throw isTold ? problem(code, extra === undefined ? {} : { extra }) : vendorUnavailable();
+  }
+  if (waited.state === 'pending' && (await database.transaction((tx) => withdrawOrder(tx, workflowId))))
+    throw vendorUnavailable();
+  return {
+    status: 202 as const,
+    headers: followHeaders(sitePath(site.id), workflowId),
+    body: await currentSurface(context, site, surface),
+  };
+}
+
+async function currentSurface(
+  context: HandlerContext,
+  site: Site,
+  before: VendorSnapshotSurface,
+): Promise<VendorSnapshotSurface> {
+  const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
+  return readTimelines(context, site, AbortSignal.timeout(lookMs.after)).then(
+    ({ listing }) => viewVendorSurface(listing, unfinished),
+    () => amendByWork(before, unfinished),
+  );
+}
+
+interface OrderToAccept {
+  definition: NonNullable<WorkflowStart['definition']>;
+  scope: VendorScope;
+  itemId: string;
+  /** The fields that this kind of order adds to the workflow's input. */
+  more: object;
+}
+
+/** Commits an order that nobody has sent yet. The step that sees it accepted writes the audit log. */
+async function acceptOrder(
+  context: HandlerContext,
+  tx: Tx,
+  request: Asking,
+  site: Site,
+  { packageId, listing }: Timelines,
+  { definition, scope, itemId, more }: OrderToAccept,
+): Promise<AcceptedOrder> {
+  const startBy = await readStartBy(context.database.sql(tx));
+  const input = { packageId, scope, itemId, sendBy: startBy.toISOString(), ...more };
+  const workflowId = await acceptWorkflow(context, tx, request, {
+    ...onSite(site.id),
+    definition,
+    input,
+    action: null,
+    startBy,
+  });
+  return { workflowId, surface: viewVendorSurface(listing, null) };
+}
+
+export const takeVendorSnapshot = (context: HandlerContext) =>
+  ({
+    preload: async (request) =>
+      readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    execute: async (tx: Tx, request, timelines) => {
+      const { scope, item_id: itemId = '' } = request.body;
+      const site = await holdSite(tx, request);
+      const refuse = (unfinished: UnfinishedWorkflow | null) =>
+        refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId });
+      await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
+      return acceptOrder(context, tx, request, site, timelines, {
+        definition: vendorTakeSnapshotWorkflow,
+        scope,
+        itemId,
+        more: {},
+      });
+    },
+    awaitOutcome: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
+  }) satisfies AwaitHandlers<typeof takeSiteVendorSnapshotEndpoint, Tx, Timelines, AcceptedOrder>;
 
 /**
  * The preflight of a vendor's restore: asks the same rule about the vendor's live listing and changes nothing. When the
