@@ -1,6 +1,5 @@
 import { errorCodeOf } from '@drydock/process';
-import type { QueryRows } from './page-queries';
-import { openPageSessions, type PageSessions } from './page-sessions';
+import { openPageSessions, type PageSessions, type QueryRows } from './page-sessions';
 import { escapeHtml, PageError, type PagePart, parsePage, type RowPart } from './page-template';
 import type { Found } from './protocol';
 

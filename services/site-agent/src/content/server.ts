@@ -9,17 +9,20 @@ import { closeSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
 import { AppRelay } from './app-relay';
-import { encodeFrame, type Frame, FrameReader, sendFrame } from './frames';
 import { isTemplate } from './page-template';
 import {
   chunkBytes,
   connectionSchema,
+  encodeFrame,
   type Found,
+  type Frame,
+  FrameReader,
   firstBytes,
   hostSaysSchema,
   isSaid,
   type Question,
   questionSchema,
+  sendFrame,
   type Visit,
 } from './protocol';
 import { PageRenderer } from './render-page';
