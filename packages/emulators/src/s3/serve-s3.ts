@@ -6,8 +6,8 @@ import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/fault-ord
 import { assertMayUse, authenticate, type Caller, type S3Account } from './authenticate';
 import * as buckets from './bucket-calls';
 import { listObjects, listVersions } from './bucket-calls';
-import * as lock from './lock-calls';
 import * as multipart from './multipart-calls';
+import * as lock from './object-calls';
 import { deleteObject, deleteObjects, getObject, putObject } from './object-calls';
 import { emptyAnswer, parseCall, type S3Call, type S3Reply } from './s3-call';
 import { errorDocument, refuse, S3Refusal } from './s3-errors';

@@ -46,8 +46,7 @@ import {
   orderOf,
   schemasLast,
 } from './statement.rules';
-import { attachRunsNoCode, isDenied, runsNoCode } from './statement-owners';
-import { rolesOf, withRolesOf } from './statement-roles';
+import { attachRunsNoCode, isDenied, rolesOf, runsNoCode, withRolesOf } from './statement-owners';
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

@@ -1,4 +1,4 @@
-import { type Entry, sectionsInTurn } from './sections-in-turn';
+import { type Entry, sectionsInTurn } from './section';
 
 async function* pieces(text: string): AsyncGenerator<Buffer> {
   for (const letter of text) yield Buffer.from(letter);

@@ -3,8 +3,8 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { dataPath, type Section, sectionPaths, tableIndexOf } from '../dump/section';
 import { TransferError } from '../session/transfer-error';
-import { dataPath, type Section, sectionPaths, tableIndexOf } from './section';
 
 async function* readFileContent(file: string): AsyncGenerator<Buffer> {
   for await (const part of createReadStream(file, { highWaterMark: 256 * 1024 })) yield part;
