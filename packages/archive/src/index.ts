@@ -7,12 +7,13 @@ export { completeLimits, formatBounds } from './format/archive-limits';
 export {
   type ArchiveSink,
   type ArchiveSource,
+  folderSink,
+  folderSource,
   isObjectName,
   manifestName,
   type SealedPiece,
   segmentName,
 } from './format/archive-objects';
-export { folderSink, folderSource } from './format/folder-objects';
 export { textOfBytes } from './format/path-bytes';
 export { releaseMemory } from './format/release-memory';
 export { pack } from './pack/pack';

@@ -1,7 +1,6 @@
 import { refuse } from './archive-error';
 import { formatBounds } from './archive-limits';
-import { type Entry, type EntryType, entryTypes } from './entry';
-import { keptModes } from './entry-rules';
+import { type Entry, type EntryType, entryTypes, keptModes } from './entry';
 import type { ByteString } from './path-bytes';
 
 const fixedBytes = 28;

@@ -11,8 +11,7 @@ import {
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
 import { type ArchiveSource, blockName, manifestName } from '../format/archive-objects';
 import { decodeBlock, type IndexBlock } from '../format/index-block';
-import type { Manifest, ManifestRoot } from '../format/manifest';
-import { type OpenedManifest, openManifest } from '../format/sealed-manifest';
+import { type Manifest, type ManifestRoot, type OpenedManifest, openManifest } from '../format/manifest';
 import { openObject } from '../format/sealed-object';
 
 /** The facts in our own records about an archive; it must be exactly this one. */

@@ -1,7 +1,7 @@
 import { refuse } from '../format/archive-error';
 import type { ArchiveKey } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
-import { checkPath } from '../format/entry-rules';
+import { checkPath } from '../format/entry';
 import { textOfBytes } from '../format/path-bytes';
 import { type ArchiveLink, findRoot, type OpenArchive, openChain } from './open-archive';
 import { readBlocks } from './read-blocks';

@@ -2,7 +2,7 @@ import { refuse } from '../format/archive-error';
 import type { ArchiveKey } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits, formatBounds } from '../format/archive-limits';
 import { type ArchiveSource, blockName, type SealedPiece, segmentName } from '../format/archive-objects';
-import { checkPath } from '../format/entry-rules';
+import { checkPath } from '../format/entry';
 import type { IndexBlock } from '../format/index-block';
 import type { Manifest } from '../format/manifest';
 import { releaseMemory } from '../format/release-memory';

@@ -1,9 +1,9 @@
-import type { ArchiveKey } from '../format/archive-keys';
-import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
-import type { EntryType } from '../format/entry';
-import { textOfBytes } from '../format/path-bytes';
-import { mergeTree } from './merge-tree';
-import { type ArchiveLink, openChain } from './open-archive';
+import type { ArchiveKey } from '../src/format/archive-keys';
+import { type ArchiveLimits, completeLimits } from '../src/format/archive-limits';
+import type { EntryType } from '../src/format/entry';
+import { textOfBytes } from '../src/format/path-bytes';
+import { mergeTree } from '../src/read/merge-tree';
+import { type ArchiveLink, openChain } from '../src/read/open-archive';
 
 export interface ListedEntry {
   type: Exclude<EntryType, 'tombstone'>;
