@@ -4,8 +4,11 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import { type Config, readConfig } from './config';
 import { UsageError } from './exit';
-import { clean, type Format, isObject, print, tableOf } from './output';
+import { type Format, clean, isObject, print, tableOf } from './output';
 import { ask, canAsk, readStdin, tell } from './terminal';
+import { type CallOptions, type Drydock, createDrydock } from '@drydock/client';
+import type { OperationId } from './generated/contract';
+import type { Input } from './operation';
 
 /** One installation and the key for it. */
 export interface Target {
@@ -186,4 +189,29 @@ export function addContextCommands(contexts: Command, formatOf: (command: Comman
         contexts: rest,
       })),
     );
+}
+
+export interface Session {
+  drydock: Drydock;
+  /** Calls an operation by its name. */
+  call(id: OperationId, input: Input, options?: CallOptions): Promise<unknown>;
+  /** The `Location` header of the last answer. After a 202 this is the path of the workflow. */
+  location(): string | null;
+}
+
+export function openSession(context: string | undefined): Session {
+  const { url, key } = findTarget(context);
+  let location: string | null = null;
+  const drydock = createDrydock({
+    baseUrl: url,
+    apiKey: key,
+    fetch: async (...request) => {
+      const response = await fetch(...request);
+      location = response.headers.get('location');
+      return response;
+    },
+  });
+  // The table of operations here and the methods of the client are generated from the same contract.
+  const methods = drydock as unknown as Record<OperationId, (input: Input, options?: CallOptions) => Promise<unknown>>;
+  return { drydock, call: (id, input, options) => methods[id](input, options), location: () => location };
 }

@@ -1,5 +1,5 @@
 import * as apiKeys from '@drydock/contracts/keys/api-keys';
-import * as auditLog from '@drydock/contracts/keys/audit-log';
+import * as auditLog from '@drydock/contracts/keys/events';
 import * as events from '@drydock/contracts/keys/events';
 import * as orgs from '@drydock/contracts/keys/orgs';
 import * as webhooks from '@drydock/contracts/keys/webhooks';

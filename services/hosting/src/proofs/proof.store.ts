@@ -134,7 +134,8 @@ const columns = Prisma.sql`b.id AS "backupId", b.site_id AS "siteId", b.org_id A
   jsonb_build_object('httpStatus', b.http_status, 'isSqlOk', b.sql_works) AS answer, s.database`;
 
 const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledPlatforms]})
-  AND b.completed_at > ${new Date(now.getTime() - backupAgeMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
+  AND b.completed_at > ${new Date(now.getTime() - backupAgeMaxMs)}
+  AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
 
 /**
  * Finds a backup when few are recent: the first one after a random moment of the last days, or else the last one before

@@ -1,4 +1,4 @@
-import { type AuditEntry, listAuditLog as endpoint } from '@drydock/contracts/keys/audit-log';
+import { type AuditEntry, listAuditLog as endpoint } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
 import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';

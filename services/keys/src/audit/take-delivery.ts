@@ -1,5 +1,4 @@
-import { auditDeliverySchema } from '@drydock/contracts/keys/audit-log';
-import { eventDeliverySchema } from '@drydock/contracts/keys/events';
+import { auditDeliverySchema, eventDeliverySchema } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
 import { tokenKeys } from '@drydock/service/access';
 import { type InternalRoute, internalRoute } from '@drydock/service/http';

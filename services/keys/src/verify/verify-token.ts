@@ -1,5 +1,4 @@
-import { parseToken } from '@drydock/contracts/platform/api-token';
-import { type Verification, verificationRequestSchema } from '@drydock/contracts/platform/verification';
+import { parseToken, type Verification, verificationRequestSchema } from '@drydock/contracts/platform/api-token';
 import { tokenKeys } from '@drydock/service/access';
 import type { Sql } from '@drydock/service/database';
 import { internalRoute } from '@drydock/service/http';

@@ -1,28 +1,62 @@
-import type { Flavour } from '../engines/version';
+import type { Flavour } from '../engines/list-engines';
 import type { Session } from '../session/session';
 import type { DumpedProgram } from './manifest';
-import { quotedName as name, quotedText as text } from './quoted-text';
 
-const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${name}(?:@${name})? ${rest}`);
+/** The pattern of a quoted identifier. A program from a session with ANSI_QUOTES has double quotes. */
+export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
+/** The pattern of a text, as the server writes it into a definition. */
+const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
 /**
- * The part of a definition that the server writes, before the customer's own text. MariaDB keeps a trigger as it was
+ * When a quote has no closing one, which no server writes, the whole rest counts as quoted. So the text is read only
+ * once, however long it is.
+ */
+const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
+
+/** A pattern that matches exactly this text. */
+export const exactly = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`);
+
+/**
+ * Replaces what a pattern finds in the definition of a table, but not inside texts and names: a comment may contain the
+ * same words. `replace` gets the named groups of the pattern.
+ */
+export function replaceOutsideQuotes(
+  definition: string,
+  pattern: string,
+  replace: (groups: Readonly<Record<string, string | undefined>>) => string,
+): string {
+  let replaced = '';
+  let end = 0;
+  for (const { 0: found, index, groups = {} } of definition.matchAll(
+    new RegExp(`(?<quoted>${quoted})|${pattern}`, 'g'),
+  )) {
+    if (groups['quoted'] !== undefined) continue;
+    replaced += definition.slice(end, index) + replace(groups);
+    end = index + found.length;
+  }
+  return replaced + definition.slice(end);
+}
+
+const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${quotedName}(?:@${quotedName})? ${rest}`);
+
+/**
+ * The part of a definition that the server writes, before the customer's own quotedText. MariaDB keeps a trigger as it was
  * sent.
  */
 const headOfEvent = headOf(
-  `EVENT ${name} ON SCHEDULE [\\s\\S]*? ` +
-    `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${text})? DO `,
+  `EVENT ${quotedName} ON SCHEDULE [\\s\\S]*? ` +
+    `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${quotedText})? DO `,
 );
 const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegExp>>> = {
   'mariadb EVENT': headOfEvent,
   'mysql EVENT': headOfEvent,
-  'mysql TRIGGER': headOf(`TRIGGER ${name} \\w+ \\w+ ON ${name} FOR EACH ROW `),
-  'mysql FUNCTION': headOf(`FUNCTION ${name}`),
-  'mysql PROCEDURE': headOf(`PROCEDURE ${name}`),
+  'mysql TRIGGER': headOf(`TRIGGER ${quotedName} \\w+ \\w+ ON ${quotedName} FOR EACH ROW `),
+  'mysql FUNCTION': headOf(`FUNCTION ${quotedName}`),
+  'mysql PROCEDURE': headOf(`PROCEDURE ${quotedName}`),
 };
-const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${text},?)+\\)`);
+const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${quotedText},?)+\\)`);
 
-/** How the server writes a text into a definition, whatever the sql_mode of the program is. */
+/** How the server writes a quotedText into a definition, whatever the sql_mode of the program is. */
 const escapes: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', '\\': '\\' };
 const escaped = (value: string): string =>
   value.replaceAll(/[\0\n\r\\']/g, (letter) =>
@@ -32,7 +66,7 @@ const escaped = (value: string): string =>
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /** Matches a comment, or the values of an ENUM. Names before it have no escapes. */
-const literalAtEnd = new RegExp(`${text}(?: DO |\\n)$|\\((?:${text},?)+\\)$`);
+const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 
 /** The fields of a routine in the server's catalogue; empty for any other program. */
 export interface Routine {
@@ -41,7 +75,7 @@ export interface Routine {
 }
 
 /**
- * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
+ * Repairs what SHOW CREATE mixes up. A program's own quotedText is in the character set of the session that created it. What
  * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
  * Returns a definition that is read as it was meant, in the program's own settings.
  */

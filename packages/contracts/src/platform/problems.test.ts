@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describeProblems } from './describe-problems';
-import { problemCodes } from './problems';
+import { describeProblems, problemCodes } from './problems';
 
 const page = describeProblems();
 
