@@ -1,14 +1,14 @@
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { type CallOptions, createDrydock, type Drydock } from '@drydock/client';
 import type { Command } from 'commander';
 import { type Config, readConfig } from './config';
 import { UsageError } from './exit';
-import { type Format, clean, isObject, print, tableOf } from './output';
-import { ask, canAsk, readStdin, tell } from './terminal';
-import { type CallOptions, type Drydock, createDrydock } from '@drydock/client';
 import type { OperationId } from './generated/contract';
 import type { Input } from './operation';
+import { clean, type Format, isObject, print, tableOf } from './output';
+import { ask, canAsk, readStdin, tell } from './terminal';
 
 /** One installation and the key for it. */
 export interface Target {

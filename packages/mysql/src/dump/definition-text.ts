@@ -40,7 +40,7 @@ export function replaceOutsideQuotes(
 const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${quotedName}(?:@${quotedName})? ${rest}`);
 
 /**
- * The part of a definition that the server writes, before the customer's own quotedText. MariaDB keeps a trigger as it was
+ * The part of a definition that the server writes, before the customer's own text. MariaDB keeps a trigger as it was
  * sent.
  */
 const headOfEvent = headOf(
@@ -56,7 +56,7 @@ const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegE
 };
 const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${quotedText},?)+\\)`);
 
-/** How the server writes a quotedText into a definition, whatever the sql_mode of the program is. */
+/** How the server writes a text into a definition, whatever the sql_mode of the program is. */
 const escapes: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', '\\': '\\' };
 const escaped = (value: string): string =>
   value.replaceAll(/[\0\n\r\\']/g, (letter) =>
@@ -75,7 +75,7 @@ export interface Routine {
 }
 
 /**
- * Repairs what SHOW CREATE mixes up. A program's own quotedText is in the character set of the session that created it. What
+ * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
  * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
  * Returns a definition that is read as it was meant, in the program's own settings.
  */

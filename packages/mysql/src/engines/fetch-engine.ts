@@ -3,8 +3,15 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram, makePassableFolder, proveProcess } from '@drydock/process';
-import { type Engine, type EngineNote, describeTree, noteName, readEngine } from './list-engines';
-import { type Flavour, readVersion } from './version';
+import {
+  describeTree,
+  type Engine,
+  type EngineNote,
+  type Flavour,
+  noteName,
+  readEngine,
+  readVersion,
+} from './list-engines';
 
 const run = promisify(execFile);
 

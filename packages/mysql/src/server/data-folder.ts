@@ -1,10 +1,10 @@
-import { type Engine, compareVersions } from '../engines/list-engines';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { makePrivateFolder, serverAccount, spawnGuarded } from '@drydock/process';
+import { compareVersions, type Engine } from '../engines/list-engines';
 
 /** The paths that the server sees, which differ in a box. */
 export interface ServerPaths {
