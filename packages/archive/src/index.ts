@@ -32,8 +32,8 @@ export {
   type OpenArchive,
   openArchive,
   openChain,
+  readBlocks,
   readFacts,
 } from './read/open-archive';
 export { type OpenedEntry, openEntries } from './read/open-entries';
-export { readBlocks } from './read/read-blocks';
 export { piecesOf, verifyArchive, verifyChain, verifyPiece } from './read/verify-archive';

@@ -28,8 +28,6 @@ export { PriorityThread, type ProcessUse, readNice, readProcessUse, setNice } fr
 export { programInBox, programMounts } from './programs';
 export { findRedis, startRedis } from './redis';
 export { readVariable, SecretFileError, withSecretFiles } from './secret-file';
-export { removeServerFolders, type ServerHome, settleHome, settlePassword, settleSocketFolder } from './server-folder';
-export { scaled } from './time-out-scale';
 export {
   clusterAccounts,
   handOver,
@@ -37,5 +35,11 @@ export {
   makePassableFolder,
   makePrivateFolder,
   reachableHome,
+  removeServerFolders,
+  type ServerHome,
   serverAccount,
-} from './unprivileged';
+  settleHome,
+  settlePassword,
+  settleSocketFolder,
+} from './server-folder';
+export { scaled } from './time-out-scale';

@@ -18,12 +18,12 @@ import type { Tx } from './context/database.store';
 import { deleteSite, preflightDeletion } from './deleted-sites/delete-site';
 import { deletedSiteParent, getDeletedSite, listDeletedSites } from './deleted-sites/deleted-site-record';
 import { preflightDeletedSite, restoreDeletedSite } from './deleted-sites/restore-deleted-site';
-import { getSiteDomain, proveSiteDomain } from './domains/prove-site-domain';
 import { configureOffsite, removeOffsite } from './offsite/configure-offsite';
 import { copyOffsite } from './offsite/copy-offsite';
 import { getOffsite, getOffsiteCopy } from './offsite/offsite-state';
 import { preflightOffsite, restoreOffsite } from './offsite/restore-offsite';
 import { createSite } from './sites/create-site';
+import { getSiteDomain, proveSiteDomain } from './sites/prove-site-domain';
 import { getSite, listSites, siteParent, updateSite } from './sites/site-record';
 import { getVendorSnapshots } from './vendor-snapshots/read-timelines';
 import {

@@ -6,7 +6,7 @@ import {
   type StreamLimits,
 } from '@drydock/service/http';
 import { databaseReady, deriveKeys, layFoundation, type Process } from '@drydock/service/process';
-import { takeDeliveries } from './audit/take-delivery';
+import { takeDeliveries } from './audit/audit-log';
 import type { ServerConfig, WorkerConfig } from './config';
 import { waitForGateways } from './context/context';
 import { openDatabase } from './context/database.store';

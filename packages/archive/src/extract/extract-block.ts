@@ -4,11 +4,10 @@ import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/att
 import { DeepPaths } from '../files/deep-paths';
 import { setFileTime } from '../files/libc';
 import { refuse, systemErrorCode } from '../format/archive-error';
-import type { Entry } from '../format/entry';
-import { decodeAttributes } from '../format/entry-codec';
+import { decodeAttributes, type Entry } from '../format/entry';
 import type { IndexBlock } from '../format/index-block';
 import { type ByteString, parentPath } from '../format/path-bytes';
-import { BlockContent, type SegmentOrigin } from '../read/block-content';
+import { BlockContent, type SegmentOrigin } from '../read/read-contents';
 import type { LostPath, WorkerSetup } from './extract-workers';
 
 /**

@@ -1,7 +1,6 @@
 import { type BigIntStats, chmodSync, lstatSync } from 'node:fs';
 import { refuse } from '../format/archive-error';
-import { type Entry, type EntryType, keptModes } from '../format/entry';
-import { decodeAttributes, decodeEntry, encodeEntry } from '../format/entry-codec';
+import { decodeAttributes, decodeEntry, type Entry, type EntryType, encodeEntry, keptModes } from '../format/entry';
 import type { ByteString } from '../format/path-bytes';
 import { giveAccessLists, giveUserAttributes, type LostPart, readAttributes } from './attributes';
 import { setPathTime } from './libc';

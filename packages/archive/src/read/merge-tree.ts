@@ -1,8 +1,7 @@
 import { refuse } from '../format/archive-error';
 import type { Entry } from '../format/entry';
 import { type ByteString, comparePaths } from '../format/path-bytes';
-import type { OpenArchive } from './open-archive';
-import { type NumberedBlock, readBlocks } from './read-blocks';
+import { type NumberedBlock, type OpenArchive, readBlocks } from './open-archive';
 
 /** A path of the tree that the chain describes, and where its newest version is. */
 export interface TreeItem {

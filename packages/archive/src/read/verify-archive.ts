@@ -8,9 +8,16 @@ import type { Manifest } from '../format/manifest';
 import { releaseMemory } from '../format/release-memory';
 import { type ObjectPlace, type ObjectSeal, verifyObject } from '../format/sealed-object';
 import { checkTree } from './check-tree';
-import { type ArchiveLink, type ExpectedArchive, type OpenArchive, openArchive, openChain } from './open-archive';
+import {
+  type ArchiveLink,
+  type ExpectedArchive,
+  type NumberedBlock,
+  type OpenArchive,
+  openArchive,
+  openChain,
+  readBlocks,
+} from './open-archive';
 import { createPace, type Pace } from './pace';
-import { type NumberedBlock, readBlocks } from './read-blocks';
 import { ContentReader } from './read-contents';
 
 /**

@@ -7,8 +7,14 @@ import { defineWorkflow, driverOf } from '../context/context';
 import type { ComputeDatabase } from '../context/database.store';
 import type { Machine } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError, type Targets } from '../providers/compute-provider';
-import { applySeen, applyVanished, listExpected, removeOtherSchedules, type SeenMachine } from './reconciliation.store';
-import { databaseTime } from './server.store';
+import {
+  applySeen,
+  applyVanished,
+  databaseTime,
+  listExpected,
+  removeOtherSchedules,
+  type SeenMachine,
+} from './server.store';
 
 /**
  * Updates the servers of one range of one mode to the provider's present state. Servers under work are left to their

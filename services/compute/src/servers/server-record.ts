@@ -13,7 +13,7 @@ import type { WorkflowParent } from '@drydock/workflow/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { type ComputeReader, type Targets, targetOf } from '../providers/compute-provider';
-import { billingOf } from './billing.rules';
+import { billingOf } from './server.rules';
 import { describeServer, findServer, listServers as listRows, lockServer } from './server.store';
 import { ownerOf, type Server, serverPath, serverSubject } from './server.types';
 

@@ -12,7 +12,7 @@ import { findBackup } from '../backups/backup.store';
 import type { Backup } from '../backups/backup.types';
 import type { HandlerContext } from '../context/context';
 import type { Reader, Tx } from '../context/database.store';
-import { isHeld, listHeldDomains } from '../domains/domain.store';
+import { isHeld, listHeldDomains } from '../sites/site.store';
 import { ownerOf } from '../sites/site.types';
 import {
   type DeletedSite,

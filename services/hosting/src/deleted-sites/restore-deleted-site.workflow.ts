@@ -22,8 +22,8 @@ import {
   limitBackup,
   removeRevivedSite,
   setRestoredAt,
+  waitToServe,
 } from './deleted-site.store';
-import { waitToServe } from './serve-check.store';
 
 /** `siteId`: the id that the site had and gets again. */
 const input = z.strictObject({

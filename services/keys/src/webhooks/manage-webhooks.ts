@@ -1,9 +1,6 @@
 import type * as endpoints from '@drydock/contracts/keys/webhooks';
 import {
-  type listWebhookDeliveries as listDeliveriesEndpoint,
   listWebhooks as listEndpoint,
-  type replayWebhookDelivery as replayEndpoint,
-  type testWebhook as testEndpoint,
   type WebhookWithSecret,
   webhookSchema,
   webhooksMax,
@@ -177,7 +174,7 @@ export const listWebhookDeliveries = ({ pager, database }: HandlerContext) =>
       const rows = await listRows(database.sql(), id, { after: page.after, take: page.limit + 1 });
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ seq }) => seq, view }) };
     },
-  }) satisfies ReadHandlers<typeof listDeliveriesEndpoint>;
+  }) satisfies ReadHandlers<typeof endpoints.listWebhookDeliveries>;
 
 export const replayWebhookDelivery = ({ database }: HandlerContext) =>
   ({
@@ -188,7 +185,7 @@ export const replayWebhookDelivery = ({ database }: HandlerContext) =>
       if (row === null) throw problem('webhook_delivery_not_found');
       return { status: 200, body: view(row) };
     },
-  }) satisfies ExecuteHandlers<typeof replayEndpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof endpoints.replayWebhookDelivery, Tx, void>;
 
 /** Makes an ordinary event, which is sent only to this webhook. */
 export const testWebhook = () =>
@@ -204,4 +201,4 @@ export const testWebhook = () =>
       });
       return { status: 200, body: event };
     },
-  }) satisfies ExecuteHandlers<typeof testEndpoint, Tx, void>;
+  }) satisfies ExecuteHandlers<typeof endpoints.testWebhook, Tx, void>;

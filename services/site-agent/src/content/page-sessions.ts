@@ -1,7 +1,6 @@
 import { Socket } from 'node:net';
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise';
-import type { Connection, Submittable } from 'pg';
-import pg from 'pg';
+import pg, { type Connection, type Submittable } from 'pg';
 
 /** How long one query of a page may take. */
 const pageStatementMs = 2_000;

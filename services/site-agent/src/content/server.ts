@@ -9,7 +9,6 @@ import { closeSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
 import { AppRelay } from './app-relay';
-import { isTemplate } from './page-template';
 import {
   chunkBytes,
   connectionSchema,
@@ -25,9 +24,8 @@ import {
   sendFrame,
   type Visit,
 } from './protocol';
-import { PageRenderer } from './render-page';
-import { type Resolved, resolveFile } from './resolve-file';
-import { readRestartSeconds, restartsAlways, touchRestartFile } from './restart-file';
+import { type Resolved, readRestartSeconds, resolveFile, restartsAlways, touchRestartFile } from './release-files';
+import { isTemplate, PageRenderer } from './render-page';
 
 /** The size of the largest template. Larger files are data, and are streamed. */
 const pageBytesMax = 1_048_576n;

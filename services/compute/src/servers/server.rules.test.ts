@@ -1,4 +1,4 @@
-import { addMonths, billingOf, startedHours } from './billing.rules';
+import { addMonths, billingOf, startedHours } from './server.rules';
 
 const since = new Date('2026-01-31T10:00:00.000Z');
 const server = {

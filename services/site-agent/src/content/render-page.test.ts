@@ -1,4 +1,4 @@
-import { escapeHtml, parsePage } from './page-template';
+import { escapeHtml, parsePage } from './render-page';
 
 test('text outside of instructions stays as it is, braces too', () => {
   expect(parsePage('a {{b}} <?xml version="1.0"?> c')).toEqual([

@@ -8,9 +8,9 @@ import { audit } from '@drydock/service/effects';
 import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { type Site, sitePath } from '../sites/site.types';
-import { holdSite, readSite } from '../sites/site-record';
-import { findProvenHolder, readProvenAt, takeDomain } from './domain.store';
+import { findProvenHolder, readProvenAt, takeDomain } from './site.store';
+import { type Site, sitePath } from './site.types';
+import { holdSite, readSite } from './site-record';
 
 export const getSiteDomain = (context: HandlerContext) =>
   ({
