@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { openDatabase as openHosting } from '@drydock/hosting/context/database.store';
 import { purgeDeletedSitesWorkflow } from '@drydock/hosting/deleted-sites/purge-deleted-sites.workflow';
-import { chooseBackup } from '@drydock/hosting/proofs/drill-choice.store';
+import { chooseBackup } from '@drydock/hosting/proofs/proof.store';
 import { expireBackupsWorkflow } from '@drydock/hosting/retention/expire-backups.workflow';
 import { sweepBackupsWorkflow } from '@drydock/hosting/retention/sweep-backups.workflow';
 import { openDatabase as openKeys } from '@drydock/keys/context/database.store';

@@ -7,12 +7,13 @@ export { completeLimits, formatBounds } from './format/archive-limits';
 export {
   type ArchiveSink,
   type ArchiveSource,
+  folderSink,
+  folderSource,
   isObjectName,
   manifestName,
   type SealedPiece,
   segmentName,
 } from './format/archive-objects';
-export { folderSink, folderSource } from './format/folder-objects';
 export { textOfBytes } from './format/path-bytes';
 export { releaseMemory } from './format/release-memory';
 export { pack } from './pack/pack';
@@ -31,8 +32,8 @@ export {
   type OpenArchive,
   openArchive,
   openChain,
+  readBlocks,
   readFacts,
 } from './read/open-archive';
 export { type OpenedEntry, openEntries } from './read/open-entries';
-export { readBlocks } from './read/read-blocks';
 export { piecesOf, verifyArchive, verifyChain, verifyPiece } from './read/verify-archive';

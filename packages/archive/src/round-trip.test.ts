@@ -23,15 +23,15 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describeFully, setAttribute } from '../test/full-tree';
+import { readIndex } from '../test/read-index';
 import { createdAt, describeTree, freshFolder, key, packDirectory, removeFolder, removeFolders } from '../test/trees';
 import { extract } from './extract/extract';
-import { folderSink, folderSource } from './format/folder-objects';
+import { folderSink, folderSource } from './format/archive-objects';
 import { pack } from './pack/pack';
 import { directoryRoot, streamRoot } from './pack/pack-roots';
 import { exportTar } from './read/export-tar';
 import type { ArchiveLink } from './read/open-archive';
 import { openEntries } from './read/open-entries';
-import { readIndex } from './read/read-index';
 import { verifyArchive, verifyChain } from './read/verify-archive';
 
 afterAll(removeFolders);

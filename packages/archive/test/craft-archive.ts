@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { archiveKeysOf } from '../src/format/archive-keys';
 import type { Entry } from '../src/format/entry';
-import { type Manifest, RootTally } from '../src/format/manifest';
-import { sealManifest } from '../src/format/sealed-manifest';
+import { type Manifest, RootTally, sealManifest } from '../src/format/manifest';
 import { BlockWriter } from '../src/pack/block-writer';
 import type { ArchiveLink } from '../src/read/open-archive';
 import { MemoryArchive } from './memory-archive';

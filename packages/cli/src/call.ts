@@ -1,11 +1,11 @@
 import { type Workflow, WorkflowError } from '@drydock/client';
 import { commandOf, dryRunFor, planOf, watchOf } from './command-tree';
 import type { CommandPlan } from './commands';
+import { openSession, type Session } from './contexts';
 import { exitCodeOf, exitCodeOfStatus, exitCodes, InterruptedError, messageOf, ShownError, UsageError } from './exit';
 import { type OperationId, operations } from './generated/contract';
 import { type Input, readInput } from './operation';
 import { clean, type Format, isObject, print, printNext, recordOf, tableOf } from './output';
-import { openSession, type Session } from './session';
 import { ask, canAsk, openProgress, tell } from './terminal';
 
 /** Options of every command and of some commands, as commander reads them. */

@@ -1,9 +1,12 @@
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { type CallOptions, createDrydock, type Drydock } from '@drydock/client';
 import type { Command } from 'commander';
 import { type Config, readConfig } from './config';
 import { UsageError } from './exit';
+import type { OperationId } from './generated/contract';
+import type { Input } from './operation';
 import { clean, type Format, isObject, print, tableOf } from './output';
 import { ask, canAsk, readStdin, tell } from './terminal';
 
@@ -186,4 +189,29 @@ export function addContextCommands(contexts: Command, formatOf: (command: Comman
         contexts: rest,
       })),
     );
+}
+
+export interface Session {
+  drydock: Drydock;
+  /** Calls an operation by its name. */
+  call(id: OperationId, input: Input, options?: CallOptions): Promise<unknown>;
+  /** The `Location` header of the last answer. After a 202 this is the path of the workflow. */
+  location(): string | null;
+}
+
+export function openSession(context: string | undefined): Session {
+  const { url, key } = findTarget(context);
+  let location: string | null = null;
+  const drydock = createDrydock({
+    baseUrl: url,
+    apiKey: key,
+    fetch: async (...request) => {
+      const response = await fetch(...request);
+      location = response.headers.get('location');
+      return response;
+    },
+  });
+  // The table of operations here and the methods of the client are generated from the same contract.
+  const methods = drydock as unknown as Record<OperationId, (input: Input, options?: CallOptions) => Promise<unknown>>;
+  return { drydock, call: (id, input, options) => methods[id](input, options), location: () => location };
 }

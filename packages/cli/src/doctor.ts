@@ -1,8 +1,7 @@
-import { findTarget, type Target } from './contexts';
+import { findTarget, openSession, type Session, type Target } from './contexts';
 import { exitCodeOf, exitCodes, messageOf, ShownError } from './exit';
 import { operations, version } from './generated/contract';
 import { clean, type Format, isObject, print, tableOf } from './output';
-import { openSession, type Session } from './session';
 
 interface Check {
   check: string;

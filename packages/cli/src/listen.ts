@@ -1,8 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Event } from '@drydock/client';
+import { openSession } from './contexts';
 import { UsageError } from './exit';
 import { clean } from './output';
-import { openSession } from './session';
 import { tell } from './terminal';
 
 export interface ListenOptions {

@@ -16,7 +16,6 @@ import * as siteWorkflows from './hosting/site-workflows';
 import * as sites from './hosting/sites';
 import * as vendorSnapshots from './hosting/vendor-snapshots';
 import * as apiKeys from './keys/api-keys';
-import * as auditLog from './keys/audit-log';
 import * as events from './keys/events';
 import * as orgs from './keys/orgs';
 import * as webhooks from './keys/webhooks';
@@ -42,7 +41,6 @@ export const endpoints: readonly EndpointDefinition[] = [
   agencyCards,
   apiKeys,
   orgs,
-  auditLog,
   events,
   workflows,
   webhooks,

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { FaultWish } from './protocol/fault-orders';
-import { type LedgerEntry, ledgerEntrySchema } from './protocol/ledger';
+import { type LedgerEntry, ledgerEntrySchema } from './protocol/state-file';
 
 const callsSchema = z.object({
   calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })),

@@ -13,7 +13,7 @@ import { createHetznerEmulator } from './hetzner/hetzner-emulator';
 import { fasterActions } from './hetzner/hetzner-world';
 import { createProxmoxEmulator } from './proxmox/proxmox-emulator';
 import { fasterTasks } from './proxmox/proxmox-world';
-import { type RunningS3, startS3 } from './s3/start-s3';
+import { type RunningS3, startS3 } from './s3/s3-emulator';
 
 /*
  * Our drivers and our emulators could share a misunderstanding. So clients that others wrote for the real services call

@@ -1,4 +1,4 @@
-import type { Flavour } from '../src/engines/version';
+import type { Flavour } from '../src/engines/list-engines';
 
 /** The schema of an application with many features, made in one session. */
 const bothMake = [

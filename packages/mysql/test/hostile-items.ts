@@ -1,6 +1,5 @@
-import type { Flavour } from '../src/engines/version';
-import type { Room } from './hostile-room';
-import { rawByte } from './hostile-room';
+import type { Flavour } from '../src/engines/list-engines';
+import { type Room, rawByte } from './hostile-room';
 
 const spring = (how: string): string => `spring('${how}')`;
 const both = (how: string): string => `${spring(how)} + take()`;

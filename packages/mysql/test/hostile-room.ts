@@ -1,5 +1,5 @@
 import type { SeededRandom } from '@drydock/testing/seeded-random';
-import type { Flavour } from '../src/engines/version';
+import type { Flavour } from '../src/engines/list-engines';
 import { quoteName } from '../src/session/session';
 
 /**

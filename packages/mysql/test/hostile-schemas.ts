@@ -1,5 +1,5 @@
 import { SeededRandom } from '@drydock/testing/seeded-random';
-import type { Flavour } from '../src/engines/version';
+import type { Flavour } from '../src/engines/list-engines';
 import { quoteName } from '../src/session/session';
 import { itemsOf } from './hostile-items';
 import { encode, Room } from './hostile-room';

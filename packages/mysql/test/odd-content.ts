@@ -1,4 +1,4 @@
-import type { Flavour } from '../src/engines/version';
+import type { Flavour } from '../src/engines/list-engines';
 
 const name = '`odd ``name\n;-- x`';
 

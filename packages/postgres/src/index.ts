@@ -2,15 +2,20 @@ export { dumpDatabase } from './dump/dump-database';
 export { fingerprintDatabase } from './dump/fingerprint-database';
 export { hashRoots, qualify } from './dump/list-tables';
 export { type DumpManifest, manifestSchema, readJson } from './dump/manifest';
-export { type Section, sectionPaths } from './dump/section';
-export { sectionsInTurn } from './dump/sections-in-turn';
+export { type Section, sectionPaths, sectionsInTurn } from './dump/section';
 export { loadDatabase, tryDump } from './load/load-database';
 export type { LoadFinding } from './load/load-request';
 export { runMigrations } from './migrate/run-migrations';
 export { ensureServiceDatabases, fingerprintOf, settleSuperuser } from './migrate/service-databases';
-export { customerSessionBytes, KeptPostgres } from './server/kept-postgres';
 export { defaultMajor, listExtensions } from './server/native-postgres';
-export { findPostmaster, type PostgresServer, settlePostgresFolder, startPostgres } from './server/postgres';
+export {
+  customerSessionBytes,
+  findPostmaster,
+  KeptPostgres,
+  type PostgresServer,
+  settlePostgresFolder,
+  startPostgres,
+} from './server/postgres';
 export { ScramClient } from './session/scram-client';
 export { bySocket, openSession, sessionStartupOptions } from './session/session';
 export { isPermanentSqlState, sqlStateOf, TransferError } from './session/transfer-error';
@@ -35,7 +40,12 @@ export { copySchema } from './upgrade/copy/copy-schema';
 export { ownObjects } from './upgrade/copy/own-objects';
 export { abandonMove, finishTarget } from './upgrade/finish';
 export { lockOut } from './upgrade/lock-out';
-export { makeEmptyRestored, makeMentionedRoles, ownersOf } from './upgrade/restored-database';
-export { type Move, Stage, withStage } from './upgrade/session';
-export { openDatabase, openingStatements, readConnectionLimit } from './upgrade/target-database';
-export { UpgradeError } from './upgrade/upgrade-error';
+export { type Move, Stage, UpgradeError, withStage } from './upgrade/session';
+export {
+  makeEmptyRestored,
+  makeMentionedRoles,
+  openDatabase,
+  openingStatements,
+  ownersOf,
+  readConnectionLimit,
+} from './upgrade/target-database';

@@ -20,8 +20,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { accountIn, type Kind, kinds, ownerOf, removeCompiled, runAs, startAs } from '../test/run-as';
 import { BoxError, spawnInBox } from './box';
+import { isSameProcess, proveProcess } from './end-process';
 import { detectIsolation } from './isolation';
-import { isSameProcess, proveProcess } from './process-proof';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-box-'));
 chmodSync(folder, 0o711);

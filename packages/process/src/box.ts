@@ -6,10 +6,9 @@ import { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BoxListeners, handOverFd, handOverSource, takeListeners } from './box-network';
 import { boxScript, lastNamespaceScript } from './box-script';
-import { sendSignal } from './end-process';
+import { isSameProcess, type ProcessProof, proveProcess, sendSignal } from './end-process';
 import type { ChildExit, GuardedChild } from './guarded-child';
 import type { Isolation } from './isolation';
-import { isSameProcess, type ProcessProof, proveProcess } from './process-proof';
 
 /** A file or folder of the machine that a box shows. `to` is its path inside. */
 export interface BoxMount {

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isSameProcess, proveProcess } from './end-process';
 import { spawnGuarded } from './guarded-child';
-import { isSameProcess, proveProcess } from './process-proof';
 
 const parentScript = `
 const { spawnGuarded } = require(${JSON.stringify(require.resolve('../dist/guarded-child.js'))});

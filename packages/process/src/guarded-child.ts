@@ -1,7 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sendSignal } from './end-process';
-import { type ProcessProof, proveProcess } from './process-proof';
+import { type ProcessProof, proveProcess, sendSignal } from './end-process';
 
 /** The end of a child. One of the two fields is null. */
 export interface ChildExit {

@@ -1,4 +1,3 @@
-export { type Answer, waitUntilAnswering } from './answering-server';
 export { type BoxedChild, type BoxMount, type BoxRight, spawnInBox } from './box';
 export { readCommandLine } from './command-line';
 export {
@@ -10,20 +9,25 @@ export {
   syncFolder,
   writeDurably,
 } from './durable-file';
-export { endProcess, waitUntilLeft } from './end-process';
+export {
+  commandLineOf,
+  endProcess,
+  isSameProcess,
+  listProcessesIn,
+  type ProcessProof,
+  proveProcess,
+  waitUntilLeft,
+} from './end-process';
 export { type FaultMode, faultpoint, faultTokenName, InjectedFault } from './faultpoint';
 export { findProgram } from './find-program';
 export { findFreePort, isPortFree, startOnFreePort } from './free-port';
 export { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
 export { type BoxNetwork, detectBoxNetwork, detectIsolation, type Isolation } from './isolation';
-export { KeptServer, type KeptServerOptions, type RunningServer } from './kept-server';
+export { type Answer, KeptServer, type KeptServerOptions, type RunningServer, waitUntilAnswering } from './kept-server';
 export { PriorityThread, type ProcessUse, readNice, readProcessUse, setNice } from './priority';
-export { commandLineOf, isSameProcess, listProcessesIn, type ProcessProof, proveProcess } from './process-proof';
 export { programInBox, programMounts } from './programs';
 export { findRedis, startRedis } from './redis';
 export { readVariable, SecretFileError, withSecretFiles } from './secret-file';
-export { removeServerFolders, type ServerHome, settleHome, settlePassword, settleSocketFolder } from './server-folder';
-export { scaled } from './time-out-scale';
 export {
   clusterAccounts,
   handOver,
@@ -31,5 +35,11 @@ export {
   makePassableFolder,
   makePrivateFolder,
   reachableHome,
+  removeServerFolders,
+  type ServerHome,
   serverAccount,
-} from './unprivileged';
+  settleHome,
+  settlePassword,
+  settleSocketFolder,
+} from './server-folder';
+export { scaled } from './time-out-scale';

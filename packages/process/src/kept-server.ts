@@ -1,4 +1,55 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { once } from 'node:events';
+import { setTimeout as sleep, setTimeout as wait } from 'node:timers/promises';
+import type { GuardedChild } from './guarded-child';
+
+export type Answer = 'ready' | 'not yet' | 'wrong password';
+
+export interface Awaited {
+  /** The server's name for people: `MariaDB 10.11`. */
+  label: string;
+  timeoutMs: number;
+  ask: () => Promise<Answer>;
+  /**
+   * How long another server may still answer at this address after this one has failed to get the port and before it
+   * ends. Absent: no other server can answer there.
+   */
+  bindTimeoutMs?: number;
+  /** Gets what the server writes to its log. */
+  onLog?: ((text: string) => void) | undefined;
+}
+
+/**
+ * Resolves when a server that was just started answers. @throws with its last output if it ends, or does not answer in
+ * time
+ */
+export async function waitUntilAnswering(
+  child: GuardedChild,
+  { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited,
+): Promise<void> {
+  let lastWords = '';
+  child.process.stderr?.on('data', (chunk: Buffer) => {
+    lastWords = (lastWords + chunk.toString()).slice(-4000);
+    onLog?.(chunk.toString());
+  });
+  const until = performance.now() + timeoutMs;
+  const allSaid = once(child.process, 'close');
+  const isOver = (): boolean => child.process.exitCode !== null || child.process.signalCode !== null;
+  for (;;) {
+    const answer = await ask();
+    if (answer === 'wrong password' && bindTimeoutMs > 0 && !isOver())
+      await Promise.race([child.exited, sleep(bindTimeoutMs)]);
+    if (isOver()) {
+      await Promise.race([allSaid, sleep(1_000)]);
+      throw new Error(`${label} did not start:\n${lastWords}`);
+    }
+    if (answer === 'ready') return;
+    if (answer === 'wrong password')
+      throw new Error('The password of the data folder differs from the password file beside it');
+    if (performance.now() > until)
+      throw new Error(`${label} did not answer within ${timeoutMs / 1000} s:\n${lastWords}`);
+    await sleep(25);
+  }
+}
 
 const restartMs = [50, 200, 1_000, 5_000];
 

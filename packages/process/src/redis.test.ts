@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { isSameProcess } from './process-proof';
+import { isSameProcess } from './end-process';
 import { pingRedis, type RedisServer, startRedis } from './redis';
 import { missingTools } from './testing/needs';
 

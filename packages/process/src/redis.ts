@@ -4,11 +4,10 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endProcess } from './end-process';
+import { endProcess, type ProcessProof } from './end-process';
 import { findProgram } from './find-program';
 import { startOnFreePort } from './free-port';
 import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
-import type { ProcessProof } from './process-proof';
 
 const timeoutMs = 1000;
 

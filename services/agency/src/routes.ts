@@ -1,13 +1,19 @@
 import * as boards from '@drydock/contracts/agency/agency-boards';
 import * as cards from '@drydock/contracts/agency/agency-cards';
 import { type Route, route } from '@drydock/service/http';
-import { createBoard, createColumn, createLabel } from './boards/create-board';
-import { deleteBoard, deleteColumn, deleteLabel } from './boards/delete-board';
-import { getBoard, getColumn, getLabel, listBoards } from './boards/list-boards';
-import { archiveCard, restoreCard } from './cards/archive-card';
-import { createCard } from './cards/create-card';
-import { getCard, listCards } from './cards/list-cards';
-import { updateCard } from './cards/update-card';
+import {
+  createBoard,
+  createColumn,
+  createLabel,
+  deleteBoard,
+  deleteColumn,
+  deleteLabel,
+  getBoard,
+  getColumn,
+  getLabel,
+  listBoards,
+} from './boards/manage-boards';
+import { archiveCard, createCard, getCard, listCards, restoreCard, updateCard } from './cards/manage-cards';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 

@@ -5,13 +5,12 @@ import { deriveKeys, layFoundation, type Process } from '@drydock/service/proces
 import { composeWorkerProcess, connectWorkflows } from '@drydock/workflow/http';
 import type { ServerConfig, TargetConfig, TargetsConfig, WorkerConfig } from './config';
 import { openDatabase } from './context/database.store';
-import type { Closing, ComputeDriver, ComputeReader } from './providers/compute-provider';
+import type { Closing, ComputeDriver, ComputeReader, Offer, Target, Targets } from './providers/compute-provider';
 import { hetznerCompute, hetznerComputeReader } from './providers/hetzner/compute-provider.hetzner';
 import { proxmoxCompute, proxmoxComputeReader } from './providers/proxmox/compute-provider.proxmox';
 import type { ProxmoxOptions } from './providers/proxmox/proxmox-options';
 import { qemuCompute, qemuComputeReader } from './providers/qemu/compute-provider.qemu';
 import type { QemuOptions } from './providers/qemu/qemu-options';
-import type { Offer, Target, Targets } from './providers/targets';
 import { routes } from './routes';
 import { scheduleReconciliation } from './servers/reconcile-servers.workflow';
 import { workflows } from './workflows';

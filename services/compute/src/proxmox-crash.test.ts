@@ -13,7 +13,7 @@ import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope'
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
-import { vmidOf } from './providers/proxmox/order-note';
+import { vmidOf } from './providers/proxmox/proxmox-shapes';
 import { workflows } from './workflows';
 
 interface Run {

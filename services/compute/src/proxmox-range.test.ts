@@ -12,7 +12,7 @@ import { crashBackends } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
-import { vmidOf } from './providers/proxmox/order-note';
+import { vmidOf } from './providers/proxmox/proxmox-shapes';
 
 /** The same workflows on a range of Proxmox VE, beside one of Hetzner Cloud. */
 let cluster: ProxmoxCluster;

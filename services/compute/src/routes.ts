@@ -6,8 +6,6 @@ import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkfl
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { deleteServer, preflightDeletion } from './servers/delete-server';
-import { serverParent } from './servers/find-server';
-import { getServer, listServers } from './servers/list-servers';
 import { orderServer } from './servers/order-server';
 import {
   powerOffServer,
@@ -18,7 +16,7 @@ import {
   rebootServer,
 } from './servers/power-server';
 import { preflightRebuild, rebuildServer } from './servers/rebuild-server';
-import { updateServer } from './servers/update-server';
+import { getServer, listServers, serverParent, updateServer } from './servers/server-record';
 import { deleteSnapshot } from './snapshots/delete-snapshot';
 import { getSnapshot, listSnapshots } from './snapshots/list-snapshots';
 import { preflightRollback, rollBackServer } from './snapshots/roll-back-server';

@@ -1,6 +1,6 @@
 import type { WorkflowDefinition } from '@drydock/workflow/definition';
+import type { WorkContext } from './context/context';
 import type { Tx } from './context/database.store';
-import type { WorkContext } from './context/work';
 import { deleteServerWorkflow } from './servers/delete-server.workflow';
 import { orderServerWorkflow } from './servers/order-server.workflow';
 import { powerServerWorkflow } from './servers/power-server.workflow';

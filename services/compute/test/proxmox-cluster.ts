@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createProxmoxEmulator, type EmulatorAdmin, emulatorAdmin, usualTaskSeconds } from '@drydock/emulators';
 import { closeServer, listen } from '@drydock/service/http';
-import { vmidOf } from '../src/providers/proxmox/order-note';
+import { vmidOf } from '../src/providers/proxmox/proxmox-shapes';
 
 /** The token is no secret, because it is valid only during a test. */
 const adminToken = 'b'.repeat(64);

@@ -1,8 +1,8 @@
 import type { WorkflowDefinition } from '@drydock/workflow/definition';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
 import { verifyRestoreWorkflow } from './backups/verify-restore.workflow';
+import type { WorkContext } from './context/context';
 import type { Tx } from './context/database.store';
-import type { WorkContext } from './context/work';
 import { createDatabaseWorkflow } from './lifecycle/create-database.workflow';
 import { createFromBackupWorkflow } from './lifecycle/create-from-backup.workflow';
 import { deleteDatabaseWorkflow } from './lifecycle/delete-database.workflow';

@@ -6,8 +6,7 @@ import type { ReadyChecks } from '@drydock/service/process';
 import type { Log } from '@drydock/service/telemetry';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { addressGroup } from './address';
-import { answerOptions } from './cors';
-import { type Exchange, headOf, openExchange } from './exchange';
+import { answerOptions, type Exchange, headOf, openExchange, refuse } from './exchange';
 import { assertClean } from './hygiene';
 import { guideIndexPage, guidePage } from './pages/guides';
 import type { Page } from './pages/page';
@@ -15,7 +14,6 @@ import { problemIndexPage, problemPage } from './pages/problems';
 import { frontPage, openApiPage, pageFiles, referencePage } from './pages/reference';
 import type { Handle } from './pipeline';
 import type { Quotas } from './quota';
-import { refuse } from './refuse';
 
 export interface AppKit {
   handle: Handle;

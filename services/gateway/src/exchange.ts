@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access';
+import { answerOfProblem, problemOfError } from '@drydock/service/http';
 import type { RequestTrace } from '@drydock/service/telemetry';
 import { type Quotas, quotaHeaders } from './quota';
 
@@ -56,7 +58,7 @@ export function openExchange(
   };
 }
 
-/** Headers that browsers may read; see cors.ts. */
+/** Headers that browsers may read; see {@link answerOptions}. */
 const readableFromAnyOrigin = [
   'Access-Control-Allow-Origin',
   '*',
@@ -85,3 +87,58 @@ export function headOf(exchange: Exchange, isClosing: boolean, own: readonly str
  */
 const hasUnreadBody = ({ complete, headers }: IncomingMessage): boolean =>
   !complete && (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0');
+
+/** Sends the problem for `error`, or a 500 without details. A connection whose answer has begun can only be cut. */
+export function refuse(exchange: Exchange, error: unknown, isClosing: boolean): void {
+  exchange.error = error;
+  const { response } = exchange;
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  sendProblem(exchange, problemOfError(error), isClosing);
+}
+
+function sendProblem(exchange: Exchange, refusal: Problem, isClosing: boolean): void {
+  const { allow, ...extra } = refusal.details.extra ?? {};
+  const shown = allow === undefined ? refusal : problem(refusal.code, { ...refusal.details, extra });
+  const { status, headers, text } = answerOfProblem(
+    shown,
+    exchange.requestId,
+    typeof allow === 'string' ? { allow } : {},
+  );
+  const own = ['Cache-Control', 'no-store', 'Content-Length', String(Buffer.byteLength(text))];
+  for (const [name, value] of Object.entries(headers)) own.push(name, value);
+  exchange.response.writeHead(status, headOf(exchange, isClosing, own));
+  exchange.response.end(exchange.request.method === 'HEAD' ? undefined : text);
+}
+
+/**
+ * Browsers may call from any origin with a key in `Authorization`. Cookies have no meaning here, so a foreign page can
+ * do only what its own key allows. So CORS never allows credentials.
+ */
+const sentHeaders =
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id, traceparent';
+/** How long browsers keep the answer: two hours, the longest time that they accept. */
+const keptSeconds = '7200';
+
+/** The answer to OPTIONS: the path's methods. It needs no key, because a browser that asks has none to show yet. */
+export function answerOptions(exchange: Exchange, methods: string, isClosing: boolean): void {
+  const preflight = [
+    'Access-Control-Allow-Methods',
+    methods,
+    'Access-Control-Allow-Headers',
+    sentHeaders,
+    'Access-Control-Max-Age',
+    keptSeconds,
+  ];
+  const own = [
+    'Allow',
+    methods,
+    'Cache-Control',
+    'no-store',
+    ...(exchange.request.headers.origin === undefined ? [] : preflight),
+  ];
+  exchange.response.writeHead(204, headOf(exchange, isClosing, own));
+  exchange.response.end();
+}

@@ -6,14 +6,12 @@ import { authorise, type Caller, type Shares } from '@drydock/service/access';
 import { assertJsonContentType, readBody } from '@drydock/service/http';
 import { isKnownOutage, type Log, type RequestTraces } from '@drydock/service/telemetry';
 import type { Authenticate } from './authenticate';
-import { answerOptions } from './cors';
-import { type Exchange, openExchange } from './exchange';
+import { answerOptions, type Exchange, openExchange, refuse } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
 import type { Limit } from './limit';
 import { holdersOf, type Place, type Places } from './places';
 import { type Quotas, quotaHeaders } from './quota';
-import { refuse } from './refuse';
 import type { RouteTable } from './route-table';
 
 type RequestLog = (exchange: Exchange, nowMs: number) => void;

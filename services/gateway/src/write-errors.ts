@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describeProblems } from '@drydock/contracts/platform/describe-problems';
+import { describeProblems } from '@drydock/contracts/platform/problems';
 import { readCommandLine } from '@drydock/process';
 
 readCommandLine('npm run errors', { options: {} });

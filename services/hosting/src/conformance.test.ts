@@ -14,7 +14,7 @@ import { givenCopy, startCustomerStorage } from '../test/given-copy';
 import { givenVendorSite } from '../test/given-vendor-site';
 import { giveNoTimeToStart, givenBackup, givenSite, startApi } from '../test/hosting-api';
 import { openVendor, type TestVendor } from '../test/vendor';
-import { deletedSiteSubject } from './deleted-sites/deleted-site.types';
+import { deletedSiteSubject } from './deleted-sites/deleted-site.rules';
 import { siteSubject } from './sites/site.types';
 
 const owner = callerOf();

@@ -10,27 +10,27 @@ import * as quotas from '@drydock/contracts/platform/quotas';
 import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
 import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import { getApp, preflightRestart, restartApp } from './app/restart-app';
-import { getBackup, listBackupSkipped, listBackups } from './backups/list-backups';
+import { getBackup, listBackupSkipped, listBackups } from './backups/backup-surface';
 import { preflightRestore, restoreBackup } from './backups/restore-backup';
 import { takeBackup } from './backups/take-backup';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { deleteSite, preflightDeletion } from './deleted-sites/delete-site';
-import { deletedSiteParent } from './deleted-sites/find-deleted-site';
-import { getDeletedSite, listDeletedSites } from './deleted-sites/list-deleted-sites';
+import { deletedSiteParent, getDeletedSite, listDeletedSites } from './deleted-sites/deleted-site-record';
 import { preflightDeletedSite, restoreDeletedSite } from './deleted-sites/restore-deleted-site';
-import { getSiteDomain, proveSiteDomain } from './domains/prove-site-domain';
 import { configureOffsite, removeOffsite } from './offsite/configure-offsite';
 import { copyOffsite } from './offsite/copy-offsite';
-import { getOffsite, getOffsiteCopy } from './offsite/get-offsite';
+import { getOffsite, getOffsiteCopy } from './offsite/offsite-state';
 import { preflightOffsite, restoreOffsite } from './offsite/restore-offsite';
 import { createSite } from './sites/create-site';
-import { siteParent } from './sites/find-site';
-import { getSite, listSites } from './sites/list-sites';
-import { updateSite } from './sites/update-site';
+import { getSiteDomain, proveSiteDomain } from './sites/prove-site-domain';
+import { getSite, listSites, siteParent, updateSite } from './sites/site-record';
 import { getVendorSnapshots } from './vendor-snapshots/read-timelines';
-import { preflightVendorRestore, restoreVendorSnapshot } from './vendor-snapshots/restore-vendor-snapshot';
-import { takeVendorSnapshot } from './vendor-snapshots/take-vendor-snapshot';
+import {
+  preflightVendorRestore,
+  restoreVendorSnapshot,
+  takeVendorSnapshot,
+} from './vendor-snapshots/request-vendor-work';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(sites.listSites, listSites(context)),

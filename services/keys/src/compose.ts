@@ -6,7 +6,7 @@ import {
   type StreamLimits,
 } from '@drydock/service/http';
 import { databaseReady, deriveKeys, layFoundation, type Process } from '@drydock/service/process';
-import { takeDeliveries } from './audit/take-delivery';
+import { takeDeliveries } from './audit/audit-log';
 import type { ServerConfig, WorkerConfig } from './config';
 import { waitForGateways } from './context/context';
 import { openDatabase } from './context/database.store';
@@ -15,8 +15,7 @@ import { createHousekeeping } from './housekeeping';
 import { routes } from './routes';
 import { createKeySecrets } from './secrets/api-key.secret';
 import { createWebhookSecrets } from './secrets/webhook.secret';
-import { createLastUses } from './verify/last-uses';
-import { verifyRoute } from './verify/verify-token';
+import { createLastUses, verifyRoute } from './verify/verify-token';
 import { createWebhookSender } from './webhooks/sender';
 
 const receiversIn = ({

@@ -1,24 +1,17 @@
 import * as apiKeys from '@drydock/contracts/keys/api-keys';
-import * as auditLog from '@drydock/contracts/keys/audit-log';
 import * as events from '@drydock/contracts/keys/events';
 import * as orgs from '@drydock/contracts/keys/orgs';
 import * as webhooks from '@drydock/contracts/keys/webhooks';
 import * as workflows from '@drydock/contracts/keys/workflows';
 import { type Route, route } from '@drydock/service/http';
-import { createApiKey } from './api-keys/create-api-key';
-import { getMe, listPermissions } from './api-keys/get-me';
-import { getApiKey, listApiKeys } from './api-keys/list-api-keys';
-import { revokeApiKey } from './api-keys/revoke-api-key';
-import { rotateApiKey } from './api-keys/rotate-api-key';
-import { updateApiKey } from './api-keys/update-api-key';
-import { listAuditLog } from './audit/list-audit-log';
+import { revokeApiKey, updateApiKey } from './api-keys/change-api-key';
+import { getApiKey, getMe, listApiKeys, listPermissions } from './api-keys/list-api-keys';
+import { createApiKey, rotateApiKey } from './api-keys/mint-key';
+import { listAuditLog } from './audit/audit-log';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
 import { getEvent, listEvents, watchEvents } from './events/read-events';
-import { createOrg } from './orgs/create-org';
-import { getOrg, listOrgs } from './orgs/list-orgs';
-import { updateOrg } from './orgs/update-org';
-import { listWebhookDeliveries, replayWebhookDelivery, testWebhook } from './webhooks/manage-deliveries';
+import { createOrg, getOrg, listOrgs, updateOrg } from './orgs/manage-orgs';
 import * as manage from './webhooks/manage-webhooks';
 import { getWorkflow, listWorkflows } from './workflows/read-workflows';
 
@@ -35,7 +28,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(orgs.createOrg, createOrg()),
   route(orgs.getOrg, getOrg(context)),
   route(orgs.updateOrg, updateOrg(context)),
-  route(auditLog.listAuditLog, listAuditLog(context)),
+  route(events.listAuditLog, listAuditLog(context)),
   route(events.listEvents, listEvents(context)),
   route(events.watchEvents, watchEvents(context)),
   route(events.getEvent, getEvent(context)),
@@ -47,7 +40,7 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(webhooks.updateWebhook, manage.updateWebhook(context)),
   route(webhooks.deleteWebhook, manage.deleteWebhook()),
   route(webhooks.rotateWebhookSecret, manage.rotateWebhookSecret(context)),
-  route(webhooks.testWebhook, testWebhook()),
-  route(webhooks.listWebhookDeliveries, listWebhookDeliveries(context)),
-  route(webhooks.replayWebhookDelivery, replayWebhookDelivery(context)),
+  route(webhooks.testWebhook, manage.testWebhook()),
+  route(webhooks.listWebhookDeliveries, manage.listWebhookDeliveries(context)),
+  route(webhooks.replayWebhookDelivery, manage.replayWebhookDelivery(context)),
 ];

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import type { Org } from '@drydock/contracts/keys/orgs';
-import { type Verification, verificationSchema } from '@drydock/contracts/platform/verification';
+import { type Verification, verificationSchema } from '@drydock/contracts/platform/api-token';
 import { type Caller, signInternalToken, tokenKey } from '@drydock/service/access';
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
 import {

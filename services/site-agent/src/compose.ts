@@ -22,8 +22,8 @@ import { PostgresDatabases } from './database/postgres-databases';
 import { SitesCluster } from './database/sites-cluster';
 import { SitesClusters } from './database/sites-clusters';
 import { SlowRemoval } from './releases/slow-removal';
-import { DiskWatch } from './sites/disk-watch';
 import { HostedSites } from './sites/hosted-sites';
+import { DiskWatch } from './sites/site-disk';
 
 /**
  * Opens the host: cluster, every site, and last the control port, so that a caller who reaches it finds all sites

@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { composeSiteHost } from '../src/compose';
 import type { SiteHostConfig } from '../src/config';
 import type { PagePlaces } from '../src/content/page-places';
-import { socketNumber } from '../src/database/own-cluster';
+import { socketNumber } from '../src/database/sites-clusters';
 import { SiteFolder } from '../src/on-disk/site-folder';
 import { readSiteOnDisk } from '../src/sites/site-on-disk';
 

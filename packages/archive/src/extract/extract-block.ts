@@ -2,14 +2,13 @@ import { createHash, hash } from 'node:crypto';
 import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
-import { setFileTime } from '../files/timestamps';
+import { setFileTime } from '../files/libc';
 import { refuse, systemErrorCode } from '../format/archive-error';
-import type { Entry } from '../format/entry';
-import { decodeAttributes } from '../format/entry-codec';
+import { decodeAttributes, type Entry } from '../format/entry';
 import type { IndexBlock } from '../format/index-block';
 import { type ByteString, parentPath } from '../format/path-bytes';
-import { BlockContent, type SegmentOrigin } from '../read/block-content';
-import type { LostPath, WorkerSetup } from './worker-messages';
+import { BlockContent, type SegmentOrigin } from '../read/read-contents';
+import type { LostPath, WorkerSetup } from './extract-workers';
 
 /**
  * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but the

@@ -4,10 +4,10 @@ import { blockName } from '../format/archive-objects';
 import { decodeBlock } from '../format/index-block';
 import { releaseMemory } from '../format/release-memory';
 import { openObject } from '../format/sealed-object';
-import type { SegmentOrigin } from '../read/block-content';
 import type { BlockTask } from '../read/check-tree';
+import type { SegmentOrigin } from '../read/read-contents';
 import { BlockExtraction } from './extract-block';
-import type { WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
+import type { WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
 
 /**
  * The body of a worker thread of `extract`, which does one extraction after the other. The main thread reads the

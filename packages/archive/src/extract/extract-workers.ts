@@ -1,10 +1,52 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';
-import { ArchiveError, asWriteError, refuse } from '../format/archive-error';
+import type { LostPart } from '../files/attributes';
+import { ArchiveError, type ArchiveReason, asWriteError, refuse } from '../format/archive-error';
+import type { ByteString } from '../format/path-bytes';
 import type { BlockTask } from '../read/check-tree';
 import type { OpenArchive } from '../read/open-archive';
-import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
+
+/** The input of a worker for one extraction: where it writes, and the keys of each archive of the chain. */
+export interface WorkerSetup {
+  directory: string;
+  root: string;
+  archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
+  owner: Owner | null;
+  /** The umask of the process. A worker thread cannot read it. */
+  umask: number;
+}
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+/** A path that was restored without a part of what it had. */
+export interface LostPath {
+  path: ByteString;
+  part: LostPart;
+}
+
+/** Every request gets exactly one answer with its id. */
+export type WorkerRequest =
+  | { id: number; want: 'task' }
+  | { id: number; want: 'object'; archive: number; name: string };
+
+export type WorkerMessage =
+  | { type: 'request'; request: WorkerRequest }
+  | { type: 'progress'; entries: number; rawBytes: number; lost: LostPath[] }
+  | { type: 'finished' }
+  | { type: 'failed'; reason: ArchiveReason; detail: string };
+
+/**
+ * The first message to an idle worker. The worker answers `finished` or `failed`. After `finished` it is idle again.
+ */
+export interface WorkerStart {
+  start: WorkerSetup;
+}
+
+export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };
 
 /** A small young generation of the heap: the objects of a worker live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };

@@ -3,21 +3,18 @@ import { lstat, mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { giveAccessLists, giveUserAttributes, lostParts } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
-import { cPath, libc } from '../files/libc';
-import { setPathTime } from '../files/timestamps';
+import { cPath, libc, setPathTime } from '../files/libc';
 import { asWriteError, refuse, systemErrorCode } from '../format/archive-error';
 import type { ArchiveKey } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
-import type { Entry } from '../format/entry';
-import { decodeAttributes } from '../format/entry-codec';
+import { decodeAttributes, type Entry } from '../format/entry';
 import { fileCallPath, textOfBytes } from '../format/path-bytes';
 import type { SkippedPath } from '../pack/pack-roots';
 import { type CheckedTree, checkTree } from '../read/check-tree';
 import { mergeTree } from '../read/merge-tree';
 import { type ArchiveLink, type OpenArchive, openChain } from '../read/open-archive';
 import { createPace, type Pace } from '../read/pace';
-import { runWorkers } from './extract-workers';
-import type { LostPath, Owner } from './worker-messages';
+import { type LostPath, type Owner, runWorkers } from './extract-workers';
 
 /**
  * Makes sure that there is an empty directory to extract into. Creates it, with mode 0700, when it does not exist.

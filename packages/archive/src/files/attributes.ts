@@ -5,7 +5,7 @@ import {
   attributeValueBytesMax,
   encodeAttribute,
   isKeptAttribute,
-} from '../format/entry-codec';
+} from '../format/entry';
 import type { ByteString } from '../format/path-bytes';
 import { cPath, cString, lastErrorCode, libc } from './libc';
 

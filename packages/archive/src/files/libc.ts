@@ -1,4 +1,6 @@
+import { futimesSync, lutimesSync } from 'node:fs';
 import koffi from 'koffi';
+import type { Entry } from '../format/entry';
 import { type ByteString, bytesOfText } from '../format/path-bytes';
 
 /*
@@ -57,3 +59,48 @@ export const cString = (bytes: ByteString): Buffer => Buffer.from(`${bytes}\0`, 
 /** Like {@link cString}, for the paths that Node's file calls take. */
 export const cPath = (location: string | Buffer): Buffer =>
   cString(typeof location === 'string' ? bytesOfText(location) : location.toString('latin1'));
+
+type Time = Pick<Entry, 'mtimeSeconds' | 'mtimeNanoseconds'>;
+
+/** Sets the time of an open file, to the nanosecond. */
+export function setFileTime(file: number, time: Time): void {
+  if (libc === null) futimesSync(file, secondsOf(time), secondsOf(time));
+  else check(libc.futimens(file, timesOf(time)), 'futimens');
+}
+
+/** Sets the time of a path itself, to the nanosecond. A link is not followed. */
+export function setPathTime(location: string | Buffer, time: Time): void {
+  if (libc === null) lutimesSync(location, secondsOf(time), secondsOf(time));
+  else check(libc.utimensat(currentFolder, cPath(location), timesOf(time), noFollow), 'utimensat');
+}
+
+/** AT_FDCWD and AT_SYMLINK_NOFOLLOW of Linux. */
+const currentFolder = -100;
+const noFollow = 0x100;
+
+/** Memory for two `struct timespec`, for access and modification. Every call uses the same memory. */
+const times = Buffer.alloc(32);
+
+function timesOf({ mtimeSeconds, mtimeNanoseconds }: Time): Buffer {
+  for (const at of [0, 16]) {
+    times.writeIntLE(mtimeSeconds, at, 6);
+    times.fill(mtimeSeconds < 0 ? 0xff : 0, at + 6, at + 8);
+    times.writeUInt32LE(mtimeNanoseconds, at + 8);
+  }
+  return times;
+}
+
+function check(result: number, call: string): void {
+  if (result === 0) return;
+  const code = lastErrorCode();
+  throw Object.assign(new Error(`${code}: ${call}`), { code });
+}
+
+/**
+ * Seconds with a fraction. Node keeps microseconds and cuts off the rest. Half a microsecond is added, so that the
+ * rounding of the double never loses one.
+ */
+function secondsOf(time: Time): number {
+  const microseconds = Math.floor(time.mtimeNanoseconds / 1000);
+  return microseconds === 0 ? time.mtimeSeconds : time.mtimeSeconds + (microseconds + 0.5) / 1e6;
+}

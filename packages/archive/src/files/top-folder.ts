@@ -1,11 +1,9 @@
 import { type BigIntStats, chmodSync, lstatSync } from 'node:fs';
 import { refuse } from '../format/archive-error';
-import type { Entry, EntryType } from '../format/entry';
-import { decodeAttributes, decodeEntry, encodeEntry } from '../format/entry-codec';
-import { keptModes } from '../format/entry-rules';
+import { decodeAttributes, decodeEntry, type Entry, type EntryType, encodeEntry, keptModes } from '../format/entry';
 import type { ByteString } from '../format/path-bytes';
 import { giveAccessLists, giveUserAttributes, type LostPart, readAttributes } from './attributes';
-import { setPathTime } from './timestamps';
+import { setPathTime } from './libc';
 
 const nanosecondsPerSecond = 1_000_000_000n;
 

@@ -1,7 +1,6 @@
 import { refuse } from './archive-error';
 import { formatBounds } from './archive-limits';
-import type { Entry } from './entry';
-import { decodeEntry } from './entry-codec';
+import { decodeEntry, type Entry } from './entry';
 import { comparePaths } from './path-bytes';
 import { macBytes, type ObjectSeal } from './sealed-object';
 

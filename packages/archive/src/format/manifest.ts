@@ -1,4 +1,7 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { refuse } from './archive-error';
+import { type ArchiveKey, manifestKeysOf, saltBytes, sealingKey } from './archive-keys';
 import { formatBounds } from './archive-limits';
 import type { Entry } from './entry';
 
@@ -68,4 +71,101 @@ export class RootTally {
   row(name: string, kind: 'tree' | 'stream', blocks: number): ManifestRoot {
     return { name, kind, blocks, entries: this.entries, tombstones: this.tombstones, raw_bytes: this.rawBytes };
   }
+}
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/**
+ * JSON with sorted keys and no white space: one text per value, so that a MAC over the text is a MAC over the value.
+ */
+function canonicalJson(value: Json): string {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`);
+  return `{${members.join(',')}}`;
+}
+
+const title = 'drydock-archive/1';
+/** `drydock-archive/1 <salt> <key check>\n` */
+const firstLineBytes = title.length + 1 + 2 * saltBytes + 1 + 32 + 1;
+/** `\n<mac>\n` */
+const lastLineBytes = 1 + 64 + 1;
+
+export interface SealedManifest {
+  bytes: Buffer;
+  /** Hex HMAC-SHA256. A database keeps it, to know this archive from any other, also from older ones with its id. */
+  mac: string;
+  sha256: string;
+}
+
+/** Three lines: title with salt and key check, the manifest as canonical JSON, the MAC over both. */
+export function sealManifest(key: ArchiveKey, salt: Buffer, manifest: Manifest): SealedManifest {
+  const keys = manifestKeysOf(key, salt);
+  const firstLine = `${title} ${salt.toString('hex')} ${keys.check.toString('hex')}\n`;
+  const signed = Buffer.from(firstLine + canonicalJson(manifest), 'utf8');
+  const mac = createHmac('sha256', keys.manifest).update(signed).digest('hex');
+  const bytes = Buffer.concat([signed, Buffer.from(`\n${mac}\n`, 'latin1')]);
+  if (bytes.length > formatBounds.manifestBytes) refuse('limit_exceeded', 'more blocks than a manifest can list');
+  return { bytes, mac, sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+export interface OpenedManifest {
+  manifest: Manifest;
+  mac: string;
+  salt: Buffer;
+  /** The key that sealed it, out of the given ones. */
+  key: ArchiveKey;
+}
+
+/**
+ * Verifies a manifest and then reads it. Not one byte of the JSON is parsed before the MAC agrees. @throws ArchiveError
+ * `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
+ */
+export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifest {
+  if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');
+  if (bytes.length < firstLineBytes + lastLineBytes) refuse('truncated', 'manifest is shorter than any');
+  const [name, saltHex, checkHex] = readFirstLine(bytes);
+  if (name !== title)
+    refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', `the format ${name.slice(0, 40)}`);
+  const salt = Buffer.from(saltHex, 'hex');
+  const key = sealingKey(accepted, salt, Buffer.from(checkHex, 'hex'));
+  const keys = manifestKeysOf(key, salt);
+  const signed = bytes.subarray(0, bytes.length - lastLineBytes);
+  const mac = createHmac('sha256', keys.manifest).update(signed).digest('hex');
+  if (!timingSafeEqual(Buffer.from(`\n${mac}\n`, 'latin1'), bytes.subarray(bytes.length - lastLineBytes))) {
+    refuse(
+      timingSafeEqual(Buffer.from(keys.check.toString('hex')), Buffer.from(checkHex, 'latin1'))
+        ? 'tampered'
+        : 'wrong_key',
+      'MAC of the manifest',
+    );
+  }
+  return { manifest: parseManifest(signed.toString('utf8', firstLineBytes)), mac, salt, key };
+}
+
+function readFirstLine(bytes: Buffer): [string, string, string] {
+  const line = bytes.toString('latin1', 0, firstLineBytes);
+  const parts = /^(\S{17}) ([0-9a-f]{32}) ([0-9a-f]{32})\n$/.exec(line);
+  const [, name, salt, check] = parts ?? [];
+  if (name === undefined || salt === undefined || check === undefined) refuse('tampered', 'first line of the manifest');
+  return [name, salt, check];
+}
+
+function parseManifest(json: string): Manifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    refuse('mismatch', 'manifest is no JSON', error);
+  }
+  const parsed = manifestSchema.safeParse(value);
+  if (!parsed.success) refuse('mismatch', `manifest: ${describeIssues(parsed.error.issues)}`);
+  if (canonicalJson(parsed.data) !== json) refuse('mismatch', 'manifest is not canonical');
+  return parsed.data;
+}
+
+function describeIssues(issues: readonly { path: readonly PropertyKey[]; message: string }[]): string {
+  return issues.map((issue) => `${issue.path.join('.')} ${issue.message}`).join('; ');
 }

@@ -1,8 +1,7 @@
 import type { ArchiveKeys } from '../format/archive-keys';
 import { formatBounds } from '../format/archive-limits';
 import { type ArchiveSink, blockName, segmentName } from '../format/archive-objects';
-import type { Entry } from '../format/entry';
-import { encodeEntry } from '../format/entry-codec';
+import { type Entry, encodeEntry } from '../format/entry';
 import { encodeBlock, type SegmentSeal } from '../format/index-block';
 import { compressFrame, type ObjectSeal, sealFrames, sealObject } from '../format/sealed-object';
 

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { refuse } from '../format/archive-error';
 import { type ArchiveLimits, formatBounds } from '../format/archive-limits';
-import type { Entry } from '../format/entry';
-import { checkPath, symlinkProblem } from '../format/entry-rules';
+import { checkPath, type Entry, symlinkProblem } from '../format/entry';
 import { checkAscending } from '../format/index-block';
 import { type ByteString, lastName, parentPath, textOfBytes } from '../format/path-bytes';
 import { mergeTree, type TreeItem } from './merge-tree';

@@ -1,8 +1,7 @@
 import { refuse } from '../format/archive-error';
 import type { Entry } from '../format/entry';
-import { comparePaths } from '../format/path-bytes';
-import type { OpenArchive } from './open-archive';
-import { type NumberedBlock, readBlocks } from './read-blocks';
+import { type ByteString, comparePaths } from '../format/path-bytes';
+import { type NumberedBlock, type OpenArchive, readBlocks } from './open-archive';
 
 /** A path of the tree that the chain describes, and where its newest version is. */
 export interface TreeItem {
@@ -96,5 +95,59 @@ class Cursor {
 
   advance(): void {
     this.row += 1;
+  }
+}
+
+type OnGone = (path: ByteString) => Promise<void>;
+
+/** The content of one root over a chain, walked along with the live tree. */
+export class ParentTree {
+  private readonly batches: AsyncGenerator<TreeItem[]>;
+  private batch: TreeItem[] = [];
+  private row = 0;
+  private done = false;
+
+  constructor(archives: readonly OpenArchive[], root: string, signal?: AbortSignal) {
+    this.batches = mergeTree(archives, root, signal);
+  }
+
+  /**
+   * Passes every recorded path before `path` to `onGone`. Returns the entry of `path` itself, or null when it is new.
+   */
+  async takeUpTo(path: ByteString, onGone: OnGone): Promise<Entry | null> {
+    for (;;) {
+      const recorded = this.peek() ?? (await this.load());
+      if (recorded === null) return null;
+      const order = comparePaths(recorded.path, path);
+      if (order > 0) return null;
+      this.row += 1;
+      if (order === 0) return recorded;
+      await onGone(recorded.path);
+    }
+  }
+
+  /** Passes every path that is left to `onGone`. */
+  async takeRest(onGone: OnGone): Promise<void> {
+    for (
+      let recorded = this.peek() ?? (await this.load());
+      recorded !== null;
+      recorded = this.peek() ?? (await this.load())
+    ) {
+      this.row += 1;
+      await onGone(recorded.path);
+    }
+  }
+
+  private peek(): Entry | null {
+    return this.batch[this.row]?.entry ?? null;
+  }
+
+  private async load(): Promise<Entry | null> {
+    if (this.done) return null;
+    const next = await this.batches.next();
+    this.done = next.done === true;
+    this.batch = next.done === true ? [] : next.value;
+    this.row = 0;
+    return this.peek();
   }
 }

@@ -10,9 +10,9 @@ import {
 } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
 import { type ArchiveSource, blockName, manifestName } from '../format/archive-objects';
-import { decodeBlock, type IndexBlock } from '../format/index-block';
-import type { Manifest, ManifestRoot } from '../format/manifest';
-import { type OpenedManifest, openManifest } from '../format/sealed-manifest';
+import { checkAscending, decodeBlock, type IndexBlock } from '../format/index-block';
+import { type Manifest, type ManifestRoot, type OpenedManifest, openManifest, RootTally } from '../format/manifest';
+import { releaseMemory } from '../format/release-memory';
 import { openObject } from '../format/sealed-object';
 
 /** The facts in our own records about an archive; it must be exactly this one. */
@@ -138,7 +138,7 @@ export function firstBlockOf(archive: OpenArchive, name: string): number {
 }
 
 /** Reads, verifies and decodes one index block of a root. */
-export async function readBlock(archive: OpenArchive, root: ManifestRoot, number: number): Promise<IndexBlock> {
+async function readBlock(archive: OpenArchive, root: ManifestRoot, number: number): Promise<IndexBlock> {
   const [size, mac] = archive.manifest.blocks[number] ?? refuse('mismatch', `no block ${number}`);
   const bytes = await archive.source.read(blockName(number));
   const seal = { size, mac: Buffer.from(mac, 'hex') };
@@ -196,4 +196,63 @@ function checkLink(parent: OpenArchive, child: OpenArchive): void {
   const isContinued = older.roots.every((root) => has(newer.roots, root));
   const isKnown = newer.roots.every((root) => root.kind === 'stream' || has(older.roots, root));
   if (!isContinued || !isKnown) refuse('mismatch', 'archives of a chain with different roots');
+}
+
+export interface NumberedBlock {
+  number: number;
+  block: IndexBlock;
+}
+
+/**
+ * The blocks of one root of one archive, in order. Each is verified, and is to be used before the next one is
+ * requested. At the end their counts are compared with the manifest's. One block is read ahead. @throws ArchiveError;
+ * `mismatch` when entries are missing, too many, or use segments out of order
+ */
+export async function* readBlocks(
+  archive: OpenArchive,
+  rootName: string,
+  signal?: AbortSignal,
+): AsyncGenerator<NumberedBlock> {
+  const root = findRoot(archive, rootName);
+  const first = firstBlockOf(archive, rootName);
+  const tally = new RootTally();
+  let nextSegment: number | null = null;
+  let previousPath: string | null = null;
+  const start = (number: number): Promise<IndexBlock> => {
+    const reading = readBlock(archive, root, number);
+    reading.catch(() => undefined); // awaited a turn later
+    return reading;
+  };
+  let ahead = root.blocks > 0 ? start(first) : null;
+  for (let number = first; ahead !== null; number += 1) {
+    signal?.throwIfAborted();
+    const block: IndexBlock = await ahead;
+    ahead = number + 1 < first + root.blocks ? start(number + 1) : null;
+    if (nextSegment !== null && block.firstSegment !== nextSegment)
+      refuse('mismatch', `block ${number} uses segments out of order`);
+    nextSegment = block.firstSegment + block.segments.length;
+    if (root.kind === 'tree') previousPath = checkContinues(previousPath, block);
+    for (const entry of block.entries) tally.count(entry);
+    yield { number, block };
+    releaseMemory(block.raw);
+  }
+  checkCounts(tally, archive, rootName);
+}
+
+function checkContinues(previous: string | null, block: IndexBlock): string | null {
+  const [first, last] = [block.entries[0], block.entries.at(-1)];
+  if (first !== undefined && previous !== null) checkAscending(previous, first.path);
+  return last?.path ?? previous;
+}
+
+function checkCounts(tally: RootTally, archive: OpenArchive, rootName: string): void {
+  const root = findRoot(archive, rootName);
+  const agrees =
+    tally.entries === root.entries && tally.tombstones === root.tombstones && tally.rawBytes === root.raw_bytes;
+  if (!agrees)
+    refuse(
+      'mismatch',
+      `root ${rootName} holds ${tally.entries} entries of ${tally.rawBytes} bytes, not what it declares`,
+    );
+  if (tally.tombstones > 0 && archive.manifest.parent_mac === null) refuse('mismatch', 'a full archive with deletions');
 }

@@ -1,10 +1,121 @@
 import { createHash } from 'node:crypto';
 import { refuse } from '../format/archive-error';
+import { segmentName } from '../format/archive-objects';
 import type { Entry } from '../format/entry';
-import { BlockContent } from './block-content';
+import type { IndexBlock } from '../format/index-block';
+import { releaseMemory } from '../format/release-memory';
+import { openFrames } from '../format/sealed-object';
 import type { TreeItem } from './merge-tree';
-import type { OpenArchive } from './open-archive';
-import type { NumberedBlock } from './read-blocks';
+import type { NumberedBlock, OpenArchive } from './open-archive';
+
+/** The parts of an archive that are needed to read segments; a worker has no more than these. */
+export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
+  /** The pieces are used before the next one is requested, so their memory may be freed at once. */
+  freesFrames?: boolean;
+};
+
+const noBytes = Buffer.alloc(0);
+
+/**
+ * The contents of one block's files, read in order. Each segment is fetched and verified right before it is decoded.
+ */
+export class BlockContent {
+  private readonly origin: SegmentOrigin;
+  private readonly block: IndexBlock;
+  private nextRow = 0;
+  private frames: AsyncGenerator<Buffer> | null = null;
+  /** The frame after the current one. Another thread decodes it while the caller uses the current one. */
+  private ahead: Promise<IteratorResult<Buffer>> | null = null;
+  /** Content bytes of the open segment that have not been decoded yet. */
+  private undecoded = 0;
+  private current: Buffer = noBytes;
+  private at = 0;
+
+  constructor(origin: SegmentOrigin, block: IndexBlock) {
+    this.origin = origin;
+    this.block = block;
+  }
+
+  /**
+   * The next `size` bytes if they are in the frame that is already decoded, else null. The bytes are valid until the
+   * next read.
+   */
+  takeWhole(size: number): Buffer | null {
+    if (this.current.length - this.at < size) return null;
+    const whole = this.current.subarray(this.at, this.at + size);
+    this.at += size;
+    return whole;
+  }
+
+  /** The next `size` bytes, in pieces. */
+  async *read(size: number): AsyncGenerator<Buffer> {
+    for (let left = size; left > 0; ) {
+      if (this.at === this.current.length) await this.load();
+      const piece = this.current.subarray(this.at, this.at + left);
+      this.at += piece.length;
+      left -= piece.length;
+      yield piece;
+    }
+  }
+
+  /** Passes over `size` bytes. Segments that are completely inside them are not even fetched. */
+  async skip(size: number): Promise<void> {
+    let left = size;
+    while (left > 0) {
+      const here = Math.min(left, this.current.length - this.at);
+      this.at += here;
+      left -= here;
+      const next = this.block.segments[this.nextRow];
+      if (left > 0 && this.undecoded === 0 && next !== undefined && next.rawBytes <= left) {
+        left -= next.rawBytes;
+        this.nextRow += 1;
+      } else if (left > 0) {
+        await this.load();
+      }
+    }
+  }
+
+  private async load(): Promise<void> {
+    this.release();
+    this.frames ??= await this.openSegment();
+    const frame = await (this.ahead ?? this.frames.next());
+    this.ahead = null;
+    if (frame.done === true || frame.value.length > this.undecoded)
+      refuse('mismatch', 'a segment holds other content than its block records');
+    this.current = frame.value;
+    this.undecoded -= frame.value.length;
+    if (this.undecoded === 0) await this.endSegment(this.frames);
+    else this.decodeAhead(this.frames);
+  }
+
+  private decodeAhead(frames: AsyncGenerator<Buffer>): void {
+    this.ahead = frames.next();
+    this.ahead.catch(() => undefined); // awaited by the next load, or by nobody
+  }
+
+  /** Lets the end of the segment be checked and its memory be freed. */
+  private async endSegment(frames: AsyncGenerator<Buffer>): Promise<void> {
+    this.frames = null;
+    if ((await frames.next()).done !== true) refuse('mismatch', 'a segment holds more content than its block records');
+  }
+
+  /** Frees the rest, if frames are freed at all. */
+  release(): void {
+    if (this.origin.freesFrames === true) releaseMemory(this.current);
+    this.current = noBytes;
+    this.at = 0;
+  }
+
+  private async openSegment(): Promise<AsyncGenerator<Buffer>> {
+    const seal =
+      this.block.segments[this.nextRow] ?? refuse('mismatch', 'files of a block hold more than its segments');
+    const number = this.block.firstSegment + this.nextRow;
+    this.nextRow += 1;
+    this.undecoded = seal.rawBytes;
+    const bytes = await this.origin.source.read(segmentName(number));
+    return openFrames(this.origin.keys, { kind: 'segment', number }, bytes, seal);
+  }
+}
 
 /**
  * Contents of files that are visited in order. Only the current block of each archive is open. What is not read is

@@ -2,15 +2,22 @@ import { refuse } from '../format/archive-error';
 import type { ArchiveKey } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits, formatBounds } from '../format/archive-limits';
 import { type ArchiveSource, blockName, type SealedPiece, segmentName } from '../format/archive-objects';
-import { checkPath } from '../format/entry-rules';
+import { checkPath } from '../format/entry';
 import type { IndexBlock } from '../format/index-block';
 import type { Manifest } from '../format/manifest';
 import { releaseMemory } from '../format/release-memory';
 import { type ObjectPlace, type ObjectSeal, verifyObject } from '../format/sealed-object';
 import { checkTree } from './check-tree';
-import { type ArchiveLink, type ExpectedArchive, type OpenArchive, openArchive, openChain } from './open-archive';
+import {
+  type ArchiveLink,
+  type ExpectedArchive,
+  type NumberedBlock,
+  type OpenArchive,
+  openArchive,
+  openChain,
+  readBlocks,
+} from './open-archive';
 import { createPace, type Pace } from './pace';
-import { type NumberedBlock, readBlocks } from './read-blocks';
 import { ContentReader } from './read-contents';
 
 /**

@@ -1,14 +1,17 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { anyOf, createdFilter, metadataFilter, textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import {
+  anyOf,
+  createdFilter,
   idSchema,
   metadataChangeSchema,
+  metadataFilter,
   metadataSchema,
   pageOf,
   pageQuerySchema,
   text,
+  textFilter,
   timestampSchema,
   uuidSchema,
 } from '../platform/values';

@@ -1,8 +1,15 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { anyOf, createdFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
-import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import {
+  anyOf,
+  createdFilter,
+  idSchema,
+  pageOf,
+  pageQuerySchema,
+  timestampSchema,
+  uuidSchema,
+} from '../platform/values';
 import { acceptedWork } from '../platform/workflows';
 import { databaseId, managedDatabaseSchema } from './databases';
 

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { anyOf, createdFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import {
+  anyOf,
+  createdFilter,
   exampleId,
   idSchema,
   pageMetaSchema,

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
-import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import { idSchema, pageOf, pageQuerySchema, textFilter, timestampSchema, uuidSchema } from '../platform/values';
 import { nothingWaits, workflowListQuery, workflowSchema } from '../platform/workflows';
 import { restoreQuerySchema } from './backups';
 

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { anyOf } from '../platform/filters';
 import { problemSchema } from '../platform/problems';
-import { idSchema, pageOf, timestampSchema, uuidSchema } from '../platform/values';
+import { anyOf, idSchema, pageOf, timestampSchema, uuidSchema } from '../platform/values';
 import { workflowListQuery } from '../platform/workflows';
 import { eventDays } from './events';
 

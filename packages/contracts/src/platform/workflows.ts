@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { anyOf, createdFilter } from './filters';
 import { findingSchema } from './preflight';
 import { problemSchema } from './problems';
-import { pageQuerySchema, timestampSchema, uuidSchema } from './values';
+import { anyOf, createdFilter, pageQuerySchema, timestampSchema, uuidSchema } from './values';
 
 export const workflowStatusSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'needs_attention']);
 export type WorkflowStatus = z.infer<typeof workflowStatusSchema>;

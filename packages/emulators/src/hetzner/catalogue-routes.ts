@@ -1,10 +1,18 @@
-import { type Call, emptyReply, jsonReply, type Reply } from '../protocol/call';
-import { type PathValues, pathValue } from '../protocol/routes';
+import { type Call, emptyReply, jsonReply, type PathValues, pathValue, type Reply } from '../protocol/call';
 import { locations, serverTypes } from './catalogue';
 import { refused } from './hetzner-errors';
 import { type HetznerWorld, imagesOf, type ProjectRoute, protocolAt, requireImage } from './hetzner-world';
-import { matchesLabels, pageOf, sorted } from './paging';
-import { allowNoBody, allowQuery, bodySchemas, parseBody, showImage, showServerType } from './shapes';
+import {
+  allowNoBody,
+  allowQuery,
+  bodySchemas,
+  matchesLabels,
+  pageOf,
+  parseBody,
+  showImage,
+  showServerType,
+  sorted,
+} from './shapes';
 
 type Entry = Readonly<Record<string, unknown>> & { id: number; name: string };
 

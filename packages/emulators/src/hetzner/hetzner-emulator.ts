@@ -1,15 +1,23 @@
 import type { Server as HttpServer } from 'node:http';
 import { z } from 'zod';
 import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
-import { type Call, emptyReply, jsonReply, Refusal, type Reply } from '../protocol/call';
+import {
+  type Call,
+  emptyReply,
+  jsonReply,
+  matchRoute,
+  pathValue,
+  Refusal,
+  type Reply,
+  type Route,
+  routeAt,
+} from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
-import { openLedger } from '../protocol/ledger';
-import { matchRoute, pathValue, type Route, routeAt } from '../protocol/routes';
-import { openStateFile } from '../protocol/state-file';
+import { openLedger, openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { catalogueRoutes, imageRoutes } from './catalogue-routes';
 import { errorReply, refused } from './hetzner-errors';

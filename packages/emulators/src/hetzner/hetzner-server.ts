@@ -1,4 +1,4 @@
-import { runEmulator } from '../protocol/run-emulator';
+import { runEmulator } from '../protocol/emulator-server';
 import { parseOptionalTokens, parseTokens } from '../protocol/tokens';
 import { readHetznerEmulatorConfig } from './config';
 import { createHetznerEmulator } from './hetzner-emulator';

@@ -1,8 +1,6 @@
-import type { Call, Reply } from '../protocol/call';
+import type { Call, PathValues, Reply } from '../protocol/call';
 import type { Clock } from '../protocol/clock';
-import type { LedgerFile } from '../protocol/ledger';
-import type { PathValues } from '../protocol/routes';
-import type { StateFile } from '../protocol/state-file';
+import type { LedgerFile, StateFile } from '../protocol/state-file';
 import { systemImages } from './catalogue';
 import { refused } from './hetzner-errors';
 import type { Action, HetznerState, Image, Server } from './hetzner-state';

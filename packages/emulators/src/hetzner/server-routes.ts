@@ -1,5 +1,4 @@
-import { type Call, jsonReply, type Reply } from '../protocol/call';
-import { type PathValues, pathValue } from '../protocol/routes';
+import { type Call, jsonReply, type PathValues, pathValue, type Reply } from '../protocol/call';
 import { locationNamed, typeNamed } from './catalogue';
 import { invalidField, refused } from './hetzner-errors';
 import type { Action, Image, Server } from './hetzner-state';
@@ -12,8 +11,18 @@ import {
   protocolAt,
   requireServer,
 } from './hetzner-world';
-import { matchesLabels, pageOf, sorted } from './paging';
-import { allowNoBody, allowQuery, bodySchemas, parseBody, showAction, showImage, showServer } from './shapes';
+import {
+  allowNoBody,
+  allowQuery,
+  bodySchemas,
+  matchesLabels,
+  pageOf,
+  parseBody,
+  showAction,
+  showImage,
+  showServer,
+  sorted,
+} from './shapes';
 
 /**
  * Labels of a server with which a user of the sandbox orders failures: the command that fails, and how much longer the

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { type Call, emptyReply, jsonReply, Refusal } from './call';
+import { type Call, emptyReply, jsonReply, Refusal, type Route, routeAt } from './call';
 import type { CallLog } from './call-log';
 import type { Clock } from './clock';
 import { type FaultOrders, faultOrderSchema } from './fault-orders';
-import type { LedgerFile } from './ledger';
-import { type Route, routeAt } from './routes';
+import type { LedgerFile } from './state-file';
 
 export interface AdminTools {
   clock: Clock;

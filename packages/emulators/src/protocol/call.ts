@@ -32,3 +32,62 @@ export class Refusal extends Error {
     this.reply = reply;
   }
 }
+
+/** `:name` matches one segment, `*name` the rest. Values are decoded. */
+export type PathValues = Readonly<Record<string, string>>;
+export type Handler = (call: Call, values: PathValues) => Reply | Promise<Reply>;
+
+export interface Route {
+  method: string;
+  pattern: string;
+  handle: Handler;
+}
+
+export const routeAt = (method: string, pattern: string, handle: Handler): Route => ({ method, pattern, handle });
+
+export type Match =
+  | { kind: 'found'; handle: () => Reply | Promise<Reply> }
+  | { kind: 'wrong_method' }
+  | { kind: 'unknown' };
+
+export function matchRoute(routes: readonly Route[], call: Call): Match {
+  let isKnownPath = false;
+  for (const { method, pattern, handle } of routes) {
+    const values = valuesOf(pattern, call.path);
+    if (values === null) continue;
+    isKnownPath = true;
+    if (method === call.method) return { kind: 'found', handle: () => handle(call, values) };
+  }
+  return { kind: isKnownPath ? 'wrong_method' : 'unknown' };
+}
+
+function valuesOf(pattern: string, path: string): PathValues | null {
+  const [wanted, given] = [pattern.split('/'), path.split('/')];
+  const values: Record<string, string> = {};
+  for (const [index, segment] of wanted.entries()) {
+    if (segment.startsWith('*')) {
+      values[segment.slice(1)] = decode(given.slice(index).join('/'));
+      return given.length > index ? values : null;
+    }
+    const text = given[index];
+    if (text === undefined) return null;
+    if (segment.startsWith(':')) values[segment.slice(1)] = decode(text);
+    else if (segment !== text) return null;
+  }
+  return wanted.length === given.length ? values : null;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The value of a name in the route's pattern. @throws Error when the pattern does not have the name, which is a bug */
+export function pathValue(values: PathValues, name: string): string {
+  const value = values[name];
+  if (value === undefined) throw new Error(`the route has no ${name}`);
+  return value;
+}

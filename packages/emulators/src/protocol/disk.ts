@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { type Call, emptyReply, jsonReply, Refusal } from './call';
-import { type PathValues, pathValue, type Route, routeAt } from './routes';
+import { type Call, emptyReply, jsonReply, type PathValues, pathValue, Refusal, type Route, routeAt } from './call';
 
 /** The content of a disk: path to text. Small: it is for tests and demonstrations. */
 export const diskSchema = z.record(z.string(), z.string());

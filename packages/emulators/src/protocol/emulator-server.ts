@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Call, emptyReply, jsonReply, Refusal, type Reply } from './call';
+import { closeServer, listen } from '@drydock/service/http';
+import { closeOnSignal, createLifetime } from '@drydock/service/process';
+import { createLog } from '@drydock/service/telemetry';
+import { type Call, emptyReply, jsonReply, matchRoute, Refusal, type Reply, type Route } from './call';
 import type { CallLog } from './call-log';
 import type { FaultOrders } from './fault-orders';
-import { matchRoute, type Route } from './routes';
 import { sendFaulty, sendReply } from './send-reply';
 
 export interface Emulator {
@@ -82,4 +84,38 @@ async function readCall(request: IncomingMessage): Promise<Call | null> {
     headers,
     body: Buffer.concat(pieces),
   };
+}
+
+interface ProcessConfig {
+  SERVICE_NAME: string;
+  HOST: string;
+  PORT: number;
+  LOG_LEVEL: string;
+}
+
+/** Runs an emulator as a process of its own, until it is told to stop. */
+export function runEmulator<Config extends ProcessConfig>(
+  readConfig: () => Config,
+  create: (config: Config) => Server,
+): void {
+  start(readConfig, create).catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    process.exitCode = 1;
+    // A failed start ends the process, because an emulator that has started in part would look as if it worked.
+    process.exit();
+  });
+}
+
+async function start<Config extends ProcessConfig>(
+  readConfig: () => Config,
+  create: (config: Config) => Server,
+): Promise<void> {
+  const config = readConfig();
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log);
+  const server = create(config);
+  const { url } = await listen(server, config.PORT, config.HOST);
+  lifetime.onClose('server', () => closeServer(server));
+  log.info({ url }, 'emulator is up');
+  closeOnSignal(lifetime, log);
 }

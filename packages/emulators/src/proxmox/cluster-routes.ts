@@ -1,5 +1,4 @@
-import type { Call, Reply } from '../protocol/call';
-import { type PathValues, pathValue } from '../protocol/routes';
+import { type Call, type PathValues, pathValue, type Reply } from '../protocol/call';
 import { dataReply, died, unreachable, unverified } from './proxmox-errors';
 import { nodeNames, storages, type Vm } from './proxmox-state';
 import { type AccountRoute, apiAt, type ProxmoxWorld } from './proxmox-world';

@@ -2,21 +2,29 @@ import type { Server as HttpServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
-import { type Call, emptyReply, jsonReply, Refusal, type Reply } from '../protocol/call';
+import {
+  type Call,
+  emptyReply,
+  jsonReply,
+  matchRoute,
+  type PathValues,
+  pathValue,
+  Refusal,
+  type Reply,
+  type Route,
+  routeAt,
+} from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
-import { openLedger } from '../protocol/ledger';
-import { matchRoute, type PathValues, pathValue, type Route, routeAt } from '../protocol/routes';
-import { openStateFile } from '../protocol/state-file';
+import { openLedger, openStateFile } from '../protocol/state-file';
 import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
 import { clusterRoutes } from './cluster-routes';
 import { forbidden, noSuchUri, unauthorized } from './proxmox-errors';
 import { proxmoxStateSchema, templates, type Vm } from './proxmox-state';
-import { openWorld, type ProxmoxWorld, type TaskSeconds } from './proxmox-world';
-import { startTask } from './start-task';
+import { openWorld, type ProxmoxWorld, startTask, type TaskSeconds } from './proxmox-world';
 import { snapshotRoutes, vmRoutes } from './vm-routes';
 
 const vmChange = z

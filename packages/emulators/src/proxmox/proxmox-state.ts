@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { clockAnchorSchema } from '../protocol/clock';
 import { diskSchema } from '../protocol/disk';
-import { ledgerEntrySchema } from '../protocol/ledger';
+import { ledgerEntrySchema } from '../protocol/state-file';
 
 const snapshotSchema = z.strictObject({
   name: z.string(),

@@ -1,10 +1,8 @@
-import type { Call, Reply } from '../protocol/call';
-import { type PathValues, pathValue } from '../protocol/routes';
+import { type Call, type PathValues, pathValue, type Reply } from '../protocol/call';
 import { dataReply, died, noSuchUri, unverified } from './proxmox-errors';
 import { nodeNames, type Vm } from './proxmox-state';
-import { type AccountRoute, apiAt, type ProxmoxWorld, requireVm } from './proxmox-world';
+import { type AccountRoute, apiAt, isBusy, type ProxmoxWorld, requireVm, startTask } from './proxmox-world';
 import { allowQuery, bodySchemas, parseForm, showConfig, showSnapshots, showStatus } from './shapes';
-import { isBusy, startTask } from './start-task';
 
 const vmAt = (world: ProxmoxWorld, account: string, values: PathValues): Vm =>
   requireVm(world, account, pathValue(values, 'node'), pathValue(values, 'vmid'));

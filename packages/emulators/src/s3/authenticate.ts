@@ -1,7 +1,7 @@
+import { createHash, createHmac } from 'node:crypto';
 import { isSame } from '../protocol/tokens';
 import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
-import { type SignatureScope, signRequest } from './signature-v4';
 
 /** One who may call. */
 export interface S3Account {
@@ -105,4 +105,73 @@ function timeOf(at: string): number {
 /** @throws S3Refusal for a bucket of another account, as AWS answers it */
 export function assertMayUse({ account }: Caller, bucket: string): void {
   if (!account.buckets.includes('*') && !account.buckets.includes(bucket)) refuse('AccessDenied', 'Access Denied');
+}
+
+/** AWS Signature Version 4 as S3 uses it: the path is encoded only once. */
+export interface SignedRequest {
+  method: string;
+  /** The path as it was sent, encoded. */
+  path: string;
+  query: URLSearchParams;
+  /** Headers by their names in lower case. */
+  headers: Readonly<Record<string, string | undefined>>;
+  signedHeaders: readonly string[];
+  /** The value of x-amz-content-sha256, or UNSIGNED-PAYLOAD. */
+  payloadHash: string;
+}
+
+interface SignatureScope {
+  secret: string;
+  /** YYYYMMDD */
+  day: string;
+  region: string;
+  /** YYYYMMDDTHHMMSSZ */
+  at: string;
+}
+
+export const sha256Hex = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
+const hmac = (key: string | Buffer, data: string): Buffer => createHmac('sha256', key).update(data).digest();
+
+export const scopeText = ({ day, region }: SignatureScope): string => `${day}/${region}/s3/aws4_request`;
+
+function signingKey({ secret, day, region }: SignatureScope): Buffer {
+  return hmac(hmac(hmac(hmac(`AWS4${secret}`, day), region), 's3'), 'aws4_request');
+}
+
+export const signText = (scope: SignatureScope, text: string): string =>
+  createHmac('sha256', signingKey(scope)).update(text).digest('hex');
+
+/** RFC 3986, upper-case hex. */
+const encode = (text: string): string =>
+  encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
+
+function canonicalPath(path: string): string {
+  return path
+    .split('/')
+    .map((segment) => encode(decodeURIComponent(segment)))
+    .join('/');
+}
+
+function canonicalQuery(query: URLSearchParams): string {
+  return [...query]
+    .filter(([name]) => name !== 'X-Amz-Signature')
+    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
+    .sort((a, b) => (a < b ? -1 : 1))
+    .join('&');
+}
+
+/** The signature of the request with this secret, in hex. */
+function signRequest(request: SignedRequest, scope: SignatureScope): string {
+  const headers = request.signedHeaders
+    .map((name) => `${name}:${(request.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`)
+    .join('');
+  const canonical = [
+    request.method,
+    canonicalPath(request.path),
+    canonicalQuery(request.query),
+    headers,
+    request.signedHeaders.join(';'),
+    request.payloadHash,
+  ].join('\n');
+  return signText(scope, ['AWS4-HMAC-SHA256', scope.at, scopeText(scope), sha256Hex(canonical)].join('\n'));
 }

@@ -1,10 +1,9 @@
 import { assertMayUse, type Caller } from './authenticate';
 import { receiveText } from './receive-body';
 import { emptyAnswer, type S3Call, type S3Reply, xmlAnswer } from './s3-call';
-import { refuse } from './s3-errors';
+import { element, refuse, textOf, type Xml, xmlDocument } from './s3-errors';
 import { type BucketCall, isoNow, type S3World } from './s3-world';
 import type { StoredVersion } from './stored-version';
-import { element, textOf, type Xml, xmlDocument } from './xml';
 
 export function listBuckets(world: S3World, caller: Caller): S3Reply {
   const { buckets } = caller.account;

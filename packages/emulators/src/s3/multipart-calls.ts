@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import { checksumElement, checksumHeader, compositeChecksum } from './checksums';
-import type { Part, Upload } from './multipart-store';
+import type { Part, Upload } from './bucket-store';
 import { assertKey, metadataOf, versionHeader } from './object-calls';
 import { isHeldBy, retentionFor } from './object-lock';
 import { receiveBody, receiveText } from './receive-body';
 import { emptyAnswer, type S3Reply, xmlAnswer } from './s3-call';
-import { refuse } from './s3-errors';
+import { element, elementsOf, refuse, textOf, xmlDocument } from './s3-errors';
 import { type BucketCall, isoNow } from './s3-world';
-import { element, elementsOf, textOf, xmlDocument } from './xml';
+import { checksumElement, checksumHeader, compositeChecksum } from './stored-version';
 
 const partBytesMin = 5 * 2 ** 20;
 const partNumberMax = 10_000;

@@ -9,7 +9,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { LockAnswer } from './object-lock';
-import { type RunningS3, startS3 } from './start-s3';
+import { type RunningS3, startS3 } from './s3-emulator';
 
 const Bucket = 'locked';
 const accounts = [{ accessKeyId: 'one', secretAccessKey: 'secret', buckets: ['*'] }];

@@ -2,11 +2,10 @@ import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isSame } from '../protocol/tokens';
-import type { Caller } from './authenticate';
-import { type Checksum, type ChecksumAlgorithm, checksumAlgorithms, startChecksum } from './checksums';
+import { type Caller, scopeText, sha256Hex, signText } from './authenticate';
 import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
-import { scopeText, sha256Hex, signText } from './signature-v4';
+import { type Checksum, type ChecksumAlgorithm, checksumAlgorithms, startChecksum } from './stored-version';
 
 /** A complete body on disk, which matched everything that its sender said about it. */
 export interface ReceivedBody {

@@ -1,19 +1,19 @@
-import { mkdirSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { z } from 'zod';
 import { adminRoutes } from '../protocol/admin-routes';
-import { jsonReply, Refusal, type Reply } from '../protocol/call';
+import { jsonReply, matchRoute, Refusal, type Reply, type Route } from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { clockAnchorSchema, openClock, startOfClock } from '../protocol/clock';
 import { createFaultOrders, type FaultOrders } from '../protocol/fault-orders';
-import { type LedgerFile, openLedger } from '../protocol/ledger';
-import { matchRoute, type Route } from '../protocol/routes';
 import { sendReply } from '../protocol/send-reply';
-import { openStateFile } from '../protocol/state-file';
+import { type LedgerFile, openLedger, openStateFile } from '../protocol/state-file';
 import { isSame } from '../protocol/tokens';
 import type { S3Account } from './authenticate';
-import { openBuckets } from './bucket-store';
-import { openUploads } from './multipart-store';
+import { openBuckets, openUploads } from './bucket-store';
 import type { LockAnswer } from './object-lock';
 import type { S3World } from './s3-world';
 import { createS3Server } from './serve-s3';
@@ -56,7 +56,7 @@ async function replyTo({ request, routes, token }: AdminRequest): Promise<Reply>
   }
 }
 
-export interface S3Options {
+interface S3Options {
   stateDir: string;
   accounts: readonly S3Account[];
   /** Buckets that are made when they are missing. */
@@ -69,7 +69,7 @@ export interface S3Options {
 }
 
 /** The parts of an emulator that a test in the same process can read and steer. */
-export interface S3Emulator {
+interface S3Emulator {
   server: Server;
   world: S3World;
   faults: FaultOrders;
@@ -123,5 +123,48 @@ function recordIn(ledger: LedgerFile, now: () => string): S3World['record'] {
       workflow_id: null,
       outcome: 'accepted',
     });
+  };
+}
+
+export interface RunningS3 extends S3Emulator {
+  /** http://127.0.0.1:<port> */
+  endpoint: string;
+  /** The file with the content of an object's newest version, for a test that changes a byte of it. */
+  fileOf(bucket: string, key: string): string;
+  close(): Promise<void>;
+}
+
+/** Runs in the caller's process, on a port of its own. Its folder is removed with it, unless the caller gave one. */
+export async function startS3(
+  options: Omit<S3Options, 'stateDir' | 'adminToken' | 'region' | 'clockScale' | 'lockAnswer'> & Partial<S3Options>,
+): Promise<RunningS3> {
+  const stateDir = options.stateDir ?? mkdtempSync(path.join(tmpdir(), 'drydock-s3-'));
+  const emulator = createS3Emulator({
+    adminToken: 'admin',
+    region: 'us-east-1',
+    clockScale: 1,
+    lockAnswer: 'access_denied',
+    ...options,
+    stateDir,
+  });
+  emulator.server.listen(0, '127.0.0.1');
+  await once(emulator.server, 'listening');
+  const address = emulator.server.address();
+  if (address === null || typeof address === 'string') throw new Error('not listening on a port');
+  return {
+    ...emulator,
+    endpoint: `http://127.0.0.1:${address.port}`,
+    fileOf: (bucket, key) => {
+      const store = emulator.world.buckets.get(bucket);
+      const [piece] = store.versionsOf(key)[0]?.pieces ?? [];
+      if (piece === undefined) throw new Error(`nothing was written as ${key}`);
+      return store.fileOf(piece);
+    },
+    close: async () => {
+      emulator.server.close();
+      emulator.server.closeAllConnections();
+      await once(emulator.server, 'close');
+      if (options.stateDir === undefined) rmSync(stateDir, { recursive: true, force: true });
+    },
   };
 }

@@ -1,4 +1,4 @@
-import { runEmulator } from '../protocol/run-emulator';
+import { runEmulator } from '../protocol/emulator-server';
 import { readS3EmulatorConfig } from './config';
 import { createS3Emulator } from './s3-emulator';
 

@@ -1,7 +1,6 @@
 import type { Clock } from '../protocol/clock';
 import type { Caller } from './authenticate';
-import type { BucketStore, Buckets } from './bucket-store';
-import type { Uploads } from './multipart-store';
+import type { BucketStore, Buckets, Uploads } from './bucket-store';
 import type { LockAnswer } from './object-lock';
 import type { S3Call, S3Reply } from './s3-call';
 

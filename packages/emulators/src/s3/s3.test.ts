@@ -15,7 +15,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { type RunningS3, startS3 } from './start-s3';
+import { type RunningS3, startS3 } from './s3-emulator';
 
 const Bucket = 'plain';
 let s3: RunningS3;

@@ -6,9 +6,8 @@ import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/fault-ord
 import { assertMayUse, authenticate, type Caller, type S3Account } from './authenticate';
 import * as buckets from './bucket-calls';
 import { listObjects, listVersions } from './bucket-calls';
-import * as lock from './lock-calls';
 import * as multipart from './multipart-calls';
-import { deleteObject, deleteObjects, getObject, putObject } from './object-calls';
+import * as objects from './object-calls';
 import { emptyAnswer, parseCall, type S3Call, type S3Reply } from './s3-call';
 import { errorDocument, refuse, S3Refusal } from './s3-errors';
 import type { Answer, S3World } from './s3-world';
@@ -184,20 +183,20 @@ const bucketTable: Table = {
   'GET location': buckets.getLocation,
   'GET versioning': buckets.getVersioning,
   'PUT versioning': buckets.putVersioning,
-  'GET object-lock': lock.getLockConfiguration,
-  'PUT object-lock': lock.putLockConfiguration,
-  'POST delete': deleteObjects,
+  'GET object-lock': objects.getLockConfiguration,
+  'PUT object-lock': objects.putLockConfiguration,
+  'POST delete': objects.deleteObjects,
 };
 
 const objectTable: Table = {
-  'GET ': getObject,
-  'HEAD ': getObject,
-  'PUT ': putObject,
-  'DELETE ': deleteObject,
-  'GET retention': lock.getRetention,
-  'PUT retention': lock.putRetention,
-  'GET legal-hold': lock.getLegalHold,
-  'PUT legal-hold': lock.putLegalHold,
+  'GET ': objects.getObject,
+  'HEAD ': objects.getObject,
+  'PUT ': objects.putObject,
+  'DELETE ': objects.deleteObject,
+  'GET retention': objects.getRetention,
+  'PUT retention': objects.putRetention,
+  'GET legal-hold': objects.getLegalHold,
+  'PUT legal-hold': objects.putLegalHold,
   'POST uploads': multipart.startUpload,
   'PUT uploadId': multipart.putPart,
   'POST uploadId': multipart.completeUpload,

@@ -1,18 +1,26 @@
 import type { Server as HttpServer } from 'node:http';
 import { z } from 'zod';
 import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
-import { type Call, emptyReply, jsonReply, Refusal, type Reply } from '../protocol/call';
+import {
+  type Call,
+  emptyReply,
+  jsonReply,
+  matchRoute,
+  type PathValues,
+  pathValue,
+  Refusal,
+  type Reply,
+  type Route,
+  routeAt,
+} from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
-import { openLedger } from '../protocol/ledger';
-import { matchRoute, type PathValues, pathValue, type Route, routeAt } from '../protocol/routes';
-import { openStateFile } from '../protocol/state-file';
+import { openLedger, openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { openPackageContent } from './package-content';
-import { packageRoutes } from './package-routes';
-import { timelineRoutes } from './timeline-routes';
+import { packageRoutes, timelineRoutes } from './package-routes';
 import { type Item, newItem, type Package, packageFlagsSchema, scopeSchema, vendorStateSchema } from './vendor-state';
 import { addPoint, openVendorWorld, type VendorWorld } from './vendor-world';
 

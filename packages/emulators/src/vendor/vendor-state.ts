@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { clockAnchorSchema } from '../protocol/clock';
-import { ledgerEntrySchema } from '../protocol/ledger';
+import { ledgerEntrySchema } from '../protocol/state-file';
 
 export const scopeSchema = z.enum(['web', 'database', 'mailbox']);
 export type Scope = z.infer<typeof scopeSchema>;

@@ -1,4 +1,4 @@
-import type { Flavour } from '../engines/version';
+import type { Flavour } from '../engines/list-engines';
 import { isName, type Login, quoteName, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { listAccounts } from './list-accounts';

@@ -1,9 +1,8 @@
-import { compareVersions } from '../engines/version';
+import { compareVersions } from '../engines/list-engines';
 import { isName, quoteName, quoteText, type RawRow, type Session } from '../session/session';
 import { asTransferError } from '../session/transfer-error';
+import { exactly, quotedName, type Routine, readableDefinition, replaceOutsideQuotes } from './definition-text';
 import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from './manifest';
-import { type Routine, readableDefinition } from './program-text';
-import { exactly, quotedName, replaceOutsideQuotes } from './quoted-text';
 
 /** A definition as text: one character for each of its bytes. */
 const bytesText = (value: Buffer | null | undefined): string => (value ?? Buffer.alloc(0)).toString('latin1');

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Flavour } from '../engines/version';
+import type { Flavour } from '../engines/list-engines';
 import { type Login, quoteAccount, quoteLiteral, quoteName, Session } from '../session/session';
 import type { DumpedGrant } from './manifest';
 

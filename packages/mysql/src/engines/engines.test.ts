@@ -2,8 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fetchEngine } from './fetch-engine';
-import { listFetched } from './list-engines';
-import { compareVersions, labelOf, readVersion } from './version';
+import { compareVersions, labelOf, listFetched, readVersion } from './list-engines';
 
 test('orders versions by their numbers', () => {
   const ordered = ['10.5', '10.11', '11.8'];

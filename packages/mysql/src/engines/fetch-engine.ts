@@ -2,12 +2,148 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { makePassableFolder, proveProcess } from '@drydock/process';
-import { FetchError, fetchPackages } from './debian-suites';
-import { describeTree, type Engine, type EngineNote, noteName, readEngine } from './list-engines';
-import { type Flavour, readVersion } from './version';
+import { findProgram, makePassableFolder, proveProcess } from '@drydock/process';
+import {
+  describeTree,
+  type Engine,
+  type EngineNote,
+  type Flavour,
+  noteName,
+  readEngine,
+  readVersion,
+} from './list-engines';
 
 const run = promisify(execFile);
+
+/**
+ * Distributions of Debian. These names distinguish the entry of its main archive from those of other archives, of
+ * updates and of security.
+ */
+const distributions = new Set([
+  'bullseye',
+  'bookworm',
+  'trixie',
+  'forky',
+  'sid',
+  'oldoldstable',
+  'oldstable',
+  'stable',
+  'testing',
+  'unstable',
+]);
+const debianKeys = '/usr/share/keyrings/debian-archive-keyring.gpg';
+
+/** Why programs cannot be fetched, and what to do next. */
+class FetchError extends Error {
+  override readonly name = 'FetchError';
+}
+
+/**
+ * Fetches packages of one of Debian's suites, with everything that they depend on, into a folder, as .deb files. The
+ * archive and the proxies are those for which this machine's apt is configured. apt verifies the signatures. Its state
+ * is a private one in `work`, so nothing on the machine changes, and root is not needed. @throws FetchError
+ */
+async function fetchPackages(suite: string, packages: readonly string[], work: string): Promise<string[]> {
+  const apt = findProgram(['apt-get']);
+  if (apt === null || findProgram(['dpkg-deb']) === null) {
+    throw new FetchError(
+      'The programs come from Debian’s packages, and there is no apt-get and dpkg-deb here. ' +
+        'Install a MariaDB or MySQL server instead: an installed one is found.',
+    );
+  }
+  const options = prepareState(suite, await findArchive(apt), work);
+  const say = async (args: readonly string[], next: string): Promise<void> => {
+    try {
+      await run(apt, [...options, ...args], { env: aptEnvironment, maxBuffer: 16 * 2 ** 20 });
+    } catch (error) {
+      const said =
+        error instanceof Error && 'stderr' in error
+          ? String(error.stderr).trim().split('\n').slice(-4).join('\n')
+          : String(error);
+      throw new FetchError(`${said}\n${next}`, { cause: error });
+    }
+  };
+  await say(
+    ['-qq', 'update'],
+    `The index of Debian ${suite} cannot be read. Look whether apt-get update works on this machine, then try again.`,
+  );
+  await say(
+    ['-qq', '-y', '--no-install-recommends', '--download-only', 'install', ...packages],
+    `${packages.join(' and ')} cannot be fetched from Debian ${suite}. ` +
+      'Try again; if Debian has a newer version by now, name that one.',
+  );
+  const folder = path.join(work, 'archives');
+  const names = fs.readdirSync(folder).filter((name) => name.endsWith('.deb'));
+  return names.map((name) => path.join(folder, name));
+}
+
+/** Makes apt write in English, whatever the user's language is. */
+const aptEnvironment = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
+
+async function findArchive(apt: string): Promise<string> {
+  const { stdout } = await run(
+    apt,
+    ['indextargets', '--format', '$(RELEASE) $(REPO_URI)', 'Created-By: Packages', 'Component: main'],
+    {
+      env: aptEnvironment,
+    },
+  );
+  const entries = stdout.split('\n').map((line) => line.split(' '));
+  const uri = entries.find(([release = '']) => distributions.has(release))?.[1];
+  if (uri === undefined) {
+    throw new FetchError(
+      'The apt of this machine has no archive of Debian among its sources. ' +
+        'Add one, or install a MariaDB or MySQL server: an installed one is found.',
+    );
+  }
+  return uri;
+}
+
+/**
+ * Creates the folders and files of a private apt. With an empty status nothing counts as installed, so that every
+ * dependency is fetched.
+ */
+function prepareState(suite: string, archive: string, work: string): string[] {
+  for (const folder of ['lists/partial', 'archives/partial'])
+    fs.mkdirSync(path.join(work, folder), { recursive: true });
+  const file = (name: string, text: string): string => {
+    fs.writeFileSync(path.join(work, name), text);
+    return path.join(work, name);
+  };
+  const signedBy = fs.existsSync(debianKeys) ? `[signed-by=${debianKeys}] ` : '';
+  const settings = {
+    'Dir::Etc::sourcelist': file('sources.list', `deb ${signedBy}${archive} ${suite} main\n`),
+    'Dir::Etc::sourceparts': '/dev/null',
+    'Dir::Etc::preferences': '/dev/null',
+    'Dir::Etc::preferencesparts': '/dev/null',
+    'Dir::State': work,
+    'Dir::State::lists': path.join(work, 'lists'),
+    'Dir::State::status': file('status', ''),
+    'Dir::Cache': work,
+    'Dir::Cache::archives': path.join(work, 'archives'),
+    'Dir::Log': work,
+    // The default account of apt as root cannot enter a private folder.
+    'APT::Sandbox::User': 'root',
+    'APT::Update::Error-Mode': 'any',
+    'APT::Keep-Downloaded-Packages': 'true',
+    'Acquire::Languages': 'none',
+    'Acquire::Retries': '3',
+    'Debug::NoLocking': 'true',
+  };
+  // The machine's hooks are cleared, because they are meant for its own state.
+  const cleared = [
+    'APT::Update::Pre-Invoke',
+    'APT::Update::Post-Invoke',
+    'APT::Update::Post-Invoke-Success',
+    'DPkg::Post-Invoke',
+    'DPkg::Pre-Install-Pkgs',
+  ];
+  const configuration = [
+    ...cleared.map((name) => `#clear ${name};`),
+    ...Object.entries(settings).map(([name, value]) => `${name} "${value}";`),
+  ].join('\n');
+  return ['-c', file('apt.conf', `${configuration}\n`)];
+}
 
 interface Source {
   flavour: Flavour;

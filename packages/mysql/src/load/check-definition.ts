@@ -1,6 +1,6 @@
+import { quotedName as name } from '../dump/definition-text';
 import { isOwnUser } from '../dump/list-accounts';
 import type { DumpedProgram } from '../dump/manifest';
-import { quotedName as name } from '../dump/quoted-text';
 import { TransferError } from '../session/transfer-error';
 
 /** The end of the name is not searched, because in gbk, sjis and big5 a quote may be a part of a letter. */

@@ -1,7 +1,7 @@
 import { isOwnUser } from '../dump/list-accounts';
 import type { Content, DumpedAccount, DumpedGrant, Finding } from '../dump/manifest';
 import { reachesSystem } from '../dump/transfer-account';
-import { compareVersions } from '../engines/version';
+import { compareVersions } from '../engines/list-engines';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
 /**

@@ -1,3 +1,4 @@
+import { quotedName, replaceOutsideQuotes } from '../dump/definition-text';
 import { readRows } from '../dump/dump-database';
 import { hasOwnRows, selectOf } from '../dump/list-content';
 import {
@@ -9,10 +10,9 @@ import {
   manifestSchema,
   type Section,
 } from '../dump/manifest';
-import { quotedName, replaceOutsideQuotes } from '../dump/quoted-text';
 import { RowSum } from '../dump/row-format';
 import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfer-account';
-import type { Flavour } from '../engines/version';
+import type { Flavour } from '../engines/list-engines';
 import { isName, type Login, quoteLiteral, quoteName, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { checkDefinition } from './check-definition';

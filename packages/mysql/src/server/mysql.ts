@@ -25,8 +25,16 @@ import {
 import mysql from 'mysql2/promise';
 import { isEveryServerEphemeral } from '../config';
 import type { Engine } from '../engines/list-engines';
-import { initDataFolder, placeOf, type ServerPlace, serverEnvironment } from './data-folder';
-import { type ServerPaths, type SettingsChoice, serverSettings, settingsArguments } from './server-settings';
+import {
+  initDataFolder,
+  placeOf,
+  type ServerPaths,
+  type ServerPlace,
+  type SettingsChoice,
+  serverEnvironment,
+  serverSettings,
+  settingsArguments,
+} from './data-folder';
 
 /** Paths. `authority` must have signed the certificate of a server that this one replicates from. */
 export interface TlsFiles {

@@ -1,5 +1,5 @@
 import mysql, { type Connection } from 'mysql2';
-import type { Flavour } from '../engines/version';
+import type { Flavour } from '../engines/list-engines';
 import { asTransferError, TransferError } from './transfer-error';
 
 /** Quotes an identifier, whatever it contains. */

@@ -92,3 +92,50 @@ export class SectionReader {
     await Promise.resolve(this.iterator.return?.()).catch(() => undefined);
   }
 }
+
+/** A named content that can be read once, and only before the next one is requested. */
+export interface Entry {
+  path: string;
+  content(): AsyncIterable<Buffer>;
+}
+
+/**
+ * Entries of an archive as sections of a dump, one at a time. An archive is read in order, so the next section comes
+ * when the one before it has been read to its end. A loader that asks ahead waits. One that gives up (`return`) is
+ * released at once.
+ */
+export function sectionsInTurn(entries: AsyncGenerator<Entry>): AsyncIterable<Section> {
+  let read: Promise<void> = Promise.resolve();
+  let isClosed = false;
+  let giveUp: () => void = () => {};
+  const closed = new Promise<void>((resolve) => {
+    giveUp = resolve;
+  });
+  const end = { done: true, value: undefined } as const;
+  const next = async (): Promise<IteratorResult<Section>> => {
+    await Promise.race([read, closed]);
+    const result = isClosed ? end : await entries.next();
+    if (result.done === true) return end;
+    const { path, content } = result.value;
+    let finish: () => void = () => {};
+    read = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return { done: false, value: { path, content: untilRead(content(), finish) } };
+  };
+  const close = async (): Promise<IteratorResult<Section>> => {
+    isClosed = true;
+    giveUp();
+    await entries.return(undefined);
+    return end;
+  };
+  return { [Symbol.asyncIterator]: () => ({ next, return: close }) };
+}
+
+async function* untilRead(content: AsyncIterable<Buffer>, finish: () => void): AsyncGenerator<Buffer> {
+  try {
+    yield* content;
+  } finally {
+    finish();
+  }
+}

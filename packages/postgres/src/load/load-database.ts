@@ -21,7 +21,6 @@ import { dataPath, SectionReader, sectionPaths } from '../dump/section';
 import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
 import { asTransferError, isPermanent, type TransferError } from '../session/transfer-error';
-import { checkExtensions, checkTarget } from './check-target';
 import { compareComputed } from './computed-comparison';
 import {
   type DeferredCheck,
@@ -33,7 +32,7 @@ import {
 } from './deferred-checks';
 import { readStatements, type SqlStatement } from './dumped-statements';
 import type { LoadFinding, LoadRequest, LoadResult, TrialResult } from './load-request';
-import { LoadSessions } from './load-sessions';
+import { checkExtensions, checkTarget, LoadSessions } from './load-sessions';
 import { compareCounts, loadSequences, loadTables } from './load-tables';
 import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners, unknownOwners } from './owner-roles';
 import { OwnerWork } from './owner-work';
@@ -46,8 +45,7 @@ import {
   orderOf,
   schemasLast,
 } from './statement.rules';
-import { attachRunsNoCode, isDenied, runsNoCode } from './statement-owners';
-import { rolesOf, withRolesOf } from './statement-roles';
+import { attachRunsNoCode, isDenied, rolesOf, runsNoCode, withRolesOf } from './statement-owners';
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

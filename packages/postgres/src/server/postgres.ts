@@ -1,5 +1,6 @@
 import type { StdioOptions } from 'node:child_process';
 import fs from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type Answer,
@@ -9,6 +10,8 @@ import {
   endProcess,
   type GuardedChild,
   handOver,
+  KeptServer,
+  type KeptServerOptions,
   listProcessesIn,
   type ProcessProof,
   proveProcess,
@@ -26,8 +29,7 @@ import {
 import pg from 'pg';
 import { ScramClient } from '../session/scram-client';
 import { bySocket } from '../session/session';
-import { initCluster, postgresEnvironment } from './init-cluster';
-import { defaultMajor, findPostgresPrograms } from './native-postgres';
+import { defaultMajor, findPostgresPrograms, initCluster, postgresEnvironment } from './native-postgres';
 
 /**
  * The folder of one embedded Postgres. `<home>/<major>` is the data directory, so that several majors can exist side by
@@ -44,7 +46,7 @@ export function settlePostgresFolder(folder: string, major: number): PostgresFol
   return { home, dataDir: path.join(home, String(major)), passwordFile: path.join(home, 'password'), isElsewhere };
 }
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** Holds `<major>/` (the data) and `password` (0600). Created when missing. */
   folder: string;
   /** The port. A free one is taken when it is missing. */
@@ -331,4 +333,39 @@ function readPidFile(dataDir: string): number | null {
 function isPostmaster(pid: number): boolean {
   const commandLine = commandLineOf(pid);
   return path.basename(commandLine.split(' ')[0] ?? '') === 'postgres' && commandLine.includes(' -D ');
+}
+
+/**
+ * The most private memory of one customer session. A value of a gigabyte then fails its statement, but does not harm
+ * the machine. It is twice what building an index takes during the restore of a site.
+ */
+export const customerSessionBytes = 512 * 2 ** 20;
+
+export interface KeptPostgresOptions extends Omit<KeptServerOptions<PostgresServer>, 'start' | 'facts'> {
+  folder: string;
+  major: number;
+  /** Called at each start, because the purpose of a server can change. */
+  serverOptions: () => Omit<PostgresOptions, 'folder' | 'major'>;
+}
+
+/**
+ * One Postgres server that is started again whenever it ends by itself. Its URL is for the database `postgres`, with
+ * the platform's role.
+ */
+export class KeptPostgres extends KeptServer<PostgresServer> {
+  private readonly place: { folder: string; major: number };
+
+  constructor({ folder, major, serverOptions, ...kept }: KeptPostgresOptions) {
+    super({ ...kept, facts: { folder, major }, start: () => startPostgres({ ...serverOptions(), folder, major }) });
+    this.place = { folder, major };
+  }
+
+  /** Stops the server and removes its data. */
+  async remove(): Promise<void> {
+    await this.stop();
+    const { folder, major } = this.place;
+    const { home } = settlePostgresFolder(folder, major);
+    await rm(home, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
+  }
 }

@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { readChecks } from '../load/deferred-checks';
 import { type CopiedTable, copyChangedUnlogged, copyUnlogged } from './copy/copy-data';
-import { copyLargeObjects } from './copy/large-objects';
 import { isOwnRoleSql, platformRole } from './copy/own-objects';
 import { syncRoles } from './copy/roles';
-import { copySequences, sequenceNames } from './copy/sequences';
+import { copyLargeObjects, copySequences, sequenceNames } from './copy/unreplicated';
 import { prepareLoaders, runPart } from './plan-store';
 import { readHorizon, sendMarker, writeHorizon } from './replication';
-import { type Move, readRows, type Stage, withStage } from './session';
+import { type Move, readRows, type Stage, UpgradeError, withStage } from './session';
 import { liftConnectionLimit, rehearseOpening } from './target-database';
-import { UpgradeError } from './upgrade-error';
 
 const foundSchema = z.object({ what: z.string(), name: z.string() });
 

@@ -2,8 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
 import { type OwnObjects, platformRole } from './copy/own-objects';
-import { readRows, type Stage } from './session';
-import { UpgradeError } from './upgrade-error';
+import { readRows, type Stage, UpgradeError } from './session';
 
 /** How long to wait for transactions that may have changed the schema before the guard was there. */
 const waitSeconds = 60;

@@ -15,7 +15,7 @@ import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';
 import { ownObjects } from './copy/own-objects';
-import { readPositions } from './copy/sequences';
+import { readPositions } from './copy/unreplicated';
 import { finishTarget } from './finish';
 import { lockOut } from './lock-out';
 import { Stage, withDatabase } from './session';

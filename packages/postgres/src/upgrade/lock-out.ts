@@ -2,8 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
 import { platformRole } from './copy/own-objects';
-import { readRows } from './session';
-import { UpgradeError } from './upgrade-error';
+import { readRows, UpgradeError } from './session';
 
 const name = pg.escapeIdentifier;
 const pollMs = 2;

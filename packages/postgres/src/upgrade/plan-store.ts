@@ -7,8 +7,7 @@ import { attachRunsNoCode, isRefusedByPostgres, lendRights, runsNoCode } from '.
 import { openSession, runStatement } from '../session/session';
 import { platformRole } from './copy/own-objects';
 import type { PlannedStatement, SchemaPlan } from './copy/schema-statements';
-import { readRows, type Stage, withDatabase } from './session';
-import { UpgradeError } from './upgrade-error';
+import { readRows, type Stage, UpgradeError, withDatabase } from './session';
 
 export type Part = keyof SchemaPlan;
 

@@ -7,10 +7,8 @@ import { qualify } from '../dump/list-tables';
 import { sessionStartupOptions } from '../session/session';
 import { TransferError } from '../session/transfer-error';
 import { loginUrl } from '../session/transfer-roles';
-import { customerTables } from './copy/customer-tables';
-import { restoreIdentities } from './copy/replica-identity';
-import { readRows, type Stage } from './session';
-import { UpgradeError } from './upgrade-error';
+import { customerTables, restoreIdentities } from './copy/customer-tables';
+import { readRows, type Stage, UpgradeError } from './session';
 
 const pollMs = 50;
 /** A subscriber retries by itself. This many failures in a row are no accident. */

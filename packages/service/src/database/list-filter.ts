@@ -1,4 +1,4 @@
-import type { CreatedBetween } from '@drydock/contracts/platform/filters';
+import type { CreatedBetween } from '@drydock/contracts/platform/values';
 
 /** Prisma's condition for rows that were created between two moments. */
 export const createdBetween = ({ created_after: from, created_before: to }: CreatedBetween) =>

@@ -1,5 +1,4 @@
-import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
-import type { EventType } from '@drydock/contracts/keys/events';
+import type { AuditEntry, EventType } from '@drydock/contracts/keys/events';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { metrics } from '@opentelemetry/api';
 import { uuidv7 } from 'uuidv7';

@@ -1,4 +1,4 @@
-import { auditDeliverySchema } from '@drydock/contracts/keys/audit-log';
+import { auditDeliverySchema } from '@drydock/contracts/keys/events';
 import { newSecret } from '@drydock/testing/secret';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';

@@ -1,6 +1,40 @@
+import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency/agency-boards';
+import type { Mode } from '@drydock/contracts/platform/values';
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
-import type { Board, BoardColumn, BoardLabel, Owner } from './board.types';
+
+/** The organisation and the mode that a look-up is limited to. */
+export interface Owner {
+  orgId: string;
+  mode: Mode;
+}
+
+export interface BoardColumn {
+  id: string;
+  boardId: string;
+  name: string;
+  visibility: BoardVisibility;
+  position: number;
+}
+
+export interface BoardLabel {
+  id: string;
+  boardId: string;
+  name: string;
+  colour: LabelColour;
+  position: number;
+}
+
+export type Viewer = 'agency' | 'client';
+
+/** A board with its columns from left to right, and its labels in order. */
+export interface Board {
+  id: string;
+  name: string;
+  createdAt: Date;
+  columns: BoardColumn[];
+  labels: BoardLabel[];
+}
 
 /** Columns, and labels, that a board may have. */
 export const partsMax = 200;

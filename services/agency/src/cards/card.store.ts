@@ -1,8 +1,34 @@
-import { findClientColumnIds } from '../boards/board.store';
-import type { Viewer } from '../boards/board.view';
+import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency/agency-boards';
+import { type BoardLabel, findClientColumnIds, type Viewer } from '../boards/board.store';
 import type { Reader, Tx } from '../context/database.store';
 import type { Prisma } from '../generated/prisma/client';
-import type { Card } from './card.types';
+
+export interface Card {
+  id: string;
+  boardId: string;
+  /** The column of the card. An archived card keeps the last one, which may be deleted by now. */
+  columnId: string;
+  title: string;
+  body: string;
+  visibility: BoardVisibility;
+  /** The position in the column, from 0. An archived card keeps its last one. */
+  position: number;
+  assigneeId: string | null;
+  dueAt: Date | null;
+  createdByClient: boolean;
+  archivedAt: Date | null;
+  coverColour: LabelColour | null;
+  createdAt: Date;
+  updatedAt: Date;
+  /** The labels, in the board's order. */
+  labels: BoardLabel[];
+}
+
+/** The position of a card in a column. */
+export interface Place {
+  columnId: string;
+  position: number;
+}
 
 const worn = { labels: { include: { label: true }, orderBy: { label: { position: 'asc' } } } } as const;
 
@@ -66,4 +92,128 @@ export async function changeCard(tx: Tx, cardId: string, change: CardChange, upd
 export async function wearLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
   await tx.cardLabel.deleteMany({ where: { cardId, labelId: { notIn: [...labelIds] } } });
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });
+}
+
+/** A card with its place, which stays true while its column is locked. */
+export interface HeldCard {
+  place: Place;
+  archivedAt: Date | null;
+  /** The number of cards in each locked column. */
+  cardCounts: Map<string, number>;
+}
+
+interface PlaceRow {
+  columnId: string;
+  position: number;
+  archivedAt: Date | null;
+}
+
+/** The most look-ups of a card that is moved while we wait for its column. Nobody moves a card more often than this. */
+const roundsMax = 10;
+
+/**
+ * Locks the card's column, and `otherColumnId` if given, until the transaction ends, and then the card: every decision
+ * about places stays true. Columns are locked in the order of their ids and before any card, so that two moves cannot
+ * deadlock. Null if there is no such card.
+ */
+export async function holdCard(
+  tx: Tx,
+  boardId: string,
+  cardId: string,
+  otherColumnId?: string,
+): Promise<HeldCard | null> {
+  await tx.$executeRaw`SAVEPOINT hold_card`;
+  for (let round = 0; round < roundsMax; round += 1) {
+    const seen = await tx.card.findFirst({ where: { id: cardId, boardId }, select: { columnId: true } });
+    if (seen === null) return null;
+    const wanted = [seen.columnId, ...(otherColumnId === undefined ? [] : [otherColumnId])];
+    const columns = await tx.$queryRaw<Array<{ id: string; cardCount: number }>>`
+      SELECT id, card_count AS "cardCount" FROM board_columns
+      WHERE board_id = ${boardId}::uuid AND id = ANY (${wanted}::uuid[]) ORDER BY id FOR UPDATE`;
+    const [card] = await tx.$queryRaw<PlaceRow[]>`
+      SELECT column_id AS "columnId", position, archived_at AS "archivedAt" FROM cards
+      WHERE id = ${cardId}::uuid AND board_id = ${boardId}::uuid FOR UPDATE`;
+    if (card === undefined) return null;
+    if (card.columnId === seen.columnId) {
+      const { columnId, position, archivedAt } = card;
+      return {
+        place: { columnId, position },
+        archivedAt,
+        cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])),
+      };
+    }
+    // Releases the columns and the card: locking another column while they are locked would be out of order, and could
+    // deadlock.
+    await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_card`;
+  }
+  throw new Error(`card ${cardId} is moved faster than it can be held`);
+}
+
+/** The place behind the column's last card, which is locked with the column. Null if the board has no such column. */
+export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promise<Place | null> {
+  const [column] = await tx.boardColumn.updateManyAndReturn({
+    where: { id: columnId, boardId },
+    data: { cardCount: { increment: 1 } },
+    select: { cardCount: true },
+  });
+  return column === undefined ? null : { columnId, position: column.cardCount - 1 };
+}
+
+/**
+ * The board's first column; undefined if it has none. It stays the first while the board is locked against changes of
+ * its columns.
+ */
+export async function findFirstColumnId(tx: Tx, boardId: string): Promise<string | undefined> {
+  const first = await tx.boardColumn.findFirst({
+    where: { boardId },
+    orderBy: { position: 'asc' },
+    select: { id: true },
+  });
+  return first?.id;
+}
+
+/** Moves a card into the archive; the cards behind it move up. The caller has locked the card and its column. */
+export async function archiveAt(
+  tx: Tx,
+  cardId: string,
+  { columnId, position }: Place,
+  archivedAt: Date,
+): Promise<void> {
+  await tx.card.update({ where: { id: cardId }, data: { archivedAt, updatedAt: archivedAt } });
+  await tx.card.updateMany({
+    where: { columnId, archivedAt: null, position: { gt: position } },
+    data: { position: { decrement: 1 } },
+  });
+  await tx.boardColumn.update({ where: { id: columnId }, data: { cardCount: { decrement: 1 } } });
+}
+
+/** Moves a card out of the archive, to a place that was reserved for it. */
+export async function restoreAt(tx: Tx, cardId: string, place: Place, updatedAt: Date): Promise<void> {
+  await tx.card.update({ where: { id: cardId }, data: { ...place, archivedAt: null, updatedAt } });
+}
+
+/**
+ * Moves a card from one place to another. The caller has locked the card and both columns, and `to` is not behind the
+ * end.
+ */
+export async function moveCard(tx: Tx, cardId: string, from: Place, to: Place): Promise<void> {
+  if (from.columnId === to.columnId) await closeRanks(tx, from, to.position);
+  else await changeColumns(tx, from, to);
+  await tx.card.update({ where: { id: cardId }, data: { ...to } });
+}
+
+/** Moves the cards between the two places by one, towards the place that becomes free. */
+async function closeRanks(tx: Tx, { columnId, position: from }: Place, to: number): Promise<void> {
+  const between = from < to ? { gt: from, lte: to } : { gte: to, lt: from };
+  const shift = from < to ? { decrement: 1 } : { increment: 1 };
+  await tx.card.updateMany({ where: { columnId, archivedAt: null, position: between }, data: { position: shift } });
+}
+
+async function changeColumns(tx: Tx, from: Place, to: Place): Promise<void> {
+  const { card, boardColumn } = tx;
+  const behind = (columnId: string, position: object) => ({ columnId, archivedAt: null, position });
+  await card.updateMany({ where: behind(from.columnId, { gt: from.position }), data: { position: { decrement: 1 } } });
+  await card.updateMany({ where: behind(to.columnId, { gte: to.position }), data: { position: { increment: 1 } } });
+  await boardColumn.update({ where: { id: from.columnId }, data: { cardCount: { decrement: 1 } } });
+  await boardColumn.update({ where: { id: to.columnId }, data: { cardCount: { increment: 1 } } });
 }

@@ -1,4 +1,4 @@
-import { placeOf } from './update-card';
+import { placeOf } from './manage-cards';
 
 const counts = new Map([
   ['a', 3],

@@ -7,7 +7,7 @@ import {
   type StepContext,
   StepTimeout,
 } from '@drydock/workflow/definition';
-import type { WorkContext } from '../context/work';
+import type { WorkContext } from '../context/context';
 import type { Accepted, Change, Checkpoint } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { lookedAt, pollSeconds, refusedSend } from './provider-failure';

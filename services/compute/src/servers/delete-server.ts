@@ -7,14 +7,12 @@ import { findUnfinished } from '@drydock/workflow/store';
 import { lookedUp } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { billingOf } from './billing.rules';
 import { deleteServerWorkflow } from './delete-server.workflow';
-import { holdServer, readServer } from './find-server';
-import { readerOf } from './look-at-machine';
-import { type DeletionWorld, isAnothers, refuseDeletion } from './server.rules';
+import { readerOf } from './machine-work';
+import { billingOf, type DeletionWorld, isAnothers, refuseDeletion } from './server.rules';
 import { beginTermination } from './server.store';
 import { onServer, type Server, serverPath, serverResourceKey } from './server.types';
-import { viewServer } from './server.view';
+import { holdServer, readServer, viewServer } from './server-record';
 
 /** The facts that decide a deletion, read from the provider now. */
 async function lookForDeletion(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<DeletionWorld> {

@@ -5,11 +5,11 @@ import { acceptWorkflow, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { type Offer, targetOf } from '../providers/targets';
+import { type Offer, targetOf } from '../providers/compute-provider';
 import { orderServerWorkflow } from './order-server.workflow';
 import { insertServer } from './server.store';
 import { onServer, ownerOf, serverPath } from './server.types';
-import { viewServer } from './server.view';
+import { viewServer } from './server-record';
 
 export const orderServer = (context: HandlerContext) =>
   ({

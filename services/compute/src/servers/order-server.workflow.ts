@@ -1,12 +1,11 @@
 import { problems } from '@drydock/contracts/platform/problems';
 import { fail, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, lookAgain } from '../changes/carry-out-deletion';
-import { followChange } from '../changes/follow-change';
+import { carryOutDeletion, followChange, lookAgain } from '../changes/follow-change';
 import { lookedAt, pollSeconds, refusedSend } from '../changes/provider-failure';
 import { lookForSend } from '../changes/provider-send.store';
 import { type Step, sendOnce } from '../changes/send-once';
-import { defineWorkflow, driverOf, type WorkContext } from '../context/work';
+import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { MachineOrder } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { activateServer, databaseTime, failServer, findServer, recordMachine } from './server.store';

@@ -16,12 +16,11 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { isPowered, type PowerKind } from '../providers/change.rules';
 import type { Checkpoint, Machine } from '../providers/compute.types';
-import { acceptMachineWork } from './accept-machine-work';
-import { holdServer, readServer } from './find-server';
-import { lookAtMachine, lookBefore } from './look-at-machine';
+import { acceptMachineWork, lookAtMachine, lookBefore } from './machine-work';
 import { powerServerWorkflow } from './power-server.workflow';
 import { refusePower } from './server.rules';
 import { type Server, serverPath, serverResourceKey } from './server.types';
+import { holdServer, readServer } from './server-record';
 
 interface AboutPower extends Asking {
   caller: Caller;

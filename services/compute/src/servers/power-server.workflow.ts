@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { followChange, observeMachine } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
 import { type Step, sendOnce } from '../changes/send-once';
-import { defineWorkflow, driverOf, type WorkContext } from '../context/work';
+import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { PowerKind } from '../providers/change.rules';
 import type { Change, Machine } from '../providers/compute.types';
 import type { ComputeDriver } from '../providers/compute-provider';

@@ -7,12 +7,11 @@ import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint, Machine } from '../providers/compute.types';
-import { acceptMachineWork } from './accept-machine-work';
-import { holdServer, readServer } from './find-server';
-import { lookAtMachine, lookBefore } from './look-at-machine';
+import { acceptMachineWork, lookAtMachine, lookBefore } from './machine-work';
 import { rebuildServerWorkflow } from './rebuild-server.workflow';
 import { refuseInoperable, refuseRebuild } from './server.rules';
 import { serverPath, serverResourceKey } from './server.types';
+import { holdServer, readServer } from './server-record';
 
 /** The preflight of a rebuild: asks the same rules and changes nothing. */
 export const preflightRebuild = (context: HandlerContext) =>

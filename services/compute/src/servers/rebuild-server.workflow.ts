@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { followChange, observeMachine } from '../changes/follow-change';
 import { lookedAt } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
-import { defineWorkflow, driverOf } from '../context/work';
+import { defineWorkflow, driverOf } from '../context/context';
 import { releaseMachine, releaseUnchanged } from './server.store';
 
 const input = z.strictObject({

@@ -3,13 +3,18 @@ import { forgetRuns, saveSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { lookedAt } from '../changes/provider-failure';
 import { forgetSends } from '../changes/provider-send.store';
+import { defineWorkflow, driverOf } from '../context/context';
 import type { ComputeDatabase } from '../context/database.store';
-import { defineWorkflow, driverOf } from '../context/work';
 import type { Machine } from '../providers/compute.types';
-import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
-import type { Targets } from '../providers/targets';
-import { applySeen, applyVanished, listExpected, removeOtherSchedules, type SeenMachine } from './reconciliation.store';
-import { databaseTime } from './server.store';
+import { type ComputeDriver, ComputeError, type Targets } from '../providers/compute-provider';
+import {
+  applySeen,
+  applyVanished,
+  databaseTime,
+  listExpected,
+  removeOtherSchedules,
+  type SeenMachine,
+} from './server.store';
 
 /**
  * Updates the servers of one range of one mode to the provider's present state. Servers under work are left to their

@@ -15,11 +15,11 @@ import { lookedUp, providerUnavailable } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { MachineSnapshot } from '../providers/compute.types';
-import { holdServer, readServer } from '../servers/find-server';
-import { readerOf } from '../servers/look-at-machine';
+import { readerOf } from '../servers/machine-work';
 import { onServer, serverResourceKey } from '../servers/server.types';
+import { holdServer, readServer } from '../servers/server-record';
 import { deleteSnapshotWorkflow } from './delete-snapshot.workflow';
-import { readNamedSnapshot } from './look-at-snapshot';
+import { readNamedSnapshot } from './list-snapshots';
 import { refuseDeletion } from './snapshot.rules';
 
 /**

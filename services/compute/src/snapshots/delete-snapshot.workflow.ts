@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { followChange } from '../changes/follow-change';
 import { lookedAt } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
-import { defineWorkflow, driverOf } from '../context/work';
+import { defineWorkflow, driverOf } from '../context/context';
 import { auditAcceptance } from './take-snapshot.workflow';
 
 const input = z.strictObject({ deployTarget: z.string(), machineId: z.string(), snapshotId: z.string() });

@@ -1,6 +1,6 @@
 import {
-  listServerSnapshots as endpoint,
   type getServerSnapshot,
+  listServerSnapshots as listServerSnapshotsEndpoint,
   type ServerSnapshot,
 } from '@drydock/contracts/compute/compute-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
@@ -8,9 +8,38 @@ import type { ReadHandlers } from '@drydock/service/http';
 import { lookedUp } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { MachineSnapshot } from '../providers/compute.types';
-import { readServer } from '../servers/find-server';
-import { readerOf } from '../servers/look-at-machine';
-import { readNamedSnapshot } from './look-at-snapshot';
+import type { ComputeReader } from '../providers/compute-provider';
+import { readerOf } from '../servers/machine-work';
+import type { Server } from '../servers/server.types';
+import { readServer } from '../servers/server-record';
+import type { RollbackWorld } from './snapshot.rules';
+
+/**
+ * The machine's snapshot as its provider knows it; null if it has none with that id. A text that cannot be an id is not
+ * sent.
+ */
+export const readNamedSnapshot = async (
+  reader: ComputeReader,
+  machineId: string,
+  snapshotId: string,
+  signal: AbortSignal,
+): Promise<MachineSnapshot | null> => (snapshotId === '' ? null : reader.readSnapshot(machineId, snapshotId, signal));
+
+/** The facts that decide a rollback, read from the provider now. */
+export async function lookAtSnapshot(
+  context: Pick<HandlerContext, 'targets'>,
+  server: Server,
+  snapshotId: string,
+): Promise<RollbackWorld> {
+  const reader = readerOf(context, server);
+  const { capabilities } = reader;
+  const { machineId } = server;
+  if (machineId === null) return { machine: null, snapshot: null, capabilities };
+  const [machine, snapshot] = await lookedUp((signal) =>
+    Promise.all([reader.readMachine(machineId, signal), readNamedSnapshot(reader, machineId, snapshotId, signal)]),
+  );
+  return { machine, snapshot, capabilities };
+}
 
 interface Positioned {
   id: string;
@@ -52,7 +81,7 @@ export const listSnapshots = (context: HandlerContext) =>
       const { pager } = context;
       const { caller, params, query, now } = request;
       const binding = {
-        list: endpoint.id,
+        list: listServerSnapshotsEndpoint.id,
         keyId: caller.keyId,
         filter: `${caller.orgId}:${caller.mode}:${params.serverId}`,
       };
@@ -67,7 +96,7 @@ export const listSnapshots = (context: HandlerContext) =>
       const positionOf = ({ id, createdAt }: (typeof rows)[number]): string => `${createdAt.getTime()} ${id}`;
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf, view: viewSnapshot }) };
     },
-  }) satisfies ReadHandlers<typeof endpoint>;
+  }) satisfies ReadHandlers<typeof listServerSnapshotsEndpoint>;
 
 export const getSnapshot = (context: HandlerContext) =>
   ({

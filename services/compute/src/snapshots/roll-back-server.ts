@@ -10,11 +10,10 @@ import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint } from '../providers/compute.types';
-import { acceptMachineWork } from '../servers/accept-machine-work';
-import { holdServer, readServer } from '../servers/find-server';
-import { lookBefore } from '../servers/look-at-machine';
+import { acceptMachineWork, lookBefore } from '../servers/machine-work';
 import { type Server, serverPath, serverResourceKey } from '../servers/server.types';
-import { lookAtSnapshot } from './look-at-snapshot';
+import { holdServer, readServer } from '../servers/server-record';
+import { lookAtSnapshot } from './list-snapshots';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 

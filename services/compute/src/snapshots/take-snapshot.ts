@@ -7,9 +7,9 @@ import { z } from 'zod';
 import { providerUnavailable } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { holdServer } from '../servers/find-server';
-import { readerOf } from '../servers/look-at-machine';
+import { readerOf } from '../servers/machine-work';
 import { onServer, serverPath, serverResourceKey } from '../servers/server.types';
+import { holdServer } from '../servers/server-record';
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 

@@ -2,13 +2,12 @@ import type { Database } from '@drydock/service/database';
 import { audit } from '@drydock/service/effects';
 import { conclude, retryLater, type StepContext, type WorkflowRun } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, lookAgain } from '../changes/carry-out-deletion';
-import { followChange } from '../changes/follow-change';
+import { carryOutDeletion, followChange, lookAgain } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
 import { lookForSend } from '../changes/provider-send.store';
 import { type Sending, type Step, sendOnce } from '../changes/send-once';
+import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { defineWorkflow, driverOf, type WorkContext } from '../context/work';
 import { serverPath } from '../servers/server.types';
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineWorkflow } from '../context/work';
+import { defineWorkflow } from '../context/context';
 import { definitely } from '../databases/definite-failure';
 import { markFailed, markRunning } from './backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked } from './pack-backup';

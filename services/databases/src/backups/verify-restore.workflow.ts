@@ -1,6 +1,6 @@
 import { majorOf } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { findNewestBackup } from './backup.store';
 import { movingLimits, proveRestorable, recordLoad } from './pack-backup';
 

@@ -1,5 +1,13 @@
-import type { DatabaseCatalogue, DatabaseEngine, DatabaseSize } from '@drydock/contracts/databases/databases';
+import type {
+  DatabaseCatalogue,
+  DatabaseEngine,
+  DatabaseSize,
+  getDatabaseCatalogue as getDatabaseCatalogueEndpoint,
+} from '@drydock/contracts/databases/databases';
 import { flavourOf, type Major, majorOf } from '@drydock/contracts/databases/major';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ReadHandlers } from '@drydock/service/http';
+import type { HandlerContext } from '../context/context';
 
 type Version = DatabaseCatalogue['engines'][number]['versions'][number];
 
@@ -90,3 +98,28 @@ export const findVersion = (engine: DatabaseEngine, version: string): Version | 
 export const sizeCodes: readonly string[] = sizes.map(({ code }) => code);
 
 export const findSize = (code: string): DatabaseSize | undefined => sizes.find((size) => size.code === code);
+
+/** While the host does not answer, only the versions that do not depend on it are offered. */
+export const getCatalogue = ({ provider }: HandlerContext) =>
+  ({
+    read: async () => ({ status: 200, body: catalogueOf(await provider.listMajors().catch(() => [])) }),
+  }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
+
+/**
+ * The majors whose programs the host has, read only if the request depends on them: Postgres' programs are everywhere.
+ */
+export async function majorsFor(
+  { provider }: HandlerContext,
+  { engine, engine_version: version }: { engine: DatabaseEngine; engine_version: string },
+): Promise<readonly Major[]> {
+  if (engine === 'postgres' || findVersion(engine, version) === undefined) return [];
+  try {
+    return await provider.listMajors();
+  } catch (error) {
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'database-host' },
+      retryAfterSeconds: 30,
+      cause: error,
+    });
+  }
+}

@@ -12,13 +12,12 @@ import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
-import { catalogueOf, findSize, findVersion, sizeCodes } from '../catalogue/catalogue';
-import { majorsFor } from '../catalogue/get-catalogue';
+import { catalogueOf, findSize, findVersion, majorsFor, sizeCodes } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { findDatabase, insertDatabase } from '../databases/database.store';
 import { databasePath, type ManagedDatabase, onDatabase, ownerOf } from '../databases/database.types';
-import { viewDatabase } from '../databases/find-database';
+import { viewDatabase } from '../databases/database-record';
 import { refuseOrigin } from '../restores/restore.rules';
 import { createDatabaseWorkflow } from './create-database.workflow';
 import { createFromBackupWorkflow } from './create-from-backup.workflow';

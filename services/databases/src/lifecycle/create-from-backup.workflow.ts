@@ -3,7 +3,7 @@ import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { definitely } from '../databases/definite-failure';
 import { refusePoint } from '../restores/restore.rules';
 import { hasSwitched } from '../upgrades/cut-over';

@@ -12,7 +12,7 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { changeStatus } from '../databases/database.store';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
-import { holdDatabase, readDatabase, viewDatabase } from '../databases/find-database';
+import { holdDatabase, readDatabase, viewDatabase } from '../databases/database-record';
 import { deleteDatabaseWorkflow } from './delete-database.workflow';
 
 /** The preflight of a deletion: asks the same rule and changes nothing. */

@@ -2,7 +2,7 @@ import { fencedCall } from '@drydock/workflow/definition';
 import { removeSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { verifyScheduleOf } from '../backups/verify-restore.workflow';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { changeStatus } from '../databases/database.store';
 import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.workflow';

@@ -16,7 +16,7 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { changeStatus } from '../databases/database.store';
 import { databasePath, databaseResourceKey, type ManagedDatabase, onDatabase } from '../databases/database.types';
-import { holdDatabase, readDatabase, viewDatabase } from '../databases/find-database';
+import { holdDatabase, readDatabase, viewDatabase } from '../databases/database-record';
 import { neededBytes, refuseRestore } from './restore.rules';
 import { restoreDatabaseWorkflow } from './restore-database.workflow';
 import { suffices, tryBackup } from './try-backup.workflow';

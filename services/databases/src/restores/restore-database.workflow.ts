@@ -16,7 +16,7 @@ import {
   verifyPacked,
   verifyStored,
 } from '../backups/pack-backup';
-import { defineWorkflow, refOf, type WorkContext } from '../context/work';
+import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import { sandboxBehaviour } from '../databases/database.rules';
 import { changeStatus, findDatabase, showServing } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';

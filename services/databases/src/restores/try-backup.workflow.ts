@@ -7,8 +7,7 @@ import { cancelUnclaimed, findUnfinished, startWorkflow, watchWorkflow } from '@
 import { z } from 'zod';
 import { findBackup, recordProof } from '../backups/backup.store';
 import type { BackupProof, DatabaseBackup } from '../backups/backup.types';
-import type { HandlerContext } from '../context/context';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, type HandlerContext, refOf } from '../context/context';
 import { databaseResourceKey, databaseSubject, type ManagedDatabase } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
 

@@ -1,5 +1,5 @@
 import type { StepContext } from '@drydock/workflow/definition';
-import type { WorkContext } from '../context/work';
+import type { WorkContext } from '../context/context';
 import type { Comparison } from '../providers/database-provider';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 

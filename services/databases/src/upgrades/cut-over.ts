@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { conclude, fencedCall, type StepContext } from '@drydock/workflow/definition';
-import { refOf, type WorkContext } from '../context/work';
+import { refOf, type WorkContext } from '../context/context';
 import { type Cutover, DatabaseProviderError, type UpgradeName } from '../providers/database-provider';
 
 type Step = StepContext<unknown, unknown>;

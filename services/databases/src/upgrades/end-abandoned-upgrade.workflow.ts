@@ -2,7 +2,7 @@ import type { Sql } from '@drydock/service/database';
 import { fail, fencedCall, type WorkflowRun } from '@drydock/workflow/definition';
 import { startWorkflow } from '@drydock/workflow/store';
 import { z } from 'zod';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { changeStatus, recordVersion } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';

@@ -1,8 +1,8 @@
 import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
+import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { defineWorkflow, refOf, type WorkContext } from '../context/work';
 import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
 

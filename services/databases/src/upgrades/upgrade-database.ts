@@ -13,14 +13,13 @@ import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import { findNewestBackup, insertBackup } from '../backups/backup.store';
 import type { DatabaseBackup } from '../backups/backup.types';
-import { versionsOf } from '../catalogue/catalogue';
-import { majorsFor } from '../catalogue/get-catalogue';
+import { majorsFor, versionsOf } from '../catalogue/catalogue';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { compareVersions, isVersion, refuseUnavailable } from '../databases/database.rules';
 import { changeStatus } from '../databases/database.store';
 import { databasePath, databaseResourceKey, type ManagedDatabase, onDatabase } from '../databases/database.types';
-import { holdDatabase, readDatabase, viewDatabase } from '../databases/find-database';
+import { holdDatabase, readDatabase, viewDatabase } from '../databases/database-record';
 import { DatabaseProviderError, type UpgradePlan } from '../providers/database-provider';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 

@@ -15,7 +15,7 @@ import {
   recordLoad,
   verifyPacked,
 } from '../backups/pack-backup';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { sandboxBehaviour } from '../databases/database.rules';
 import { changeStatus, findDatabase, recordVersion, showServing } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';

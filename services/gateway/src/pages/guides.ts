@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { problem } from '@drydock/contracts/platform/problem';
 import MarkdownIt from 'markdown-it';
-import { escapeHtml, prosePage } from './layout';
-import { keptOnce, type Page } from './page';
+import { escapeHtml, keptOnce, type Page, prosePage } from './page';
 
 const folder = path.resolve(__dirname, '../../../../docs/guides');
 

@@ -1,7 +1,6 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import { type ProblemCode, problemCodes, problems } from '@drydock/contracts/platform/problems';
-import { escapeHtml, prosePage } from './layout';
-import { jsonPage, type Page, wantsJson } from './page';
+import { escapeHtml, jsonPage, type Page, prosePage, wantsJson } from './page';
 
 const entryOf = (code: ProblemCode) => {
   const { status, title, advice, transient = false } = problems[code];

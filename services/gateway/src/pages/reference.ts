@@ -4,8 +4,7 @@ import { endpoints } from '@drydock/contracts/endpoints';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
 import { problemCodes, problems } from '@drydock/contracts/platform/problems';
 import { guides, readGuideParts } from './guides';
-import { escapeHtml, htmlPage } from './layout';
-import { jsonPage, keptOnce, type Page, wantsJson } from './page';
+import { escapeHtml, htmlPage, jsonPage, keptOnce, type Page, wantsJson } from './page';
 
 /** The document that programs read. */
 export const openApiPage = keptOnce(() => jsonPage(buildOpenApi(endpoints)));

@@ -9,9 +9,9 @@ import { z } from 'zod';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { describeApp } from '../providers/site-host';
-import { holdSite, hostUnavailable, readSite } from '../sites/find-site';
 import { isReady } from '../sites/site.rules';
 import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.types';
+import { holdSite, hostUnavailable, readSite } from '../sites/site-record';
 import { restartAppWorkflow } from './restart-app.workflow';
 
 interface AppWorld {

@@ -2,7 +2,7 @@ import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { audit } from '@drydock/service/effects';
 import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { hostOf, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
 import { sitePath } from '../sites/site.types';
 

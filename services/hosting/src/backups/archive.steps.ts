@@ -2,7 +2,7 @@ import { ArchiveError, type ArchiveSource, readFacts, verifyArchive } from '@dry
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
-import { refOf, type WorkContext } from '../context/work';
+import { refOf, type WorkContext } from '../context/context';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { hostOf } from '../providers/site-host';

@@ -2,8 +2,8 @@ import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api'
 import type { StepContext } from '@drydock/workflow/definition';
 import { uuidv7 } from 'uuidv7';
 import { givenBackup, givenSite, startApi } from '../../test/hosting-api';
+import type { WorkContext } from '../context/context';
 import { type HostingDatabase, openDatabase } from '../context/database.store';
-import type { WorkContext } from '../context/work';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 import { takeBackupWorkflow } from './take-backup.workflow';
 

@@ -1,20 +1,24 @@
 import {
   type BackupFilter,
+  type getSiteBackup,
   immutableDays,
+  listSiteBackupSkipped,
   listSiteBackups,
   type SiteBackup,
   type SiteBackupSurface,
 } from '@drydock/contracts/hosting/backups';
+import { problem } from '@drydock/contracts/platform/problem';
 import type { PageMeta } from '@drydock/contracts/platform/values';
+import type { ReadHandlers } from '@drydock/service/http';
 import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Reader } from '../context/database.store';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import { type Site, siteResourceKey } from '../sites/site.types';
-import type { ListPage } from '../sites/site-list';
+import { type ListPage, readListPage, readSite } from '../sites/site-record';
 import { allowanceOf, allowanceWindowStart, noAllowance, refuseBackup, statusAt } from './backup.rules';
-import { listBackups, listOnDemand } from './backup.store';
+import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type SkippedRow } from './backup.store';
 import type { Backup } from './backup.types';
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
@@ -33,7 +37,7 @@ export const readSurfaceRows = (
   site: Site,
   { asked }: ListPage,
   filter: BackupFilter = {},
-): Promise<Backup[]> => listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
+): Promise<Backup[]> => listRows(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
 /**
  * The surface as `tx` sees it: in a request's transaction it includes the work that was just accepted. `known` is not
@@ -104,7 +108,7 @@ function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
 const timestamp = (at: Date | null): string | null => at?.toISOString() ?? null;
 
 /** SiteBackup of decisions.md 3. */
-export function viewBackup(backup: Backup, now: Date): SiteBackup {
+function viewBackup(backup: Backup, now: Date): SiteBackup {
   const status = statusAt(backup, now);
   return {
     id: backup.id,
@@ -124,3 +128,48 @@ export function viewBackup(backup: Backup, now: Date): SiteBackup {
     error_code: backup.errorCode,
   };
 }
+
+/** Lists page by page the paths that a backup of the caller's site left out. */
+export const listBackupSkipped = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { caller, query, now, params } = request;
+      const { pager, database } = context;
+      const binding = {
+        list: listSiteBackupSkipped.id,
+        keyId: caller.keyId,
+        filter: `${caller.orgId}:${caller.mode}:${params.backupId}`,
+      };
+      const page = pager.read(query, binding, now);
+      const site = await readSite(context, request);
+      const backup = await findBackup(database.pool, site, params.backupId);
+      if (backup === null) throw problem('site_backup_not_found');
+      const after = page.after === null ? -1 : Number(page.after);
+      const rows = await listSkipped(database.pool, backup.id, { after, take: page.limit + 1 });
+      const give = {
+        positionOf: ({ position }: SkippedRow) => String(position),
+        view: ({ path, reason }: SkippedRow) => ({ path, reason }),
+      };
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, give) };
+    },
+  }) satisfies ReadHandlers<typeof listSiteBackupSkipped>;
+
+export const listBackups = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const page = readListPage(context, backupList, request);
+      const { cursor: _cursor, limit: _limit, ...filter } = request.query;
+      const site = await readSite(context, request);
+      return { status: 200, body: await readSurface(context, context.database.pool, site, page, { filter }) };
+    },
+  }) satisfies ReadHandlers<typeof listSiteBackups>;
+
+export const getBackup = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const site = await readSite(context, request);
+      const backup = await findBackup(context.database.pool, site, request.params.backupId);
+      if (backup === null) throw problem('site_backup_not_found');
+      return { status: 200, body: viewBackup(backup, request.now) };
+    },
+  }) satisfies ReadHandlers<typeof getSiteBackup>;

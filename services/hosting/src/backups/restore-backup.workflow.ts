@@ -1,7 +1,7 @@
 import { ArchiveError } from '@drydock/archive';
 import { archiveFailure, fail, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { defineWorkflow, refOf, type WorkContext } from '../context/work';
+import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import { hostOf } from '../providers/site-host';
 import { assertStillAllowed } from '../sites/definite-failure';
 import type { RecordedAnswer } from '../sites/probe.rules';

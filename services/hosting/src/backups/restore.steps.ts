@@ -3,7 +3,7 @@ import { describeLoadFindings } from '@drydock/agent/database';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { conclude, fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
-import { refOf, type WorkContext } from '../context/work';
+import { refOf, type WorkContext } from '../context/context';
 import { type ArchiveToStage, type HostedSite, hostOf, type Probe } from '../providers/site-host';
 import { askSite, outcomeOf, whileFrozen } from '../sites/ask-site';
 import { definitely } from '../sites/definite-failure';

@@ -17,8 +17,8 @@ import {
   type WorkflowBuilder,
 } from '@drydock/workflow/definition';
 import { z } from 'zod';
+import { refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { refOf, type WorkContext } from '../context/work';
 import { hostOf, TransferFailure } from '../providers/site-host';
 import { definitely } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer, recordOf, withDatabaseOf } from '../sites/probe.rules';

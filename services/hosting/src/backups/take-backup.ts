@@ -5,9 +5,8 @@ import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflo
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { holdSite } from '../sites/find-site';
 import { onSite, sitePath, siteResourceKey } from '../sites/site.types';
-import { readListPage } from '../sites/site-list';
+import { holdSite, readListPage } from '../sites/site-record';
 import { allowanceOf, allowanceWindowStart, refuseBackup } from './backup.rules';
 import { insertBackup, listOnDemand } from './backup.store';
 import { backupList, readSurface, readSurfaceRows } from './backup-surface';

@@ -1,7 +1,7 @@
 import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { hostOf } from '../providers/site-host';
 import { askForRecord } from '../sites/ask-site';
 import { assertStillAllowed } from '../sites/definite-failure';

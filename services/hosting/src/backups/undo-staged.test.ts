@@ -1,6 +1,6 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { uuidv7 } from 'uuidv7';
-import type { WorkContext } from '../context/work';
+import type { WorkContext } from '../context/context';
 import { restoreOffsiteWorkflow } from '../offsite/restore-offsite.workflow';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 

@@ -1,12 +1,14 @@
+import type { RootKey } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { QuotaRule } from '@drydock/service/http';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition';
 import type { WorkflowContext } from '@drydock/workflow/http';
 import type { ProofReader } from '../proofs/proof.store';
-import type { BackupReader } from '../providers/backup-storage';
+import type { BackupReader, BackupStorage } from '../providers/backup-storage';
 import type { DomainProofs } from '../providers/domain-proof';
-import type { OffsiteReaders } from '../providers/offsite-storage';
-import type { SiteHostReaders } from '../providers/site-host';
-import type { VendorTimelineReaders } from '../providers/vendor-timeline';
+import type { OffsiteDrivers, OffsiteReaders } from '../providers/offsite-storage';
+import type { DrillProbe, SiteHostReaders, SiteHosts, SiteRef } from '../providers/site-host';
+import type { VendorTimelineReaders, VendorTimelines } from '../providers/vendor-timeline';
 import type { HostingDatabase, Tx } from './database.store';
 
 /** The parts that a handler is given: they read the outside world and never change it. */
@@ -23,3 +25,37 @@ export interface HandlerContext extends WorkflowContext<Tx> {
   offsite: OffsiteReaders;
   vendorTimelines: VendorTimelineReaders;
 }
+
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
+export interface WorkContext {
+  database: HostingDatabase;
+  siteHosts: SiteHosts;
+  backupStorage: BackupStorage;
+  /** Customers' own storage. */
+  offsite: OffsiteDrivers;
+  vendorTimelines: VendorTimelines;
+  /**
+   * The pause between two looks at the vendor's jobs, and how long one may take to show after an order whose answer was
+   * lost.
+   */
+  vendorPollMs: number;
+  vendorWatchMs: number;
+  /** 32 bytes: every archive is sealed with a key derived from it. */
+  archiveKey: RootKey;
+  /** The time that a restore takes at least on a sandbox site that is slow on purpose. */
+  slowMs: number;
+  /** The time when the lock of an immutability check's control ends, if it is written now. */
+  controlEnd(): Date;
+  /** Reads a site's files and rows, for the drill. Null where the platform has no sites of its own. */
+  drillProbe: DrillProbe | null;
+  now(): Date;
+}
+
+export const defineWorkflow = workflowsFor<WorkContext, Tx>();
+
+/** The site that a step works on. */
+export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): SiteRef => ({
+  siteId: subject.id,
+  orgId,
+  mode,
+});

@@ -1,10 +1,10 @@
 import { fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { forgetRuns } from '@drydock/workflow/store';
 import { z } from 'zod';
-import { defineWorkflow, type WorkContext } from '../context/work';
+import { defineWorkflow, type WorkContext } from '../context/context';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
-import { admitServing, listWaiting, type WaitingSite } from './serve-check.store';
+import { admitServing, listWaiting, type WaitingSite } from './deleted-site.store';
 
 /** Limit for sites that one run checks; the others are due in the next run, a minute later. */
 const checksMax = 40;

@@ -9,10 +9,10 @@ import { findNewestBackup } from '../backups/backup.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { describeSite } from '../providers/site-host';
-import { holdSite, readSite, viewSite } from '../sites/find-site';
 import { unsupportedReasonOf } from '../sites/site.rules';
 import { changeStatus } from '../sites/site.store';
 import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.types';
+import { holdSite, readSite, viewSite } from '../sites/site-record';
 import { deleteSiteWorkflow } from './delete-site.workflow';
 
 /**

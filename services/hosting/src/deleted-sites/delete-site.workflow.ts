@@ -10,7 +10,7 @@ import {
   markCompleted,
   markFailed,
 } from '../backups/backup.store';
-import { defineWorkflow, refOf } from '../context/work';
+import { defineWorkflow, refOf } from '../context/context';
 import { hostOf } from '../providers/site-host';
 import { askForRecord } from '../sites/ask-site';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';

@@ -1,8 +1,8 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { defineWorkflow, type WorkContext } from '../context/work';
-import { forgetDestinations } from '../offsite/destination.store';
-import { isPurged } from './deleted-site.rules';
+import { defineWorkflow, type WorkContext } from '../context/context';
+import { forgetDestinations } from '../offsite/offsite.store';
+import { type DeletedSite, isPurged } from './deleted-site.rules';
 import {
   findRecord,
   listBackupFolders,
@@ -12,7 +12,6 @@ import {
   purgePageSize,
   recordRemoved,
 } from './deleted-site.store';
-import type { DeletedSite } from './deleted-site.types';
 
 /**
  * Removes every archive of a purged site, and the leftovers of failed attempts. Data that the storage does not release

@@ -14,14 +14,18 @@ import { findingOfContents } from '../backups/restore-backup';
 import { findingsOfSkipped } from '../backups/skipped.view';
 import type { HandlerContext } from '../context/context';
 import type { Reader, Tx } from '../context/database.store';
-import { mayOfferDatabase, offersPlatform } from '../sites/offers-platform';
+import { mayOfferDatabase, offersPlatform } from '../sites/create-site';
 import { findingsOfRecord } from '../sites/probe.rules';
 import { siteResourceKey } from '../sites/site.types';
-import { purgeDueAt } from './deleted-site.rules';
+import { type DeletedSite, deletedSitePath, deletedSiteSubject, purgeDueAt } from './deleted-site.rules';
 import { isLetGo, reviveSite, setRestoredAt } from './deleted-site.store';
-import { type DeletedSite, deletedSitePath, deletedSiteSubject } from './deleted-site.types';
-import { holdDeletedSite, judgeDeletedSite, lookForObject, readDeletedSite } from './find-deleted-site';
-import { viewDeletedSite } from './list-deleted-sites';
+import {
+  holdDeletedSite,
+  judgeDeletedSite,
+  lookForObject,
+  readDeletedSite,
+  viewDeletedSite,
+} from './deleted-site-record';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**

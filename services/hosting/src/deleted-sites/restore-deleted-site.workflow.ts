@@ -7,8 +7,8 @@ import { expiryOf } from '../backups/backup.rules';
 import { findBackup } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
 import { assertRebuilt, assertRoom, stageRelease } from '../backups/restore.steps';
+import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { defineWorkflow, refOf, type WorkContext } from '../context/work';
 import { hostOf } from '../providers/site-host';
 import { definitely } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
@@ -22,8 +22,8 @@ import {
   limitBackup,
   removeRevivedSite,
   setRestoredAt,
+  waitToServe,
 } from './deleted-site.store';
-import { waitToServe } from './serve-check.store';
 
 /** `siteId`: the id that the site had and gets again. */
 const input = z.strictObject({

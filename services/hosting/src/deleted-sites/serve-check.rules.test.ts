@@ -1,4 +1,4 @@
-import { nextServeCheck } from './serve-check.store';
+import { nextServeCheck } from './deleted-site.store';
 
 const since = new Date('2026-11-21T12:00:00Z');
 const after = (minutes: number): Date => new Date(since.getTime() + minutes * 60_000);

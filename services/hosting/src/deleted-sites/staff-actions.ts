@@ -2,8 +2,8 @@ import type { EventType } from '@drydock/contracts/keys/events';
 import { audit } from '@drydock/service/effects';
 import { startWorkflow } from '@drydock/workflow/store';
 import type { HostingDatabase } from '../context/database.store';
+import { type DeletedSite, deletedSitePath } from './deleted-site.rules';
 import { findRecord, setReason } from './deleted-site.store';
-import { type DeletedSite, deletedSitePath } from './deleted-site.types';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
 /** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */

@@ -7,11 +7,10 @@ import { type StepWaited, waitForStep } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { holdSite, readSite } from '../sites/find-site';
 import { onSite, sitePath, siteResourceKey } from '../sites/site.types';
-import { readListPage } from '../sites/site-list';
+import { holdSite, readListPage, readSite } from '../sites/site-record';
 import { configureOffsiteWorkflow } from './configure-offsite.workflow';
-import { dropPending, insertPending, removeActive } from './destination.store';
+import { dropPending, insertPending, removeActive } from './offsite.store';
 import { copyList, readOffsiteState } from './offsite-state';
 import { probeSeconds, storageUnavailable } from './open-destination';
 

@@ -1,8 +1,8 @@
 import { audit } from '@drydock/service/effects';
 import { z } from 'zod';
-import { defineWorkflow } from '../context/work';
+import { defineWorkflow } from '../context/context';
 import { sitePath } from '../sites/site.types';
-import { activate, dropPending } from './destination.store';
+import { activate, dropPending } from './offsite.store';
 import { onStorage, probeDeadlines, probeSeconds, withStorage } from './open-destination';
 
 /** One attempt, because a request waits for it. */

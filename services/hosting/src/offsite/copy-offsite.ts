@@ -4,12 +4,11 @@ import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { holdSite } from '../sites/find-site';
 import { onSite, sitePath } from '../sites/site.types';
-import { readListPage } from '../sites/site-list';
-import { insertCopy } from './copy.store';
+import { holdSite, readListPage } from '../sites/site-record';
 import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { chainToContinue, refuseCopy } from './offsite.rules';
+import { insertCopy } from './offsite.store';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 
 export const copyOffsite = (context: HandlerContext) =>

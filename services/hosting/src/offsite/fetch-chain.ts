@@ -15,14 +15,14 @@ import {
   verifyPiece,
 } from '@drydock/archive';
 import { fail, type StepContext } from '@drydock/workflow/definition';
-import { refOf, type WorkContext } from '../context/work';
+import { refOf, type WorkContext } from '../context/context';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { asMissingObject } from '../providers/offsite-errors';
 import type { OffsiteReader, OffsiteStorage } from '../providers/offsite-storage';
 import { type ArchiveAtHand, linksOf } from '../providers/site-host';
-import { recordPresence } from './copy.store';
 import type { StoredCopy } from './offsite.rules';
+import { recordPresence } from './offsite.store';
 import { readsAtOnce } from './open-destination';
 
 export type StoredChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;

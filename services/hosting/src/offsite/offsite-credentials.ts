@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { HostingDatabase } from '../context/database.store';
 import type { SealedPlace } from '../providers/offsite-place.types';
 import type { OffsiteCredentials } from '../providers/offsite-storage';
-import { listSealed, replaceCredentials } from './destination.store';
+import { listSealed, replaceCredentials } from './offsite.store';
 
 const version = Buffer.from([1]);
 const ivBytes = 12;

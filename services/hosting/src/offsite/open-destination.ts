@@ -1,9 +1,9 @@
 import { fail, type StepContext, StepFailure } from '@drydock/workflow/definition';
-import type { WorkContext } from '../context/work';
+import type { WorkContext } from '../context/context';
 import type { Destination } from '../providers/offsite-place.types';
 import type { OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
 import { definiteFailure } from '../sites/definite-failure';
-import { findUsable } from './destination.store';
+import { findUsable } from './offsite.store';
 
 /**
  * The time for a whole probe of a customer's bucket, while the customer waits for an answer. It leaves room for a slow

@@ -4,7 +4,7 @@ import { createLog } from '@drydock/service/telemetry';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type HostingDatabase, openDatabase } from '../context/database.store';
-import { insertPending, listSealed } from './destination.store';
+import { insertPending, listSealed } from './offsite.store';
 import { createResealing, isSealedWith, openCredentials, sealCredentials } from './offsite-credentials';
 
 const [before, after] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];

@@ -3,7 +3,7 @@ import { immutableDays } from '@drydock/contracts/hosting/backups';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
 import type { ImmutabilityReason } from '../backups/proof.rules';
-import { defineWorkflow, type WorkContext } from '../context/work';
+import { defineWorkflow, type WorkContext } from '../context/context';
 import { type Canary, CanaryError, type CanaryStorage } from '../providers/backup-storage';
 import { recordProof } from './proof.store';
 

@@ -17,12 +17,11 @@ import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
 import { hasSpace, neededBytes } from '../backups/backup.rules';
 import { isDrillDue, type RestoreDrillReason } from '../backups/proof.rules';
-import { defineWorkflow, type WorkContext } from '../context/work';
+import { defineWorkflow, type WorkContext } from '../context/context';
 import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
 import { failedOf, noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { platformOrgId } from '../sites/site.types';
-import { chooseBackup, type DrillChoice } from './drill-choice.store';
-import { readProofs, recordProof } from './proof.store';
+import { chooseBackup, type DrillChoice, readProofs, recordProof } from './proof.store';
 
 /** The expected content of a restored site, recorded when its backup was taken. */
 interface Sentinels {

@@ -10,11 +10,11 @@ import {
 } from '@aws-sdk/client-s3';
 import { type RunningS3, startS3 } from '@drydock/emulators';
 import { uuidv7 } from 'uuidv7';
-import { movedStorage, storageByMode } from '../compose-backups';
+import { movedStorage, storageByMode } from '../compose';
 import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './backup-storage';
 import { localBackupStorage } from './backup-storage.local';
 import { type S3BackupStorage, s3BackupReader, s3BackupStorage } from './backup-storage.s3';
-import { openS3Client } from './s3-place';
+import { openS3Client } from './s3-bucket';
 
 interface Opened {
   storage: BackupStorage;

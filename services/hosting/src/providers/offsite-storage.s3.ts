@@ -13,8 +13,13 @@ import { forEachAtOnce } from './for-each-at-once';
 import { asMissingObject, translateS3 } from './offsite-errors';
 import type { OffsitePlace } from './offsite-place.types';
 import { type OffsiteDeadlines, OffsiteError, type OffsiteStorage, type OpenOffsite } from './offsite-storage';
-import { type BodyLimits, digestObjectBody, objectBytesMax, readObjectBody } from './read-object-body';
-import { leaveRequestsOutOfTraces } from './s3-place';
+import {
+  type BodyLimits,
+  digestObjectBody,
+  leaveRequestsOutOfTraces,
+  objectBytesMax,
+  readObjectBody,
+} from './s3-bucket';
 
 /** The limit is twice a page of a listing: a thousand of the longest keys, with their fields. */
 const listingBytesMax = 4 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
-import { defineWorkflow, type WorkContext } from '../context/work';
+import { defineWorkflow, type WorkContext } from '../context/context';
 import { backupFolder } from '../providers/backup-storage';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import {

@@ -1,6 +1,6 @@
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import { fencedCall, retryLater, type StepContext } from '@drydock/workflow/definition';
-import { refOf, type WorkContext } from '../context/work';
+import { refOf, type WorkContext } from '../context/context';
 import { hostOf, type Probe } from '../providers/site-host';
 import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 

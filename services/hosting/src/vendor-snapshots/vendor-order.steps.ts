@@ -3,7 +3,7 @@ import { vendorScopeSchema } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { conclude, fail, type Refusal, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import type { WorkContext } from '../context/work';
+import type { WorkContext } from '../context/context';
 import { timelineOf, VendorError } from '../providers/vendor-timeline';
 import type { VendorJob, VendorListing } from '../providers/vendor-timeline.types';
 import { assertStillAllowed } from '../sites/definite-failure';

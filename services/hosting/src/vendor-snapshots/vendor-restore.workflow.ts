@@ -3,7 +3,7 @@ import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { audit } from '@drydock/service/effects';
 import { conclude, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { defineWorkflow, type WorkContext } from '../context/work';
+import { defineWorkflow, type WorkContext } from '../context/context';
 import { timelineOf } from '../providers/vendor-timeline';
 import { sitePath } from '../sites/site.types';
 import {

@@ -1,6 +1,6 @@
 import { audit } from '@drydock/service/effects';
 import { z } from 'zod';
-import { defineWorkflow } from '../context/work';
+import { defineWorkflow } from '../context/context';
 import { timelineOf } from '../providers/vendor-timeline';
 import { sitePath } from '../sites/site.types';
 import { followOrder, recheckOrder, sendOrder, vendorOrderInput } from './vendor-order.steps';

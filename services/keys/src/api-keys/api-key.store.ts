@@ -1,7 +1,7 @@
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { HashedSecret } from '../secrets/api-key.secret';
-import type { ApiKeyRecord, KeyLimits, KeyRights, KeyScope } from './api-key.types';
+import type { ApiKeyRecord, KeyLimits, KeyRights, KeyScope } from './api-key.rules';
 
 /** The columns of `api_keys k` that make an ApiKeyRecord. */
 const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.scopes, k.mode,

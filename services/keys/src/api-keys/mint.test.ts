@@ -1,5 +1,4 @@
-import { crcOf } from '@drydock/contracts/platform/api-token';
-import { tokenPattern } from '@drydock/contracts/platform/verification';
+import { crcOf, tokenPattern } from '@drydock/contracts/platform/api-token';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';

@@ -1,5 +1,10 @@
-import type { AuditEntry, AuditFilter } from '@drydock/contracts/keys/audit-log';
-import { type Event, type EventType, isEventType } from '@drydock/contracts/keys/events';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  type Event,
+  type EventType,
+  isEventType,
+} from '@drydock/contracts/keys/events';
 import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
 import type { Reader, Tx } from '../context/database.store';

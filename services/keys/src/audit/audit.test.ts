@@ -1,4 +1,4 @@
-import type { AuditEntry } from '@drydock/contracts/keys/audit-log';
+import type { AuditEntry } from '@drydock/contracts/keys/events';
 import type { PageMeta } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access';
 import { refusalOf } from '@drydock/service/testing/problem';

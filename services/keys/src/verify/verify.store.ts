@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { Sql } from '@drydock/service/database';
-import type { KeyRights } from '../api-keys/api-key.types';
+import type { KeyRights } from '../api-keys/api-key.rules';
 import type { HashedSecret } from '../secrets/api-key.secret';
 
 export interface VerifiableKey extends HashedSecret, KeyRights {

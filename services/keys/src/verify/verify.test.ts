@@ -5,7 +5,7 @@ import { until } from '@drydock/testing/wait';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { openDatabase } from '../context/database.store';
 import { keepHouse } from '../housekeeping';
-import { createLastUses } from './last-uses';
+import { createLastUses } from './verify-token';
 
 let api: KeysApi;
 let root: GoodKey;

@@ -4,7 +4,6 @@ import type { InTurn } from '@drydock/agent/host';
 import type { BoxedChild } from '@drydock/process';
 import { z } from 'zod';
 import { codeOf, Outgoing, type OutgoingPolicy } from './outgoing';
-import { outgoingPreloadUrl } from './outgoing-preload';
 
 /** Ports inside the application's network, which nobody else is in. Its processes cannot listen below 1024. */
 const ports = { proxy: 1_021, dialler: 1_022 };
@@ -67,7 +66,7 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Connects for the sockets of a site's application (`outgoing-preload.ts`). A connection sends one line of JSON and
+ * Connects for the sockets of a site's application (`sourceFor`). A connection sends one line of JSON and
  * gets one back. If it asks to connect, it is closed after the answer. If it shows a ticket, it is joined to the
  * connection that was made for the ticket.
  */
@@ -115,3 +114,112 @@ class OutgoingDialler {
     return { ticket };
   }
 }
+
+/**
+ * Runs in a customer's process before its own code, if its box has a network of its own. Its connections to the outside
+ * go to the site agent (`OutgoingDialler`) in two steps. First the agent is asked to connect, and answers with a
+ * ticket, or with the error for the application. Then a second connection shows the ticket and is joined to the first.
+ * All of this is below `net.Socket`, so that TLS and everything else built on sockets works unchanged. Programs that
+ * the application starts get the address of a proxy instead.
+ */
+const sourceFor = ({ dialler, proxy }: { dialler: number; proxy: number }): string => `
+import { ChildProcess } from 'node:child_process';
+import dns from 'node:dns';
+import net from 'node:net';
+import os from 'node:os';
+import util from 'node:util';
+import { syncBuiltinESMExports } from 'node:module';
+const dialler = ${dialler};
+const { TCP } = process.binding('tcp_wrap');
+const { WriteWrap } = process.binding('stream_wrap');
+const isInside = (address) => /^(127\\.|0\\.0\\.0\\.0$|::1?$|::ffff:127\\.)/.test(address);
+
+function ask(question, answer) {
+  let text = '';
+  const socket = net.connect(dialler, '127.0.0.1', () => socket.write(JSON.stringify(question) + '\\n'));
+  socket.setEncoding('utf8').on('data', (part) => { text += part; }).on('error', () => undefined);
+  socket.once('close', () => {
+    let told = { code: 'ECONNRESET' };
+    try { told = JSON.parse(text); } catch {}
+    answer(told);
+  });
+}
+
+const { connect } = TCP.prototype;
+for (const name of ['connect', 'connect6']) {
+  const connectInside = TCP.prototype[name];
+  TCP.prototype[name] = function (request, address, port) {
+    if (typeof port !== 'number' || isInside(address)) return connectInside.apply(this, arguments);
+    const { close } = this;
+    const { oncomplete } = request;
+    const finish = (status) => oncomplete.call(request, status, this, request, status === 0, status === 0);
+    let isClosed = false;
+    this.close = function (...args) {
+      isClosed = true;
+      return close.apply(this, args);
+    };
+    ask({ dial: { host: address, port } }, ({ ticket, code }) => {
+      if (isClosed) return;
+      if (ticket === undefined) return finish(-(os.constants.errno[code] ?? os.constants.errno.EIO));
+      request.oncomplete = (status) => {
+        if (status === 0) {
+          const first = Object.assign(new WriteWrap(), { handle: this, oncomplete() {} });
+          this.writeLatin1String(first, JSON.stringify({ ticket }) + '\\n');
+        }
+        finish(status);
+      };
+      const status = connect.call(this, request, '127.0.0.1', dialler);
+      if (status !== 0) finish(status);
+    });
+    return 0;
+  };
+}
+
+const { lookup } = dns;
+dns.lookup = function (name, options, callback) {
+  const answer = callback ?? options;
+  const given = typeof options === 'object' && options !== null ? options : {};
+  const { all = false, family = 0 } = typeof options === 'number' ? { family: options } : given;
+  if (typeof name !== 'string' || name === '' || net.isIP(name) !== 0 || /^(.*\\.)?localhost$/.test(name))
+    return lookup.apply(this, arguments);
+  ask({ lookup: name }, ({ addresses = [], code }) => {
+    const wanted = Number(String(family).replace('IPv', ''));
+    const found = addresses
+      .map((address) => ({ address, family: net.isIP(address) }))
+      .filter((one) => wanted === 0 || one.family === wanted);
+    if (found.length > 0) return all ? answer(null, found) : answer(null, found[0].address, found[0].family);
+    const error = code ?? 'ENOTFOUND';
+    const told = { code: error, syscall: 'getaddrinfo', hostname: name };
+    answer(Object.assign(new Error('getaddrinfo ' + error + ' ' + name), told));
+  });
+};
+dns.promises.lookup = (name, options = {}) =>
+  new Promise((resolve, reject) => {
+    dns.lookup(name, options, (error, address, family) => {
+      if (error) reject(error);
+      else resolve(Array.isArray(address) ? address : { address, family });
+    });
+  });
+dns.lookup[util.promisify.custom] = dns.promises.lookup;
+syncBuiltinESMExports();
+
+const proxy = 'http://127.0.0.1:${proxy}';
+const no_proxy = 'localhost,127.0.0.1,::1';
+const forChildren = { http_proxy: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy, NODE_USE_ENV_PROXY: '1' };
+const withProxy = (spawn) =>
+  function (options, ...rest) {
+    // A call in another form than that of Node 20 to 24 is passed on unchanged.
+    if (!Array.isArray(options?.envPairs)) return spawn.call(this, options, ...rest);
+    const names = new Set(options.envPairs.map((pair) => pair.slice(0, pair.indexOf('='))));
+    const added = Object.entries(forChildren).filter(([name]) => !names.has(name));
+    const envPairs = [...options.envPairs, ...added.map(([name, value]) => name + '=' + value)];
+    return spawn.call(this, { ...options, envPairs }, ...rest);
+  };
+ChildProcess.prototype.spawn = withProxy(ChildProcess.prototype.spawn);
+const sync = process.binding('spawn_sync');
+sync.spawn = withProxy(sync.spawn);
+`;
+
+/** The URL for Node's `--import`, as for the other preload. Both are ports of the application's own loopback. */
+const outgoingPreloadUrl = (ports: { dialler: number; proxy: number }): string =>
+  `data:text/javascript,${encodeURIComponent(sourceFor(ports))}`;

@@ -11,8 +11,16 @@ import {
   spawnInBox,
 } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
-import { encodeFrame, type Frame, FrameReader, sendFrame } from './frames';
-import { failureSchema, type HostSays, type Question, sessionSchema } from './protocol';
+import {
+  encodeFrame,
+  type Frame,
+  FrameReader,
+  failureSchema,
+  type HostSays,
+  type Question,
+  sendFrame,
+  sessionSchema,
+} from './protocol';
 
 /** The path is the same from src/ and dist/: the child is always the compiled one. */
 const program = path.join(__dirname, '../../dist/content/server.js');

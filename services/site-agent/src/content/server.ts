@@ -9,22 +9,23 @@ import { closeSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
 import { AppRelay } from './app-relay';
-import { encodeFrame, type Frame, FrameReader, sendFrame } from './frames';
-import { isTemplate } from './page-template';
 import {
   chunkBytes,
   connectionSchema,
+  encodeFrame,
   type Found,
+  type Frame,
+  FrameReader,
   firstBytes,
   hostSaysSchema,
   isSaid,
   type Question,
   questionSchema,
+  sendFrame,
   type Visit,
 } from './protocol';
-import { PageRenderer } from './render-page';
-import { type Resolved, resolveFile } from './resolve-file';
-import { readRestartSeconds, restartsAlways, touchRestartFile } from './restart-file';
+import { type Resolved, readRestartSeconds, resolveFile, restartsAlways, touchRestartFile } from './release-files';
+import { isTemplate, PageRenderer } from './render-page';
 
 /** The size of the largest template. Larger files are data, and are streamed. */
 const pageBytesMax = 1_048_576n;

@@ -8,9 +8,8 @@ import {
   writeFatal,
   writeStartup,
 } from '@drydock/agent/host';
-import { EndpointSession } from './endpoint-session';
+import { EndpointSession, PostgresStart } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
-import { PostgresStart } from './session-start';
 
 /** The database's name for customers, whichever release is live. */
 export const endpointDatabase = 'site';

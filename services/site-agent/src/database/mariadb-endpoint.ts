@@ -4,9 +4,8 @@ import { createServer, type Server, type Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { DatabaseAddress, Newcomers, packetHeadBytes, writeMysqlError } from '@drydock/agent/host';
-import { EndpointSession } from './endpoint-session';
+import { EndpointSession, type Refusal, type SessionStart } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
-import type { Refusal, SessionStart } from './session-start';
 
 /** The number equals that of the places, so that a client that opens all of them at once does not hinder itself. */
 const newcomersMax = 20;

@@ -22,7 +22,7 @@ import { packSite, stageSite, type TestArchive } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { fillVersion, readPage } from '../../test/versions';
 import { newSiteRole, SiteFolder } from '../on-disk/site-folder';
-import { OwnCluster } from './own-cluster';
+import { OwnCluster } from './sites-clusters';
 import { idleMs } from './woken-server';
 
 const ids = { attacker: newSiteId(), sister: newSiteId(), other: newSiteId() };

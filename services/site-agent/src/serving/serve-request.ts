@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { RestOfFile } from '../content/content';
 import type { Found, FoundFile } from '../content/protocol';
-import type { Release } from '../releases/release';
+import type { Release } from '../releases/release-store';
 import { AppVisit, announceGeneration, untakenMs } from './forward-to-app';
 
 /** The queries of a page failed; the message is for the site's owner, in the log. */

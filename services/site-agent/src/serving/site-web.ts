@@ -5,7 +5,7 @@ import type { Log } from '@drydock/service/telemetry';
 import { AppDown, DiskFull, SandboxUnavailable } from '../apps/app-runner';
 import { ContentError } from '../content/content-child';
 import { PagesBusy } from '../content/page-places';
-import type { Release } from '../releases/release';
+import type { Release } from '../releases/release-store';
 import { type Gate, GateError } from './gate';
 import { PageUnavailable, sendText, serveRequest } from './serve-request';
 

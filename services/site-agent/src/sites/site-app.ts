@@ -7,7 +7,7 @@ import type { AppNetwork } from '../apps/app-network';
 import type { AppDatabase } from '../apps/app-process';
 import { AppRunner } from '../apps/app-runner';
 import type { SiteFolder } from '../on-disk/site-folder';
-import type { Release } from '../releases/release';
+import type { Release } from '../releases/release-store';
 
 interface SiteAppSettings {
   folder: SiteFolder;

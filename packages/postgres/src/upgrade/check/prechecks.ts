@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { openSession } from '../../session/session';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '../../session/transfer-roles';
+import { withoutIdentitySql } from '../copy/customer-tables';
 import { isOwnRoleSql } from '../copy/own-objects';
-import { withoutIdentitySql } from '../copy/replica-identity';
 import { readRows } from '../session';
 import { type Facts, type Judgement, judgeUpgrade } from './prechecks.rules';
 

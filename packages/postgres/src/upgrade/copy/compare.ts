@@ -5,8 +5,7 @@ import { hashTable, type TableToHash } from '../../dump/fingerprint-database';
 import { qualify, quoteName } from '../../dump/list-tables';
 import { type Move, readRows, withStage } from '../session';
 import { type CustomerTable, customerTables } from './customer-tables';
-import { hashLargeObject, listLargeObjects } from './large-objects';
-import { readPositions, sequenceNames } from './sequences';
+import { hashLargeObject, listLargeObjects, readPositions, sequenceNames } from './unreplicated';
 
 export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';

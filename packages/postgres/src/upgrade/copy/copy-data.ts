@@ -5,11 +5,9 @@ import { qualify } from '../../dump/list-tables';
 import { isRefresh } from '../../load/statement.rules';
 import { cleanBegin, type FailedStatement, noteDone, planRows, runPart } from '../plan-store';
 import { publish, readHorizon, subscribe, waitUntilCopied, writeHorizon } from '../replication';
-import { type Move, readRows, type Stage, withStage } from '../session';
-import { UpgradeError } from '../upgrade-error';
-import { type CustomerTable, customerTables } from './customer-tables';
-import { copyLargeObjects } from './large-objects';
-import { widenIdentities } from './replica-identity';
+import { type Move, readRows, type Stage, UpgradeError, withStage } from '../session';
+import { type CustomerTable, customerTables, widenIdentities } from './customer-tables';
+import { copyLargeObjects } from './unreplicated';
 
 const sizeSchema = z.object({ bytes: z.coerce.number() });
 const sizeSql = 'select pg_catalog.pg_database_size(pg_catalog.current_database()) as bytes';

@@ -1,8 +1,8 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { z } from 'zod';
 import { hashRoots, listTables, qualify } from '../../dump/list-tables';
 import type { TableEntry } from '../../dump/manifest';
-import { readRows } from '../session';
+import { readRows, type Stage } from '../session';
 import type { OwnObjects } from './own-objects';
 
 export interface CustomerTable extends TableEntry {
@@ -30,4 +30,65 @@ export async function customerTables(client: pg.ClientBase, { schema: own }: Own
     const root = name === undefined ? {} : { root: { name, owner: known.get(name)?.owner ?? row.owner } };
     return [{ ...table, owner: row.owner, isLogged: row.is_logged, ...root }];
   });
+}
+
+const changedSchema = z.object({
+  oid: z.number(),
+  table: z.string(),
+  identity: z.string(),
+  index_name: z.string().nullable(),
+});
+
+/**
+ * Finds ordinary tables whose changed rows could not be named to a subscriber: they have no usable key, or none was
+ * chosen. `$1` lists the schemas to leave out.
+ */
+export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table, c.relreplident as identity,
+    (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid
+      where i.indrelid = c.oid and i.indisreplident) as index_name
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind = 'r' and c.relpersistence = 'p' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+  and n.nspname <> all ($1)
+    and (c.relreplident = 'n'
+      or c.relreplident = 'd' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid
+        and i.indisprimary and i.indimmediate and i.indisvalid)
+      or c.relreplident = 'i' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid
+        and i.indisreplident and i.indisvalid))`;
+
+const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
+
+/**
+ * During the move, every change of a row without a key carries the whole old row. Notes the identity that each table
+ * had before it changes it.
+ */
+export async function widenIdentities(stage: Stage): Promise<void> {
+  const { schema } = stage.own;
+  const publisher = await stage.publisher();
+  const keyless = await readRows(await stage.reader('old'), changedSchema, withoutIdentitySql, [[schema]]);
+  for (const { oid, table, identity, index_name: indexName } of keyless) {
+    await publisher.query('begin');
+    await publisher.query(
+      `insert into ${schema}.replica_identity (relation, identity, index_name) values ($1, $2, $3)
+        on conflict do nothing`,
+      [oid, identity, indexName],
+    );
+    await publisher.query(`alter table only ${table} replica identity full`);
+    await publisher.query('commit');
+  }
+}
+
+/** Puts back what {@link widenIdentities} changed. The notes must exist. */
+export async function restoreIdentities(stage: Stage): Promise<void> {
+  const { schema } = stage.own;
+  const publisher = await stage.publisher();
+  const sql = `select r.relation as oid, c.oid::regclass::text as table, r.identity, r.index_name
+    from ${schema}.replica_identity r
+    join pg_catalog.pg_class c on c.oid = r.relation`;
+  for (const { oid, table, identity, index_name: indexName } of await readRows(publisher, changedSchema, sql)) {
+    const wanted = indexName === null ? identityOf[identity] : `using index ${pg.escapeIdentifier(indexName)}`;
+    await publisher.query('begin');
+    await publisher.query(`alter table only ${table} replica identity ${wanted ?? 'default'}`);
+    await publisher.query(`delete from ${schema}.replica_identity where relation = $1`, [oid]);
+    await publisher.query('commit');
+  }
 }

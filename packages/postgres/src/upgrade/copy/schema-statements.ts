@@ -4,8 +4,7 @@ import { listTables } from '../../dump/list-tables';
 import { type Statement, splitStatements } from '../../dump/split-statements';
 import { addStatements, dropStatement, readChecks } from '../../load/deferred-checks';
 import { schemasLast } from '../../load/statement.rules';
-import { type OwnedStatement, readOwners } from '../../load/statement-owners';
-import { rolesOf } from '../../load/statement-roles';
+import { type OwnedStatement, readOwners, rolesOf } from '../../load/statement-owners';
 import { readRows, type Stage } from '../session';
 import { platformRole } from './own-objects';
 

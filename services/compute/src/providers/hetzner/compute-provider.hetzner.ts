@@ -4,8 +4,7 @@ import { type ApiOptions, openProviderApi, type ProviderApi } from '../http/prov
 import type { HttpAnswer } from '../http/provider-http';
 import { retryAfterSeconds } from '../http/rate-budget';
 import { findChange, sendChange } from './hetzner-changes';
-import { hetznerReader, prepareOn } from './hetzner-reader';
-import { errorSchema } from './hetzner-shapes';
+import { errorSchema, hetznerReader, prepareOn } from './hetzner-reader';
 
 interface HetznerOptions extends ApiOptions {
   /** The API token of one project. */

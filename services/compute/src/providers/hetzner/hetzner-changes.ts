@@ -4,8 +4,7 @@ import { isPowered, type PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
 import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { isId, readActions, type Seen } from './hetzner-reader';
-import { actionSchema, concerns, imageSchema, serverSchema } from './hetzner-shapes';
+import { actionSchema, concerns, imageSchema, isId, readActions, type Seen, serverSchema } from './hetzner-reader';
 
 /** Label of a snapshot by which a lost answer is looked for. */
 const referenceLabel = 'drydock-reference';

@@ -4,7 +4,7 @@ import { sendChange } from './proxmox-changes';
 import { findChange, prepareChange } from './proxmox-find';
 import type { ProxmoxOptions } from './proxmox-options';
 import { proxmoxReader } from './proxmox-reader';
-import { refusalIn } from './proxmox-refusals';
+import { refusalIn } from './proxmox-tasks';
 
 /** A task is in its node's list as soon as it is forked. */
 const lostAnswerSecondsUsual = 30;

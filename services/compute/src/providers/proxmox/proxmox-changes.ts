@@ -6,11 +6,10 @@ import type { Accepted, Change, Checkpoint } from '../compute.types';
 import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import type { HttpCall } from '../http/provider-http';
-import { noteOf, snapshotNameOf, vmidOf } from './order-note';
-import { findVm } from './proxmox-cluster';
 import { powerOrderOf, readCheckpoint } from './proxmox-find';
 import { firstDisk, type ProxmoxOptions } from './proxmox-options';
-import { dataOf, type Resource, upidSchema } from './proxmox-shapes';
+import { findVm } from './proxmox-reader';
+import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 

@@ -3,10 +3,9 @@ import type { PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { snapshotNameOf } from './order-note';
-import { findOrderedVm, findVm } from './proxmox-cluster';
 import type { ProxmoxOptions } from './proxmox-options';
-import { makingAction } from './proxmox-reader';
+import { findOrderedVm, findVm, makingAction } from './proxmox-reader';
+import { snapshotNameOf } from './proxmox-shapes';
 import { listTasks } from './proxmox-tasks';
 
 /** `node` null: there was no such VM. */

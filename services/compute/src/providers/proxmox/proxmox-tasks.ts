@@ -1,9 +1,62 @@
 import { z } from 'zod';
-import type { ProviderAction } from '../compute.types';
+import type { Change, ComputeReason, ProviderAction } from '../compute.types';
 import { ComputeError } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { reasonOf } from './proxmox-refusals';
-import { dataOf, type Task, taskSchema, taskStatusSchema, upidSchema } from './proxmox-shapes';
+import type { HttpAnswer } from '../http/provider-http';
+import { retryAfterSeconds } from '../http/rate-budget';
+import { dataOf, errorSchema, type Task, taskSchema, taskStatusSchema, upidSchema } from './proxmox-shapes';
+
+/**
+ * The provider has no codes: every error is a text, in an answer with 500 or at the end of a task. A text that is not
+ * listed is not a definite refusal.
+ */
+const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
+  [/^Configuration file '.*' does not exist/, 'machine_not_found'],
+  [/^snapshot '.*' does not exist/, 'snapshot_not_found'],
+  [/^can't rollback, snapshot '.*' does not exist on/, 'snapshot_not_found'],
+  [/^can't rollback, '.*' is not most recent snapshot/, 'newer_snapshots'],
+  [/^unable to rollback to incomplete snapshot/, 'snapshot_not_ready'],
+  [/^VM is locked/, 'locked'],
+  [/can't lock file '.*' - got timeout/, 'locked'],
+  [/ is running - destroy failed/, 'locked'],
+  [/^VM \d+ not running/, 'not_running'],
+  [/^VM quit\/powerdown failed/, 'guest_unresponsive'],
+  [/^you can't rollback if vm is a template/, 'protected'],
+  [/^can't remove VM \d+ - protection mode enabled/, 'protected'],
+  [/^no such task/, 'action_not_found'],
+  // No agent in the guest, or none that answers.
+  [/guest agent/i, 'unsupported'],
+  [/qmp command 'guest-\S+' failed/, 'unsupported'],
+  [/^VM \d+ is not running/, 'unsupported'],
+];
+
+/**
+ * The same text about an order means that an earlier call with a lost answer has made the VM with its derived number.
+ */
+const alreadyThere = /config file already exists/;
+
+const reasonOf = (text: string): ComputeReason | null =>
+  reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
+
+/** Null if the answer is not a definite refusal: its meaning then depends on whether it was a read. */
+export function refusalIn(
+  { status, statusText, headers, json }: HttpAnswer,
+  kind?: Change['kind'],
+): ComputeError | null {
+  if (status === 429) return new ComputeError('rate_limited', '429', { retryAfterSeconds: retryAfterSeconds(headers) });
+  const { data: said } = errorSchema.safeParse(json);
+  const text = (said?.message ?? statusText).trim();
+  const told = `${status} ${text.slice(0, 500)} ${JSON.stringify(said?.errors ?? {}).slice(0, 500)}`;
+  if (status === 401 || status === 403) return new ComputeError('credentials_refused', told);
+  if (status === 400) return new ComputeError(kind === 'create' ? 'order_refused' : 'rejected', told);
+  if (status === 501) return new ComputeError('rejected', told);
+  if (status !== 500) return null;
+  if (kind === 'create' && alreadyThere.test(text)) return new ComputeError('ambiguous', told);
+  const reason = reasonOf(text);
+  return reason === null
+    ? null
+    : new ComputeError(kind === 'create' && reason === 'machine_not_found' ? 'order_refused' : reason, told);
+}
 
 /** The parts of a UPID that are used. Its form is UPID:node:pid:pstart:starttime:type:id:user: */
 function partsOf(upid: string): { node: string; type: string; id: string } {

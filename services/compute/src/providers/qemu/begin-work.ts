@@ -3,6 +3,9 @@ import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { ComputeError } from '../compute-provider';
+import type { MachineFolders } from './machine-folders';
+import { claimJob, type JobRecord, readJobs } from './qemu-records';
+import { readStatus } from './qmp';
 
 const run = promisify(execFile);
 /** Loaded from the build output, also when this file itself runs from its source under jest. */
@@ -44,4 +47,67 @@ export function assertTools(): Promise<void> {
     },
   );
   return tools;
+}
+
+/** Jobs that revive a machine have this reference, because no workflow asked for them. */
+const reference = 'revive';
+/** After this many revivals within a day, the machine is left to staff. */
+const revivalsMax = 5;
+const dayMs = 24 * 3_600_000;
+
+/**
+ * Starts machines that should run and have no process. Machines lose their process when the host restarts. A machine
+ * that its owner powered off from inside still has its process, so it is not started. A machine that does not start is
+ * left as it is.
+ */
+export async function reviveMachines(
+  folders: MachineFolders,
+  beginWork: (machineFolder: string) => void,
+): Promise<void> {
+  // A damaged folder of one machine must not stop the others from being started. A request for that machine gets the
+  // error.
+  for (const machineId of await folders.list())
+    if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
+}
+
+/** Resolves with true when the machine's start was claimed. */
+async function revive(folders: MachineFolders, machineId: string): Promise<boolean> {
+  const machineFolder = folders.of(machineId);
+  if (
+    (await readStatus(machineFolder)) !== 'off' ||
+    (await folders.isHeld(machineId)) ||
+    (await folders.read(machineId)) === null
+  )
+    return false;
+  const jobs = await readJobs(machineFolder);
+  const last = jobs.at(-1);
+  if (last === undefined || last.state === 'running' || !shouldRun(jobs)) return false;
+  return await claimJob(machineFolder, {
+    ...{ number: last.number + 1, kind: 'start', reference, state: 'running', isApplied: false, startsAfter: false },
+    ...{
+      isForced: false,
+      guestSeconds: 0,
+      snapshotId: null,
+      description: '',
+      failure: null,
+      begunAt: new Date().toISOString(),
+    },
+  });
+}
+
+/** Whether the job decides if the machine runs. A job that failed to power it off has changed nothing. */
+const isDecisive = ({ kind, state }: JobRecord): boolean =>
+  kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
+
+/** Whether a machine without a process is a lost one: its last decisive job started it. */
+export function shouldRun(jobs: readonly JobRecord[]): boolean {
+  const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;
+  const lately = jobs.slice(-revivalsMax);
+  const isGivenUp =
+    lately.length === revivalsMax && lately.every((job) => job.reference === reference && isRecent(job));
+  const decisive = jobs.findLast(isDecisive);
+  if (isGivenUp || decisive === undefined || decisive.kind === 'power_off') return false;
+  return decisive.kind === 'start' || decisive.kind === 'power_on'
+    ? decisive.state === 'succeeded'
+    : decisive.startsAfter;
 }

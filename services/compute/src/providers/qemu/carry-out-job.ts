@@ -6,12 +6,15 @@ import {
   createDisk,
   DiskTooSmall,
   deleteInside,
+  GuestUnresponsive,
   listInside,
   mendInside,
   removeDisk,
+  shutDownGuest,
+  startQemu,
+  stopQemu,
   takeInside,
-} from './qemu-disk';
-import { GuestUnresponsive, shutDownGuest, startQemu, stopQemu } from './qemu-process';
+} from './qemu-process';
 import {
   type JobRecord,
   type MachineRecord,

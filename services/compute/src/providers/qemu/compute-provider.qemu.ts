@@ -1,10 +1,9 @@
 import type { Closing, ComputeDriver, ComputeReader } from '../compute-provider';
-import { beginWork } from './begin-work';
+import { beginWork, reviveMachines } from './begin-work';
 import { openMachineFolders } from './machine-folders';
 import { findChange, prepareChange, type QemuChanges, sendChange } from './qemu-changes';
 import type { QemuOptions } from './qemu-options';
 import { looked, qemuReader } from './qemu-reader';
-import { reviveMachines } from './revive-machines';
 
 /**
  * A claim is visible to everybody at once. The limit covers the time that a worker needs between its note and its

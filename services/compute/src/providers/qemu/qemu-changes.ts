@@ -4,12 +4,11 @@ import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from
 import { isPowered } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
 import { ComputeError, type ComputeReader } from '../compute-provider';
-import { assertTools } from './begin-work';
+import { assertTools, shouldRun } from './begin-work';
 import { isName, type MachineFolders } from './machine-folders';
 import type { QemuOptions } from './qemu-options';
 import { claimJob, type JobRecord, type MachineRecord, readJobs, readLastJob, snapshotIdOf } from './qemu-records';
 import { readStatus } from './qmp';
-import { shouldRun } from './revive-machines';
 
 export interface QemuChanges {
   folders: MachineFolders;

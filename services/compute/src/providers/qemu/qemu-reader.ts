@@ -1,7 +1,7 @@
 import type { Machine, MachineSnapshot, PowerState, ProviderAction } from '../compute.types';
 import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { MachineFolders } from './machine-folders';
-import { listInside } from './qemu-disk';
+import { listInside } from './qemu-process';
 import { type JobRecord, type MachineRecord, readJob, readJobs, readLastJob, snapshotIdOf } from './qemu-records';
 import { readStatus } from './qmp';
 

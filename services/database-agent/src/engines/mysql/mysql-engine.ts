@@ -15,18 +15,21 @@ import { mysqlWire } from '../../endpoint/wire';
 import type { JobWork } from '../../jobs/job-child';
 import type { Cutover, Engine, EngineJobs, Moving, Start } from '../engine';
 import { authenticationMs, buffersOf, connectionsOf, placesOf, writeServerFiles } from '../instance-settings';
+import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
 import {
   copyLogin,
   endMysqlSession,
+  findPrograms,
   letIn,
   lockOutMysql,
+  loginOf,
   makeMysqlDatabase,
+  mysqlUrl,
+  openMysql,
   readMysqlPorts,
   readMysqlSize,
   settleMysqlAccess,
-} from './mysql-access';
-import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
-import { findPrograms, loginOf, mysqlUrl, openMysql } from './mysql-session';
+} from './mysql-session';
 
 /** Limits of a session's own settings: the server's memory is the machine's memory. */
 const sessionMaxima = {

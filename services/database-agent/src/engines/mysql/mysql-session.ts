@@ -1,8 +1,10 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { DatabaseHostError } from '@drydock/agent/database';
 import { flavourOf, type Major, programsOf } from '@drydock/contracts/databases/major';
-import { findEngine, listEngines, type Engine as Programs } from '@drydock/mysql';
+import { findEngine, listEngines, nativeVerifier, type Engine as Programs } from '@drydock/mysql';
 import mysql from 'mysql2/promise';
 import { z } from 'zod';
+import type { Access, Owner } from '../engine';
 
 /** A name in a statement. */
 export const quoteName = (name: string): string => mysql.escapeId(name, true);
@@ -11,7 +13,7 @@ export const quoteText = (text: string): string => mysql.escape(text);
 
 const connectMs = 10_000;
 
-export interface MysqlSession {
+interface MysqlSession {
   run(statement: string): Promise<void>;
   read<Row>(row: z.ZodType<Row>, statement: string): Promise<Row[]>;
   close(): Promise<void>;
@@ -76,5 +78,149 @@ export async function findPrograms(major: Major): Promise<Programs> {
     throw new DatabaseHostError('major_not_installed', `the programs of ${programsOf(major)} are not installed here`, {
       cause: error,
     });
+  }
+}
+
+/** Customers come through the endpoint, so the server sees the same address for all of them. */
+export const customerOf = (username: string): string => `${quoteText(username)}@'%'`;
+
+/** In a grant, `_` and `%` in a database's name are wildcards, so they are escaped. */
+const onlyDatabase = (databaseName: string): string => quoteName(databaseName.replaceAll(/[_%]/g, String.raw`\$&`));
+
+const versionSchema = z.object({ version: z.string() });
+const isMariadb = async (server: MysqlSession): Promise<boolean> => {
+  const [found] = await server.read(versionSchema, 'select version() as version');
+  return /mariadb/i.test(found?.version ?? '');
+};
+
+/**
+ * MariaDB stores the hash of a hash, so it need not be given the password. MySQL salts its own, so the statement holds
+ * the password; the binary log gets only the hash.
+ */
+async function identified(server: MysqlSession, password: string): Promise<string> {
+  if (!(await isMariadb(server))) return `identified with caching_sha2_password by ${quoteText(password)}`;
+  return `identified via mysql_native_password using '${nativeVerifier(password)}'`;
+}
+
+/**
+ * Makes the customer's user and empty database. The user has every right on that database and no other. It cannot make
+ * users or databases, because those rights would reach the platform's accounts too.
+ */
+export async function makeMysqlDatabase(
+  adminUrl: string,
+  { databaseName, username, password, sessionsMax }: Owner & { password: string; sessionsMax: number },
+): Promise<void> {
+  await withMysql(adminUrl, async (server) => {
+    await server.run(`drop user if exists ${customerOf(username)}`);
+    await server.run(`drop database if exists ${quoteName(databaseName)}`);
+    await server.run(`create database ${quoteName(databaseName)} character set utf8mb4`);
+    const limit = `require ssl with max_user_connections ${sessionsMax}`;
+    await server.run(`create user ${customerOf(username)} ${await identified(server, password)} ${limit}`);
+    await server.run(`grant all privileges on ${onlyDatabase(databaseName)}.* to ${customerOf(username)}`);
+  });
+}
+
+const hostSchema = z.object({ host: z.string() });
+const idSchema = z.object({ id: z.coerce.number() });
+
+/**
+ * The ports of the sessions that the server has let in. MariaDB shows a login under the name that its client claims.
+ */
+export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<number>> {
+  const sql = `select host from information_schema.processlist
+    where host like '127.0.0.1:%' and user <> 'unauthenticated user' and command <> 'Connect'`;
+  const rows = await withMysql(adminUrl, (server) => server.read(hostSchema, sql));
+  return new Set(rows.map(({ host }) => Number(host.slice(host.lastIndexOf(':') + 1))));
+}
+
+export async function endMysqlSession(adminUrl: string, port: number): Promise<void> {
+  await withMysql(adminUrl, async (server) => {
+    const host = quoteText(`127.0.0.1:${port}`);
+    await endSessions(
+      server,
+      await server.read(idSchema, `select id from information_schema.processlist where host = ${host}`),
+    );
+  });
+}
+
+const unknownThread = 'ER_NO_SUCH_THREAD';
+
+/** A session that has ended by itself is no error. */
+async function endSessions(server: MysqlSession, sessions: readonly { id: number }[]): Promise<void> {
+  for (const { id } of sessions)
+    await server.run(`kill connection ${id}`).catch((error: { code?: string }) => {
+      if (error.code !== unknownThread) throw error;
+    });
+}
+
+const bytesSchema = z.object({ bytes: z.coerce.number() });
+
+/** The size on disk in bytes; null if the server does not answer. */
+export async function readMysqlSize(adminUrl: string, databaseName: string): Promise<number | null> {
+  const sql =
+    'select coalesce(sum(data_length + index_length), 0) as bytes from information_schema.tables ' +
+    `where table_schema = ${quoteText(databaseName)}`;
+  try {
+    return await withMysql(adminUrl, async (server) => (await server.read(bytesSchema, sql))[0]?.bytes ?? 0);
+  } catch {
+    return null;
+  }
+}
+
+const existsSchema = z.object({ n: z.coerce.number() });
+
+/** Customers in or out. */
+export async function settleMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
+  await withMysql(adminUrl, async (server) => {
+    const sql = `select count(*) as n from mysql.user where user = ${quoteText(username)} and host = '%'`;
+    if ((await server.read(existsSchema, sql))[0]?.n !== 1) return;
+    await (isOpen ? letIn(server, username) : lockOutMysql(server, username));
+  });
+}
+
+/** Lets the customer in, and turns on its events where it may write. */
+export async function letIn(server: MysqlSession, username: string): Promise<void> {
+  await server.run('set global read_only = off');
+  await server.run(`alter user ${customerOf(username)} account unlock`);
+  await server.run('set global event_scheduler = on');
+}
+
+const sealMs = 10_000;
+const pollMs = 2;
+
+/**
+ * Ends every session of the customer and lets none in again. The lock is on disk, and a frozen instance starts
+ * read-only; no right of the customer's bypasses either. Once it has resolved nobody writes. May be repeated. Throws
+ * `not_caught_up` after 10 s.
+ */
+export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
+  await server.run('set global event_scheduler = off');
+  await server.run(`alter user ${customerOf(username)} account lock`);
+  const sql = `select id from information_schema.processlist where user = ${quoteText(username)}`;
+  const untilMs = performance.now() + sealMs;
+  for (;;) {
+    const left = await server.read(idSchema, sql);
+    if (left.length === 0) break;
+    if (performance.now() > untilMs)
+      throw new DatabaseHostError('not_caught_up', `${left.length} sessions cannot be ended`);
+    await endSessions(server, left);
+    await wait(pollMs);
+  }
+  await server.run('set global read_only = on');
+}
+
+const createUserSchema = z.record(z.string(), z.string());
+
+/** Gives the customer's login to the target, with the same verifier, and locked as long as on the old instance. */
+export async function copyLogin(oldUrl: string, target: MysqlSession, username: string): Promise<void> {
+  const old = await openMysql(oldUrl);
+  try {
+    if (!(await isMariadb(old))) await old.run('set session print_identified_with_as_hex = on');
+    const [found] = await old.read(createUserSchema, `show create user ${customerOf(username)}`);
+    const statement = Object.values(found ?? {})[0] ?? '';
+    if (!statement.startsWith('CREATE USER ')) throw new Error('the server does not say how its user is made');
+    await target.run(statement.replace(/^CREATE USER /, 'ALTER USER '));
+  } finally {
+    await old.close();
   }
 }

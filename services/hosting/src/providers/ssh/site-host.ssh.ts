@@ -15,10 +15,9 @@ import type {
   SiteRef,
 } from '../site-host';
 import { isAnswer } from './run-remote';
-import { packOverSsh } from './ssh-pack';
+import { packOverSsh, stageOverSsh } from './ssh-archive';
+import { type SshHosts, type SshTools, toolsOf } from './ssh-connection';
 import { databaseOf, runOnSite, type SiteCall, urlOf } from './ssh-site';
-import { stageOverSsh } from './ssh-stage';
-import { type SshHosts, type SshTools, toolsOf } from './ssh-tools';
 
 const firstRelease = 'first';
 

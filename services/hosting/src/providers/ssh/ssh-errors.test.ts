@@ -1,5 +1,5 @@
 import { remoteFailure } from './run-remote';
-import { skippedIn } from './ssh-pack';
+import { skippedIn } from './ssh-archive';
 
 const policy = `pg_dump: error: Dumping the contents of table "orders" failed: PQgetResult() failed.
 pg_dump: detail: Error message from server: ERROR:  query would be affected by row-level security policy for table "orders"`;

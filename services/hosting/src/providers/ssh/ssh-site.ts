@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { SiteRef } from '../site-host';
 import { type DatabaseEngine, movingScripts, type RemoteScript, textOfScript } from './remote-scripts';
 import { type RemoteCall, runRemote, streamRemote } from './run-remote';
-import type { SshConfig, SshTools } from './ssh-tools';
+import type { SshConfig, SshTools } from './ssh-connection';
 
 /** Quotes one word for a POSIX shell, whatever it contains. Throws for NUL, which no argument can carry. */
 function quoteArgument(argument: string): string {

@@ -1,0 +1,113 @@
+import type { Flavour } from '../engines/list-engines';
+import type { Session } from '../session/session';
+import type { DumpedProgram } from './manifest';
+
+/** The pattern of a quoted identifier. A program from a session with ANSI_QUOTES has double quotes. */
+export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
+/** The pattern of a text, as the server writes it into a definition. */
+const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
+
+/**
+ * When a quote has no closing one, which no server writes, the whole rest counts as quoted. So the text is read only
+ * once, however long it is.
+ */
+const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
+
+/** A pattern that matches exactly this text. */
+export const exactly = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`);
+
+/**
+ * Replaces what a pattern finds in the definition of a table, but not inside texts and names: a comment may contain the
+ * same words. `replace` gets the named groups of the pattern.
+ */
+export function replaceOutsideQuotes(
+  definition: string,
+  pattern: string,
+  replace: (groups: Readonly<Record<string, string | undefined>>) => string,
+): string {
+  let replaced = '';
+  let end = 0;
+  for (const { 0: found, index, groups = {} } of definition.matchAll(
+    new RegExp(`(?<quoted>${quoted})|${pattern}`, 'g'),
+  )) {
+    if (groups['quoted'] !== undefined) continue;
+    replaced += definition.slice(end, index) + replace(groups);
+    end = index + found.length;
+  }
+  return replaced + definition.slice(end);
+}
+
+const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${quotedName}(?:@${quotedName})? ${rest}`);
+
+/**
+ * The part of a definition that the server writes, before the customer's own text. MariaDB keeps a trigger as it was
+ * sent.
+ */
+const headOfEvent = headOf(
+  `EVENT ${quotedName} ON SCHEDULE [\\s\\S]*? ` +
+    `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${quotedText})? DO `,
+);
+const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegExp>>> = {
+  'mariadb EVENT': headOfEvent,
+  'mysql EVENT': headOfEvent,
+  'mysql TRIGGER': headOf(`TRIGGER ${quotedName} \\w+ \\w+ ON ${quotedName} FOR EACH ROW `),
+  'mysql FUNCTION': headOf(`FUNCTION ${quotedName}`),
+  'mysql PROCEDURE': headOf(`PROCEDURE ${quotedName}`),
+};
+const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${quotedText},?)+\\)`);
+
+/** How the server writes a text into a definition, whatever the sql_mode of the program is. */
+const escapes: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', '\\': '\\' };
+const escaped = (value: string): string =>
+  value.replaceAll(/[\0\n\r\\']/g, (letter) =>
+    letter === "'" ? "''" : `\\${Object.keys(escapes).find((key) => escapes[key] === letter) ?? letter}`,
+  );
+
+const unescaped = (literal: string): string =>
+  literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
+/** Matches a comment, or the values of an ENUM. Names before it have no escapes. */
+const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
+
+/** The fields of a routine in the server's catalogue; empty for any other program. */
+export interface Routine {
+  comment: string;
+  returns: string;
+}
+
+/**
+ * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
+ * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
+ * Returns a definition that is read as it was meant, in the program's own settings.
+ */
+export async function readableDefinition(
+  reader: Session,
+  program: DumpedProgram,
+  { comment, returns }: Routine,
+): Promise<string> {
+  const { definition, charset, sqlMode, kind } = program;
+  const head = heads[`${reader.flavour} ${kind}`]?.exec(definition)?.[0] ?? '';
+  const list = /^(?:enum|set)\(/i.test(returns) ? (returned.exec(definition)?.[0] ?? '') : '';
+  const said = comment === '' ? '' : `    COMMENT '${escaped(Buffer.from(comment).toString('latin1'))}'\n`;
+  let whole = definition;
+  for (const part of [head, list, said]) {
+    const at = whole.indexOf(part);
+    if (at < 0) continue;
+    const meant = sqlMode.includes('NO_BACKSLASH_ESCAPES') ? part.replace(literalAtEnd, unescaped) : part;
+    whole = whole.slice(0, at) + (await converted(reader, meant, charset)) + whole.slice(at + part.length);
+  }
+  return whole;
+}
+
+/**
+ * Converts UTF-8 into a character set. Both are bytes, one per character. ASCII stays unchanged, because sjis has
+ * another backslash for U+005C.
+ */
+async function converted(reader: Session, part: string, charset: string): Promise<string> {
+  const pieces = part.split(/([^\0-\x7f]+)/);
+  if (pieces.length === 1 || !/^\w+$/.test(charset) || charset.startsWith('utf8')) return part;
+  const asked = pieces.filter((_, at) => at % 2 === 1).map((piece) => Buffer.from(piece, 'latin1').toString('hex'));
+  const [row] = await reader.rows(
+    `SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`,
+  );
+  return pieces.map((piece, at) => (at % 2 === 0 ? piece : (row?.[(at - 1) / 2]?.toString('latin1') ?? ''))).join('');
+}

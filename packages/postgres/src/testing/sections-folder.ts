@@ -1,0 +1,48 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { dataPath, type Section, sectionPaths, tableIndexOf } from '../dump/section';
+import { TransferError } from '../session/transfer-error';
+
+async function* readFileContent(file: string): AsyncGenerator<Buffer> {
+  for await (const part of createReadStream(file, { highWaterMark: 256 * 1024 })) yield part;
+}
+
+async function listDataPaths(folder: string): Promise<string[]> {
+  const names = await readdir(path.join(folder, 'data')).catch(() => []);
+  const indexes = names.map((name) => tableIndexOf(`data/${name}`)).filter((index) => index !== null);
+  return indexes.sort((a, b) => a - b).map(dataPath);
+}
+
+/** The sections of a dump in a folder, in the order in which `loadDatabase` expects them. */
+export async function* readSectionsFolder(folder: string): AsyncGenerator<Section> {
+  const { tables, schemaPre, schemaPost, properties, sequences, largeObjects, manifest } = sectionPaths;
+  const names = [
+    tables,
+    schemaPre,
+    schemaPost,
+    properties,
+    ...(await listDataPaths(folder)),
+    sequences,
+    largeObjects,
+    manifest,
+  ];
+  for (const name of names) {
+    const file = path.join(folder, name);
+    const found = await stat(file).catch(() => null);
+    // A dump of the first format has no properties.
+    if (found === null && name === properties) continue;
+    if (!found?.isFile()) throw new TransferError('dump_malformed', `${name} is missing`);
+    yield { path: name, content: readFileContent(file) };
+  }
+}
+
+/** Writes every section below `folder`, which is created. Nothing is synced to disk: the caller does that. */
+export async function writeSectionsFolder(folder: string, sections: AsyncIterable<Section>): Promise<void> {
+  await mkdir(path.join(folder, 'data'), { recursive: true });
+  for await (const section of sections) {
+    await pipeline(Readable.from(section.content), createWriteStream(path.join(folder, section.path), { mode: 0o600 }));
+  }
+}

@@ -1,0 +1,71 @@
+import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
+import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow/http';
+import { lookedUp, providerUnavailable } from '../changes/provider-failure';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import type { Checkpoint, Machine } from '../providers/compute.types';
+import { type ComputeReader, targetOf } from '../providers/compute-provider';
+import { holdMachine } from './server.store';
+import { onServer, type Server, serverPath } from './server.types';
+import { viewServer } from './server-record';
+
+/** Throws 503 if the server's range is not configured any more. */
+export function readerOf(
+  { targets }: Pick<HandlerContext, 'targets'>,
+  server: Pick<Server, 'mode' | 'deployTarget'>,
+): ComputeReader {
+  const target = targetOf(targets, server);
+  if (target === undefined)
+    throw providerUnavailable(new Error(`no provider is configured for ${server.deployTarget} (${server.mode})`));
+  return target.provider;
+}
+
+/**
+ * The oldest record that is accepted. Since an older one, another change of the machine may have run, which would be
+ * taken for the one that is accepted now.
+ */
+const beforeMsMax = 2_000;
+
+/**
+ * The provider's record of the machine just before an overwrite of it is accepted. It is part of the workflow's input,
+ * so that an overwrite that was sent is recognised even if all later records are lost. Null if the provider does not
+ * answer; the workflow then asks for itself.
+ */
+export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
+  const { machineId } = server;
+  if (machineId === null) return null;
+  return readerOf(context, server)
+    .prepareEarly(machineId, AbortSignal.timeout(beforeMsMax))
+    .catch(() => null);
+}
+
+/** The machine as its provider knows it now, null if there is none, and the provider's capabilities. */
+export async function lookAtMachine(
+  context: Pick<HandlerContext, 'targets'>,
+  server: Server,
+): Promise<{ machine: Machine | null; capabilities: readonly string[] }> {
+  const reader = readerOf(context, server);
+  const { machineId } = server;
+  const machine = machineId === null ? null : await lookedUp((signal) => reader.readMachine(machineId, signal));
+  return { machine, capabilities: reader.capabilities };
+}
+
+interface MachineWork {
+  server: Server;
+  /** The power state to show until the work has ended. */
+  meanwhile: ServerPowerState;
+}
+
+/** Accepts work that stops or starts the server's machine, and locks it against other work. Resolves with the 202. */
+export async function acceptMachineWork<Input>(
+  context: HandlerContext,
+  tx: Tx,
+  request: Asking & { now: Date },
+  { server, meanwhile, ...work }: MachineWork & Pick<Acceptance<Input>, 'definition' | 'input' | 'action'>,
+) {
+  const workflowId = await acceptWorkflow(context, tx, request, { ...onServer(server.id), ...work });
+  await holdMachine(tx, server.id, meanwhile);
+  const held = { ...server, operable: false, powerState: meanwhile };
+  const headers = followHeaders(serverPath(server.id), workflowId);
+  return { status: 202 as const, headers, body: viewServer(held, context.targets, request.now) };
+}

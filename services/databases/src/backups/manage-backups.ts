@@ -1,0 +1,99 @@
+import {
+  type getDatabaseBackup,
+  listDatabaseBackups as listDatabaseBackupsEndpoint,
+  type takeDatabaseBackup as takeDatabaseBackupEndpoint,
+  type DatabaseBackup as View,
+} from '@drydock/contracts/databases/database-backups';
+import { problem } from '@drydock/contracts/platform/problem';
+import { type ExecuteHandlers, listFilter, type ReadHandlers } from '@drydock/service/http';
+import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http';
+import { uuidv7 } from 'uuidv7';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { refuseUnavailable } from '../databases/database.rules';
+import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
+import { holdDatabase, readDatabase } from '../databases/database-record';
+import { findBackup, insertBackup, listBackups as listRows } from './backup.store';
+import type { DatabaseBackup } from './backup.types';
+import { takeBackupWorkflow } from './take-backup.workflow';
+
+export const listBackups = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { pager, database } = context;
+      const { caller, params, query, now } = request;
+      const binding = {
+        list: listDatabaseBackupsEndpoint.id,
+        keyId: caller.keyId,
+        filter: listFilter(caller, query, params.databaseId),
+      };
+      const page = pager.read(query, binding, now);
+      const { id } = await readDatabase(context, request);
+      const rows = await listRows(database.pool, id, { after: page.after, take: page.limit + 1 }, query);
+      const give = { positionOf: (backup: { id: string }) => backup.id, view: viewBackup };
+      return { status: 200, body: pager.pageOf(rows, page, binding, now, give) };
+    },
+  }) satisfies ReadHandlers<typeof listDatabaseBackupsEndpoint>;
+
+export const getBackup = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { id } = await readDatabase(context, request);
+      const backup = await findBackup(context.database.pool, id, request.params.backupId);
+      if (backup === null) throw problem('database_backup_not_found');
+      return { status: 200, body: viewBackup(backup) };
+    },
+  }) satisfies ReadHandlers<typeof getDatabaseBackup>;
+
+const viewBackup = ({
+  id,
+  kind,
+  status,
+  engineVersion: engine_version,
+  archive,
+  createdAt,
+  completedAt,
+}: DatabaseBackup): View => ({
+  id,
+  kind,
+  status,
+  engine_version,
+  size_bytes: archive?.sizeBytes ?? null,
+  created_at: createdAt.toISOString(),
+  completed_at: completedAt?.toISOString() ?? null,
+});
+
+export const takeBackup = (context: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const managed = await holdDatabase(tx, request);
+      await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
+      assertAllowed(refuseUnavailable(managed));
+      const backup = {
+        id: uuidv7(),
+        databaseId: managed.id,
+        kind: 'on_demand' as const,
+        engineVersion: managed.engineVersion,
+        createdAt: request.now,
+      };
+      const input = { backupId: backup.id };
+      const acceptance = {
+        ...onDatabase(managed.id),
+        definition: takeBackupWorkflow,
+        input,
+        action: 'database_backup.take',
+      };
+      const workflowId = await acceptWorkflow(context, tx, request, acceptance);
+      await insertBackup(tx, backup);
+      const view = viewBackup({
+        ...backup,
+        status: 'queued',
+        sequence: 0,
+        archive: null,
+        proof: null,
+        completedAt: null,
+      });
+      const body = { ...view, workflow_id: workflowId };
+      return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
+    },
+  }) satisfies ExecuteHandlers<typeof takeDatabaseBackupEndpoint, Tx, undefined>;

@@ -1,0 +1,248 @@
+import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
+import { storable } from '../backups/backup.store';
+import { type SkippedSummary, skippedSummarySchema } from '../backups/skipped.view';
+import type { Reader, Tx } from '../context/database.store';
+import type { OffsiteCopy as CopyRow, OffsiteDestination as DestinationRow } from '../generated/prisma/client';
+import type { Destination } from '../providers/offsite-place.types';
+import type { RecordedAnswer } from '../sites/probe.rules';
+import { nextBackupSequence } from '../sites/site.store';
+import type { Owner } from '../sites/site.types';
+import type { Copy, CopyArchive } from './offsite.types';
+
+function toDestination({ credentials, createdAt: _createdAt, state: _state, ...row }: DestinationRow): Destination {
+  return { ...row, sealedCredentials: credentials === null ? null : Buffer.from(credentials) };
+}
+
+type OwnedSite = Owner & { id: string };
+
+/** The destination of the site's copies; null if none is configured. */
+export async function findActive(tx: Reader, site: OwnedSite): Promise<Destination | null> {
+  const { id: siteId, orgId, mode } = site;
+  const row = await tx.offsiteDestination.findFirst({ where: { siteId, orgId, mode, state: 'active' } });
+  return row === null ? null : toDestination(row);
+}
+
+/** A destination by its id, if it is the site's and still has its credentials. */
+export async function findUsable(tx: Reader, site: OwnedSite, destinationId: string): Promise<Destination | null> {
+  const { id: siteId, orgId, mode } = site;
+  const row = await tx.offsiteDestination.findFirst({
+    where: { id: destinationId, siteId, orgId, mode, state: { in: ['pending', 'active'] } },
+  });
+  return row === null ? null : toDestination(row);
+}
+
+export type NewDestination = Omit<Destination, 'encryptionKeyId' | 'lastErrorCode' | 'sealedCredentials'> & {
+  sealedCredentials: Buffer;
+};
+
+/** Inserts a destination that has not been probed yet. */
+export async function insertPending(tx: Tx, { sealedCredentials, ...destination }: NewDestination): Promise<void> {
+  await tx.offsiteDestination.create({
+    data: { ...destination, state: 'pending', credentials: new Uint8Array(sealedCredentials) },
+  });
+}
+
+/**
+ * Makes the pending destination the site's only one. If the site had the same bucket and prefix before, that row gets
+ * the new credentials instead, so that its copies are known again.
+ */
+export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
+  const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });
+  if (pending === null || pending.state !== 'pending') return;
+  const { siteId, endpoint, bucket, prefix, region, credentials } = pending;
+  await tx.offsiteDestination.updateMany({
+    where: { siteId, state: 'active' },
+    data: { state: 'removed', credentials: null },
+  });
+  const known = await tx.offsiteDestination.findFirst({
+    where: { siteId, endpoint, bucket, prefix, state: 'removed' },
+    orderBy: { id: 'desc' },
+  });
+  const data = { state: 'active', encryptionKeyId, lastErrorCode: '' } as const;
+  if (known === null) {
+    await tx.offsiteDestination.update({ where: { id: destinationId }, data });
+    return;
+  }
+  await tx.offsiteDestination.delete({ where: { id: destinationId } });
+  await tx.offsiteDestination.update({ where: { id: known.id }, data: { ...data, region, credentials } });
+}
+
+/** Removes a destination whose probe failed, with its credentials. */
+export async function dropPending(tx: Tx, destinationId: string): Promise<void> {
+  await tx.offsiteDestination.deleteMany({ where: { id: destinationId, state: 'pending' } });
+}
+
+/** Removes the credentials; the copies stay on record. */
+export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
+  const { count } = await tx.offsiteDestination.updateMany({
+    where: { siteId, state: 'active' },
+    data: { state: 'removed', credentials: null },
+  });
+  return count > 0;
+}
+
+/** The sealed credentials of all customers, by id, to seal them anew. They are not opened for it. */
+export async function listSealed(tx: Reader, afterId: string, take: number) {
+  const rows = await tx.offsiteDestination.findMany({
+    where: { id: { gt: afterId }, credentials: { not: null } },
+    orderBy: { id: 'asc' },
+    take,
+    select: { id: true, siteId: true, endpoint: true, bucket: true, prefix: true, credentials: true },
+  });
+  return rows.map(({ credentials, ...row }) => ({ ...row, sealed: Buffer.from(credentials ?? '') }));
+}
+
+/** Resolves with 0 if somebody has changed or removed them meanwhile. */
+export async function replaceCredentials(
+  tx: Reader,
+  id: string,
+  { sealed, renewed }: { sealed: Buffer; renewed: Buffer },
+): Promise<number> {
+  const where = { id, credentials: new Uint8Array(sealed) };
+  const { count } = await tx.offsiteDestination.updateMany({ where, data: { credentials: new Uint8Array(renewed) } });
+  return count;
+}
+
+/** `lastErrorCode` is '' after a success. */
+export async function recordOutcome(tx: Tx, destinationId: string, lastErrorCode: string): Promise<void> {
+  await tx.offsiteDestination.updateMany({ where: { id: destinationId }, data: { lastErrorCode } });
+}
+
+/**
+ * Forgets the destinations of a site that can never be restored: their credentials and the record of its copies. The
+ * copies in the customer's storage are the customer's.
+ */
+export async function forgetDestinations(tx: Tx, siteId: string): Promise<void> {
+  await tx.offsiteDestination.deleteMany({ where: { siteId } });
+}
+
+function toCopy(row: CopyRow): Copy {
+  const {
+    id,
+    destinationId,
+    kind,
+    status,
+    parentId,
+    sequence,
+    skipped,
+    createdAt,
+    completedAt,
+    verifiedAt,
+    missingAt,
+  } = row;
+  return {
+    id,
+    destinationId,
+    kind,
+    status,
+    parentId,
+    sequence: Number(sequence),
+    archive: toArchive(row),
+    answer: { httpStatus: row.httpStatus, isSqlOk: row.sqlWorks },
+    skipped: skipped === null ? { count: 0, sample: [] } : skippedSummarySchema.parse(skipped),
+    createdAt,
+    completedAt,
+    verifiedAt,
+    missingAt,
+  };
+}
+
+/** A check constraint makes the five columns all present or all absent. */
+function toArchive({ objectKey, sizeBytes, rawBytes, manifestSha256, manifestMac }: CopyRow): CopyArchive | null {
+  if (objectKey === null || sizeBytes === null || rawBytes === null || manifestSha256 === null || manifestMac === null)
+    return null;
+  return { objectKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), manifestSha256, manifestMac };
+}
+
+/** All copies at a destination, newest first. */
+export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destination): Promise<Copy[]> {
+  const rows = await tx.offsiteCopy.findMany({
+    where: { destinationId: id, siteId, orgId, mode },
+    orderBy: { id: 'desc' },
+  });
+  return rows.map(toCopy);
+}
+
+/** One copy of a site, whatever destination it is at; null when it is another's. */
+export async function findCopy(tx: Reader, siteId: string, copyId: string): Promise<Copy | null> {
+  const row = await tx.offsiteCopy.findFirst({ where: { id: copyId, siteId } });
+  return row === null ? null : toCopy(row);
+}
+
+export interface NewCopy {
+  id: string;
+  kind: OffsiteCopyKind;
+  parentId: string | null;
+  workflowId: string;
+  createdAt: Date;
+}
+
+/**
+ * Inserts a copy under way, with the next sequence number of its site. A second call with the same id changes nothing.
+ */
+export async function insertCopy(
+  tx: Tx,
+  { id: destinationId, siteId, orgId, mode }: Destination,
+  copy: NewCopy,
+): Promise<void> {
+  const sequence = await nextBackupSequence(tx, siteId);
+  await tx.offsiteCopy.createMany({
+    data: [{ ...copy, destinationId, siteId, orgId, mode, sequence, status: 'running' }],
+    skipDuplicates: true,
+  });
+}
+
+export async function markCopied(
+  tx: Tx,
+  copyId: string,
+  archive: CopyArchive,
+  found: { skipped: SkippedSummary; answer: RecordedAnswer },
+  at: Date,
+): Promise<void> {
+  const { skipped, answer } = found;
+  const sample = skipped.sample.map((path) => ({ ...storable(path) }));
+  const told = { count: skipped.count, sample };
+  const data = {
+    status: 'completed' as const,
+    ...archive,
+    skipped: told,
+    httpStatus: answer.httpStatus,
+    sqlWorks: answer.isSqlOk,
+    completedAt: at,
+    verifiedAt: at,
+  };
+  const { count } = await tx.offsiteCopy.updateMany({
+    where: { id: copyId, status: { in: ['running', 'completed'] } },
+    data,
+  });
+  if (count !== 1) throw new Error(`copy ${copyId} cannot be completed`);
+}
+
+/** Does nothing to a copy that has completed. */
+export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string): Promise<void> {
+  await tx.offsiteCopy.updateMany({ where: { id: copyId, status: 'running' }, data: { status: 'failed', errorCode } });
+}
+
+/** Records that every byte of them was read and every HMAC compared. */
+export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedAt: Date): Promise<void> {
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...copyIds] }, status: 'completed' },
+    data: { verifiedAt, missingAt: null },
+  });
+}
+
+/** Records which copies' manifests were found in the storage. */
+export async function recordPresence(
+  tx: Tx,
+  seen: { present: readonly string[]; missing: readonly string[] },
+  at: Date,
+): Promise<void> {
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...seen.missing] }, missingAt: null },
+    data: { missingAt: at },
+  });
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...seen.present] }, missingAt: { not: null } },
+    data: { missingAt: null },
+  });
+}

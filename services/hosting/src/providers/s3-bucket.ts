@@ -1,0 +1,265 @@
+import { createHash } from 'node:crypto';
+import { addAbortSignal, Readable } from 'node:stream';
+import {
+  type DeleteMarkerEntry,
+  DeleteObjectsCommand,
+  GetObjectLockConfigurationCommand,
+  GetObjectRetentionCommand,
+  ListObjectsV2Command,
+  ListObjectVersionsCommand,
+  PutObjectRetentionCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
+import { ArchiveError, formatBounds, manifestName } from '@drydock/archive';
+import { withoutDetails } from '@drydock/service/telemetry';
+import { forEachAtOnce } from './for-each-at-once';
+
+const missingNames: readonly string[] = ['NoSuchKey', 'NoSuchVersion', 'NotFound'];
+
+export const isMissingObject = (error: unknown): boolean =>
+  error instanceof S3ServiceException && missingNames.includes(error.name);
+
+/** The storage does not know the call. */
+const isUnknownCall = (error: unknown): boolean =>
+  error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501;
+
+/** The errors for a version under a lock: AWS and Ceph deny access, MinIO calls the request invalid. */
+export const isLockRefusal = (name: string | undefined): boolean =>
+  name !== undefined && ['AccessDenied', 'InvalidRequest', 'ObjectLocked'].includes(name);
+
+/** Drydock's own bucket, and the folder within it. */
+export interface S3Place {
+  /** `http(s)://host[:port]`; undefined: Amazon's of the region. */
+  endpoint: string | undefined;
+  region: string;
+  bucket: string;
+  /** Folders without a slash at either end; '' is the whole bucket. */
+  prefix: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+/** An attempt fails after this time without a byte. A storage that works answers within seconds. */
+const idleMs = 30_000;
+/** The limit is twice the number of objects that are moved at once. */
+const socketsMax = 32;
+
+export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {
+  const client = new S3Client({
+    ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+    region,
+    credentials: { accessKeyId, secretAccessKey },
+    maxAttempts: 4,
+    // The archives' own HMACs cover every byte that is read.
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: 5_000,
+      socketTimeout: idleMs,
+      httpAgent: { keepAlive: true, maxSockets: socketsMax },
+      httpsAgent: { keepAlive: true, maxSockets: socketsMax },
+    },
+  });
+  leaveRequestsOutOfTraces(client);
+  return client;
+}
+
+/** Leaves the client's requests out of traces: an archive takes as many requests as it is large. */
+export function leaveRequestsOutOfTraces(client: S3Client): void {
+  client.middlewareStack.add((next) => (request) => withoutDetails(() => next(request)), {
+    step: 'initialize',
+    name: 'leaveRequestsOutOfTraces',
+  });
+}
+
+/** The key of what lies at `path` below the prefix. */
+export const keyAt = ({ prefix }: S3Place, path: string): string => (prefix === '' ? path : `${prefix}/${path}`);
+
+/** A version of an object; in a bucket without versions, the object itself. */
+export interface ObjectVersion {
+  key: string;
+  versionId: string | undefined;
+  isLatest: boolean;
+  isDeleteMarker: boolean;
+}
+
+const pageKeys = 1000;
+
+/** Every version and delete marker below `prefix`, newest first for each key. */
+export async function* listVersions(client: S3Client, bucket: string, prefix: string): AsyncGenerator<ObjectVersion> {
+  try {
+    yield* listAllVersions(client, bucket, prefix);
+  } catch (error) {
+    if (!isUnknownCall(error)) throw error;
+    yield* listObjects(client, bucket, prefix);
+  }
+}
+
+async function* listAllVersions(client: S3Client, Bucket: string, Prefix: string): AsyncGenerator<ObjectVersion> {
+  let marker: { KeyMarker?: string; VersionIdMarker?: string } | null = {};
+  while (marker !== null) {
+    const page: Awaited<ReturnType<typeof readPage>> = await readPage(client, { Bucket, Prefix, ...marker });
+    for (const version of page.Versions ?? []) yield toVersion(version, false);
+    for (const version of page.DeleteMarkers ?? []) yield toVersion(version, true);
+    const { NextKeyMarker: key, NextVersionIdMarker: id } = page;
+    const next = {
+      ...(key === undefined ? {} : { KeyMarker: key }),
+      ...(id === undefined ? {} : { VersionIdMarker: id }),
+    };
+    marker = page.IsTruncated === true && key !== undefined ? next : null;
+  }
+}
+
+const readPage = (client: S3Client, input: ConstructorParameters<typeof ListObjectVersionsCommand>[0]) =>
+  client.send(new ListObjectVersionsCommand(input));
+
+const toVersion = ({ Key, VersionId, IsLatest }: DeleteMarkerEntry, isDeleteMarker: boolean): ObjectVersion => ({
+  key: Key ?? '',
+  versionId: VersionId,
+  isLatest: IsLatest === true,
+  isDeleteMarker,
+});
+
+async function* listObjects(client: S3Client, Bucket: string, Prefix: string): AsyncGenerator<ObjectVersion> {
+  for (let token: string | undefined, isFirst = true; isFirst || token !== undefined; isFirst = false) {
+    const page = await client.send(
+      new ListObjectsV2Command({ Bucket, Prefix, ...(token === undefined ? {} : { ContinuationToken: token }) }),
+    );
+    for (const { Key } of page.Contents ?? [])
+      yield { key: Key ?? '', versionId: undefined, isLatest: true, isDeleteMarker: false };
+    token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+  }
+}
+
+/**
+ * Deletes versions, as many in one call as S3 allows. Resolves with the number that a lock has kept. Rejects if one
+ * could not be deleted for another reason.
+ */
+export async function deleteVersions(
+  client: S3Client,
+  bucket: string,
+  versions: readonly ObjectVersion[],
+): Promise<number> {
+  let locked = 0;
+  for (let at = 0; at < versions.length; at += pageKeys) {
+    const Objects = versions
+      .slice(at, at + pageKeys)
+      .map(({ key, versionId }) => ({ Key: key, ...(versionId === undefined ? {} : { VersionId: versionId }) }));
+    const { Errors = [] } = await client.send(
+      new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }),
+    );
+    const failed = Errors.find(({ Code }) => !isLockRefusal(Code));
+    if (failed !== undefined) throw new Error(`an object could not be deleted: ${failed.Code}`);
+    locked += Errors.length;
+  }
+  return locked;
+}
+
+const locksAtOnce = 8;
+
+/** Whether locks exist in the bucket. Rejects when that cannot be known. */
+export async function hasObjectLock(client: S3Client, Bucket: string): Promise<boolean> {
+  try {
+    const { ObjectLockConfiguration } = await client.send(new GetObjectLockConfigurationCommand({ Bucket }));
+    return ObjectLockConfiguration?.ObjectLockEnabled === 'Enabled';
+  } catch (error) {
+    if (
+      isUnknownCall(error) ||
+      (error instanceof S3ServiceException && error.name === 'ObjectLockConfigurationNotFoundError')
+    )
+      return false;
+    throw error;
+  }
+}
+
+/**
+ * Locks each version with COMPLIANCE until then, which not even the account's owner may take back, and reads every lock
+ * back.
+ */
+export async function lockVersions(
+  client: S3Client,
+  Bucket: string,
+  versions: readonly ObjectVersion[],
+  until: Date,
+): Promise<void> {
+  await forEachAtOnce(locksAtOnce, versions, async ({ key: Key, versionId: VersionId }) => {
+    const version = { Bucket, Key, VersionId };
+    await client.send(
+      new PutObjectRetentionCommand({ ...version, Retention: { Mode: 'COMPLIANCE', RetainUntilDate: until } }),
+    );
+    const { Retention } = await client.send(new GetObjectRetentionCommand(version));
+    // Storages keep whole seconds.
+    const isKept =
+      Retention?.Mode === 'COMPLIANCE' && (Retention.RetainUntilDate?.getTime() ?? 0) >= until.getTime() - 1_000;
+    if (!isKept) throw new Error(`the storage says of ${Key} that it is not locked`);
+  });
+}
+
+/** The most bytes of an object, and the end of the time for it. */
+export interface BodyLimits {
+  bytesMax: number;
+  signal: AbortSignal;
+}
+
+/**
+ * The bound of a sealed object, a sixteenth above the format's bound: a seal is added, and compression makes some
+ * content larger.
+ */
+const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
+
+/** The most bytes that an archive's object of this name may have. A larger one is not ours. */
+export function objectBytesMax(name: string): number {
+  if (name === manifestName) return sealed(formatBounds.manifestBytes);
+  return sealed(name.startsWith('segment-') ? formatBounds.segmentRawBytes : formatBounds.blockIndexRawBytes);
+}
+
+const tooLarge = (): never => {
+  throw new ArchiveError('tampered', 'an object larger than any of its kind');
+};
+
+/** The whole body, in memory of its own. Rejects when it ends early, is too large, or `signal` is aborted. */
+export async function readObjectBody(
+  body: unknown,
+  declaredBytes: number | undefined,
+  { bytesMax, signal }: BodyLimits,
+): Promise<Buffer> {
+  if (declaredBytes !== undefined && declaredBytes > bytesMax) tooLarge();
+  const bytes = declaredBytes === undefined ? null : Buffer.allocUnsafeSlow(declaredBytes);
+  const chunks: Buffer[] = [];
+  const filled = await hear(body, { bytesMax: declaredBytes ?? bytesMax, signal }, (chunk, at) => {
+    // One allocation can be moved to a thread.
+    if (bytes === null) chunks.push(chunk);
+    else chunk.copy(bytes, at);
+  });
+  if (bytes === null) return Buffer.concat(chunks);
+  if (filled < bytes.length) throw new Error(`the body ended after ${filled} of ${bytes.length} bytes`);
+  return bytes;
+}
+
+/** The SHA-256 of a body, in hex. Keeps nothing of it. Rejects when it is too large, or `signal` is aborted. */
+export async function digestObjectBody(body: unknown, limits: BodyLimits): Promise<string> {
+  const hash = createHash('sha256');
+  await hear(body, limits, (chunk) => hash.update(chunk));
+  return hash.digest('hex');
+}
+
+/** Calls `onChunk` for each piece with its place. Resolves with the number of bytes. */
+async function hear(
+  body: unknown,
+  { bytesMax, signal }: BodyLimits,
+  onChunk: (chunk: Buffer, at: number) => void,
+): Promise<number> {
+  if (!(body instanceof Readable)) throw new Error('an answer without a body');
+  const stream = addAbortSignal(signal, body);
+  let bytes = 0;
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (bytes + chunk.length > bytesMax) tooLarge();
+      onChunk(chunk, bytes);
+      bytes += chunk.length;
+    }
+    return bytes;
+  } finally {
+    stream.destroy();
+  }
+}

@@ -1,0 +1,216 @@
+import { type SkippedPath, SkippedPaths } from '@drydock/agent/site';
+import {
+  ArchiveError,
+  type ArchiveLink,
+  changedWhileRead,
+  linkIntoRelease,
+  lostParts,
+  openEntries,
+  pack,
+  type RootKey,
+  type StreamEntry,
+  streamRoot,
+  verifyArchive,
+  verifyChain,
+} from '@drydock/archive';
+import {
+  type ArchiveToStage,
+  type ArchiveToWrite,
+  type FencedCallWithProgress,
+  linksOf,
+  type PackedArchive,
+  SiteHostError,
+  type SiteRef,
+  type StagedRelease,
+} from '../site-host';
+import type { DatabaseEngine } from './remote-scripts';
+import type { SshArchiveTools } from './ssh-connection';
+import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './ssh-site';
+
+/**
+ * The two roots of a site's archive are one stream each, as the host's own tools write and read them. The path names
+ * the tool.
+ */
+const filesStream = { root: 'files', path: 'files.tar' } as const;
+
+const dumpPaths: Readonly<Record<DatabaseEngine, string>> = { postgres: 'database.dump', mysql: 'database.sql' };
+
+const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: dumpPaths[engine] }) as const;
+
+/** The size at which the progress shows half when the real size is not known. */
+const guessedBytes = 64 * 2 ** 20;
+
+const skippedLine =
+  /^tar: \.\/(.+): ((?:socket|device) ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/;
+
+/**
+ * The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line.
+ */
+export function skippedIn(line: string): SkippedPath | null {
+  const [, path, word] = skippedLine.exec(line) ?? [];
+  if (path === undefined || word === undefined) return null;
+  if (word.endsWith(' ignored')) return { path, reason: 'a socket or a device' };
+  if (word === 'link into a release') return { path, reason: linkIntoRelease };
+  return { path, reason: word.startsWith('file changed') ? changedWhileRead : word.replace('Warning: ', '') };
+}
+
+/**
+ * GNU tar names an attribute's call first and its file last:
+ * `tar: acl_set_file_at: Cannot set POSIX ACLs for file './a': Operation not permitted`.
+ */
+const lostOfFile = /^tar: \w+: (?:Warning: )?Cannot (?:set|drop) .+? for file '(?:\.\/)?(.+)': [^']+$/;
+const lostOfPath = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot (?:set|lset|fset|acl_)/;
+
+/** The path that a line of the host's tar says was not restored whole; null for any other line. */
+function lostIn(line: string): SkippedPath | null {
+  const [, path] = lostOfFile.exec(line) ?? lostOfPath.exec(line) ?? [];
+  return path === undefined ? null : { path, reason: lostParts.refused };
+}
+
+async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGenerator<StreamEntry> {
+  yield { path, content };
+}
+
+/**
+ * Packs the host's tar of the files, then its pg_dump, straight into one archive. Neither side stores them in between.
+ */
+export async function packOverSsh(
+  tools: SshArchiveTools,
+  site: SiteRef,
+  releaseId: string,
+  { sink, archiveId, sequence, createdAt, expectedRawBytes, parents }: ArchiveToWrite,
+  { signal, progress }: FencedCallWithProgress,
+): Promise<PackedArchive> {
+  const skipped = new SkippedPaths();
+  const onErrorLine = (line: string): void => {
+    const path = skippedIn(line);
+    if (path !== null) skipped.add(path);
+  };
+  const database = databaseStream(databaseServerOf(tools.config).engine);
+  const readFiles = streamFromSite(tools, { script: 'readFiles', site, releaseId, signal, onErrorLine });
+  const args = [databaseOf(site, releaseId)];
+  const readDatabase = streamFromSite(tools, { script: 'readDatabase', site, releaseId, args, signal });
+  const { manifestMac, manifestSha256, sizeBytes, rawBytes } = await pack({
+    roots: [
+      streamRoot(filesStream.root, oneEntry(filesStream.path, readFiles)),
+      streamRoot(database.root, oneEntry(database.path, readDatabase)),
+    ],
+    sink,
+    key: tools.archiveKey,
+    identity: { archiveId, siteId: site.siteId, orgId: site.orgId, sequence },
+    createdAt,
+    ...(parents === undefined ? {} : { parent: linksOf(site, parents) }),
+    signal,
+    onProgress: ({ rawBytes: bytes }) => progress(bytes / Math.max(expectedRawBytes ?? bytes + guessedBytes, bytes, 1)),
+  });
+  return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped: skipped.result };
+}
+
+/** Checks every byte of the chain; resolves with the raw bytes of the newest archive. @throws ArchiveError */
+async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
+  const options = { contents: true, signal };
+  const [only] = chain;
+  if (only !== undefined && chain.length === 1) {
+    const manifest = await verifyArchive(only.source, key, only.expected, options);
+    if (manifest.parent_mac !== null)
+      throw new ArchiveError('chain_gap', 'an increment without the archives before it');
+    return manifest.raw_bytes;
+  }
+  return (await verifyChain(chain, key, options)).at(-1)?.raw_bytes ?? 0;
+}
+
+interface Content {
+  chain: readonly ArchiveLink[];
+  key: RootKey;
+  signal: AbortSignal;
+  onBytes(count: number): void;
+}
+
+/**
+ * The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform
+ * or database wrote
+ */
+async function* contentOf(
+  { root, path }: { root: string; path: string },
+  { chain, key, signal, onBytes }: Content,
+): AsyncGenerator<Buffer> {
+  let isFound = false;
+  for await (const entry of openEntries({ chain, key, root, signal })) {
+    if (isFound || entry.path !== path)
+      throw new SiteHostError('unsupported', `${root} of this archive is ${entry.path}, and not ${path}`);
+    isFound = true;
+    for await (const piece of entry.content()) {
+      onBytes(piece.length);
+      // Copies the piece: the reader reuses its memory for the next one, while the connection may still hold this one.
+      yield Buffer.from(piece);
+    }
+  }
+  if (!isFound) throw new ArchiveError('unknown_root', `${root} of this archive is empty`);
+}
+
+/**
+ * GNU tar creates a file with its final mode before it sets its attributes. So an account that is not root cannot
+ * restore the attributes of a read-only file.
+ */
+const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
+
+/**
+ * Stages an archive over ssh. Every archive of the chain is verified before the first byte is sent, and each byte is
+ * checked once more as it is sent.
+ */
+export async function stageOverSsh(
+  tools: SshArchiveTools,
+  site: SiteRef,
+  releaseId: string,
+  { parents = [], origin = site, contents = 'all', ...newest }: ArchiveToStage,
+  { fence, signal, progress }: FencedCallWithProgress,
+): Promise<StagedRelease> {
+  signal.throwIfAborted();
+  const { archiveKey: key } = tools;
+  const chain = linksOf(origin, [...parents, newest]);
+  const rawBytes = await verifyAll(chain, key, signal);
+  const args = [databaseOf(site, releaseId)];
+  const call = { site, releaseId, fence, signal };
+  const beginStage = () =>
+    runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes), contents] });
+  await beginStage();
+  let sent = 0;
+  const onBytes = (count: number): void => {
+    sent += count;
+    progress(Math.min(sent / Math.max(rawBytes, 1), 1));
+  };
+  const database = databaseStream(databaseServerOf(tools.config).engine);
+  const content = { chain, key, signal, onBytes };
+  const writeFiles = async (as: 'account' | 'owner') => {
+    const lost = new SkippedPaths();
+    let isClosed = false;
+    const onErrorLine = (line: string): void => {
+      const path = lostIn(line);
+      if (path !== null) lost.add(path);
+      isClosed ||= closedToTar.test(line);
+    };
+    try {
+      await runOnSite(tools, {
+        ...call,
+        script: 'writeFiles',
+        args: [as],
+        input: contentOf(filesStream, content),
+        onErrorLine,
+      });
+    } catch (error) {
+      if (!isClosed || as === 'owner') throw error;
+      return null;
+    }
+    return lost;
+  };
+  let lost = await writeFiles('account');
+  if (lost === null) {
+    sent = 0;
+    await beginStage();
+    lost = await writeFiles('owner');
+  }
+  if (contents === 'all')
+    await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
+  await runOnSite(tools, { ...call, script: 'endStage', args: [...args, contents] });
+  return { lost: lost?.result ?? { count: 0, paths: [] }, database: [] };
+}

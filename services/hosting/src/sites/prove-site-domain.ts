@@ -1,0 +1,72 @@
+import type {
+  getSiteDomain as getSiteDomainEndpoint,
+  proveSiteDomain as proveSiteDomainEndpoint,
+  SiteDomain,
+} from '@drydock/contracts/hosting/site-domain';
+import { problem } from '@drydock/contracts/platform/problem';
+import { audit } from '@drydock/service/effects';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { findProvenHolder, readProvenAt, takeDomain } from './site.store';
+import { type Site, sitePath } from './site.types';
+import { holdSite, readSite } from './site-record';
+
+export const getSiteDomain = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const site = await readSite(context, request);
+      return { status: 200, body: viewSiteDomain(context, site, await readProvenAt(context.database.pool, site.id)) };
+    },
+  }) satisfies ReadHandlers<typeof getSiteDomainEndpoint>;
+
+const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: Date | null): SiteDomain => ({
+  site_id: site.id,
+  domain: site.primaryDomain,
+  status: provenAt === null ? 'unproven' : 'proven',
+  proven_at: provenAt?.toISOString() ?? null,
+  proofs: domainProofs.proofOf({ orgId: site.orgId, domain: site.primaryDomain }),
+});
+
+interface Shown {
+  /** The site has proven the domain before. */
+  isProven: boolean;
+  /** The site whose proof of the domain is no longer shown. */
+  formerSiteId: string | null;
+}
+
+/**
+ * Gives the domain to the site that shows the proof. A site that has it already keeps it while its own proof is shown.
+ */
+export const proveSiteDomain = (context: HandlerContext) =>
+  ({
+    preload: async (request): Promise<Shown> => {
+      const { database, domainProofs } = context;
+      const { id, orgId, mode, primaryDomain: domain } = await readSite(context, request);
+      if ((await readProvenAt(database.pool, id)) !== null) return { isProven: true, formerSiteId: null };
+      if (!(await domainProofs.isShown({ orgId, domain }))) throw problem('domain_not_proven');
+      const former = await findProvenHolder(database.pool, mode, domain);
+      if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain })))
+        throw problem('domain_in_use');
+      return { isProven: false, formerSiteId: former?.id ?? null };
+    },
+    execute: async (tx: Tx, request, { isProven, formerSiteId }) => {
+      const { caller, now } = request;
+      const site = await holdSite(tx, request);
+      const { id: siteId, mode, primaryDomain: domain } = site;
+      if (isProven)
+        return { status: 200, body: viewSiteDomain(context, site, (await readProvenAt(tx, siteId)) ?? null) };
+      if (!(await takeDomain(tx, { siteId, mode, domain, provenAt: now, formerSiteId })))
+        throw problem('domain_in_use');
+      const { orgId, keyId: actorKeyId } = caller;
+      await audit(context.database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'site.domain.prove',
+        target: sitePath(siteId),
+        workflowId: null,
+      });
+      return { status: 200, body: viewSiteDomain(context, site, now) };
+    },
+  }) satisfies ExecuteHandlers<typeof proveSiteDomainEndpoint, Tx, Shown>;
