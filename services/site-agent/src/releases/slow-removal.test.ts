@@ -84,7 +84,7 @@ describe('a site of the agent', () => {
     );
     await expect(begun).rejects.toThrow('timeout');
     expect(await readdir(path.join(site.files_dir, '../../releases'))).toEqual(['initial']);
-    // One that was begun and given up again would be the third.
+    // A release that was begun and given up again would be the third folder.
     expect(await readdir(trash())).toHaveLength(2);
   });
 });
