@@ -42,7 +42,8 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const path = pathOf(match);
     // Whether the call may be repeated. A second read does no harm, and a service carries out a call with an
     // Idempotency-Key only once.
-    const isSafe = endpoint.method === 'GET' || idempotencyKeyOf(exchange, endpoint) !== undefined;
+    const hasKey = idempotencyKeyOf(exchange, endpoint) !== undefined;
+    const isSafe = endpoint.method === 'GET' || hasKey;
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
         // The options are built for each attempt, because a token works once.
@@ -52,7 +53,7 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
         };
         return relayAnswer({ replica, options, exchange, closing, drained, isStream: match.route.isStream });
       }, isSafe);
-    const outcome = await upstream.guard(call, endpoint.method === 'GET' ? undefined : explainLostWrite);
+    const outcome = await upstream.guard(call, endpoint.method === 'GET' ? undefined : explainLostWrite(hasKey));
     if (outcome === 'key_refused')
       throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });
     if (outcome !== 'token_refused') return;
@@ -65,14 +66,16 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
 }
 
 /** A write without an answer may have taken effect, unless it was not even sent. */
-const explainLostWrite = (error: unknown): string | undefined =>
-  (error instanceof UnansweredError && error.mayBeBegun) || error instanceof errors.HeadersTimeoutError
-    ? unknownOutcome
-    : undefined;
+const explainLostWrite =
+  (hasKey: boolean) =>
+  (error: unknown): string | undefined =>
+    (error instanceof UnansweredError && error.mayBeBegun) || error instanceof errors.HeadersTimeoutError
+      ? `${unknownOutcome} ${hasKey ? 'Send it again with the same Idempotency-Key.' : readFirst}`
+      : undefined;
 
 const unknownOutcome =
-  'The connection was lost before an answer came, so that the request may or may not have been carried out. ' +
-  'Send it again with the same Idempotency-Key.';
+  'The connection was lost before an answer came, so that the request may or may not have been carried out.';
+const readFirst = 'Read the resource before you send it again: without an Idempotency-Key it may take effect twice.';
 
 interface Forwarded {
   exchange: Exchange;

@@ -283,6 +283,17 @@ describe('connections that die before the first byte', () => {
     expect(bench.hosting.arrived).toBe(3);
   });
 
+  it('a lost write is to be sent again with its Idempotency-Key, and is to be looked up without one', async () => {
+    bench.hosting.answer = (request) => void request.socket.destroy();
+    const detailOf = async (headers: Record<string, string>): Promise<string | undefined> => {
+      const json = { 'content-type': 'application/json' };
+      const lost = await call('/v1/sites', { method: 'POST', body: '{}', headers: { ...json, ...headers } });
+      return problemSchema.parse(await lost.json()).detail;
+    };
+    expect(await detailOf({ 'idempotency-key': 'the-key-of-this-call' })).toMatch(/with the same Idempotency-Key\.$/);
+    expect(await detailOf({})).toMatch(/Read the resource before you send it again/);
+  });
+
   it('an answer that breaks off breaks off for the client too', async () => {
     bench.hosting.answer = (request, response) => {
       response.writeHead(200, { 'content-length': '100' });

@@ -21,9 +21,15 @@ import { MariadbDatabases } from './database/mariadb-databases';
 import { PostgresDatabases } from './database/postgres-databases';
 import { SitesCluster } from './database/sites-cluster';
 import { SitesClusters } from './database/sites-clusters';
-import { SlowRemoval } from './releases/slow-removal';
+import { type RemovalPace, SlowRemoval } from './releases/slow-removal';
 import { HostedSites } from './sites/hosted-sites';
 import { DiskWatch } from './sites/site-disk';
+
+interface HostSettings {
+  places?: PagePlaces;
+  /** How fast the trash is emptied. */
+  pace?: RemovalPace | undefined;
+}
 
 /**
  * Opens the host: cluster, every site, and last the control port, so that a caller who reaches it finds all sites
@@ -31,7 +37,7 @@ import { DiskWatch } from './sites/site-disk';
  */
 export async function composeSiteHost(
   config: SiteHostConfig,
-  places = new PagePlaces(),
+  { places = new PagePlaces(), pace }: HostSettings = {},
 ): Promise<{ lifetime: Lifetime; log: Log; url: string }> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);
@@ -43,7 +49,8 @@ export async function composeSiteHost(
   lifetime.onClose('sites clusters', () => clusters.close(), 22_000);
 
   const isolation = await detectIsolation();
-  const removal = new SlowRemoval(sitesDir, isolation, log);
+  const diskBytes = config.SITE_DISK_GB * 1e9;
+  const removal = new SlowRemoval(sitesDir, isolation, log, { siteBytes: diskBytes, pace });
   lifetime.onClose('slow removal', () => removal.stop());
   await removal.resume();
 
@@ -73,7 +80,6 @@ export async function composeSiteHost(
     log,
   });
   lifetime.onClose('MariaDBs of sites', () => mariadb.close(), 22_000);
-  const diskBytes = config.SITE_DISK_GB * 1e9;
   const surroundings = {
     host: config.HOST,
     databases: new DatabasesByEngine(new PostgresDatabases(clusters), mariadb),

@@ -9,7 +9,6 @@ import { readIfThere } from '@drydock/process';
 import { z } from 'zod';
 import { composeSiteHost } from '../src/compose';
 import type { SiteHostConfig } from '../src/config';
-import type { PagePlaces } from '../src/content/page-places';
 import { socketNumber } from '../src/database/sites-clusters';
 import { SiteFolder } from '../src/on-disk/site-folder';
 import { readSiteOnDisk } from '../src/sites/site-on-disk';
@@ -120,8 +119,11 @@ export interface TestHost {
   stop(): Promise<void>;
 }
 
-export async function startHost(config: SiteHostConfig, places?: PagePlaces): Promise<TestHost> {
-  const { lifetime, url } = await composeSiteHost(config, places);
+export async function startHost(
+  config: SiteHostConfig,
+  settings?: Parameters<typeof composeSiteHost>[1],
+): Promise<TestHost> {
+  const { lifetime, url } = await composeSiteHost(config, settings);
   const client = withPlaces(createSiteHostClient({ url, secret: config.SITE_HOST_SECRET }), config);
   const stop = async (): Promise<void> => {
     await client.close();

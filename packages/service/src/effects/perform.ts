@@ -202,7 +202,7 @@ async function execute<Tx>(
     if (claim !== undefined) await storeAnswer(kit.database.sql(), claim, answerOf(reply));
     return answerOf(reply);
   } catch (error) {
-    throw error instanceof Problem ? error : outcomeUnread(error);
+    throw error instanceof Problem ? error : outcomeUnread(error, claim !== undefined);
   }
 }
 
@@ -210,9 +210,9 @@ async function execute<Tx>(
  * The error for an effect whose outcome could not be read. The effect may have happened, so the answer must not say
  * that nothing was started, and the key must not become free.
  */
-function outcomeUnread(error: unknown): Problem {
+function outcomeUnread(error: unknown, isRepeatable: boolean): Problem {
   const { code, details } = problemOfError(error);
-  return outcomeUnknown(code, { ...details, detail: acceptedDetail });
+  return outcomeUnknown(code, { ...details, detail: acceptedDetail(isRepeatable) });
 }
 
 /**

@@ -69,7 +69,7 @@ test('nothing is begun any more once the caller was told that nothing was', asyn
   const { opened, open } = gate();
   let began: unknown = 'not yet';
   const log = createLog({ service: 'hosting', destination: { write: () => undefined } });
-  const answer = answerInTime({ service: 'hosting', log, withinMs: 20 }, async ({ begin }) => {
+  const answer = answerInTime({ service: 'hosting', log, withinMs: 20, isRepeatable: false }, async ({ begin }) => {
     await opened;
     try {
       begin();
@@ -82,4 +82,24 @@ test('nothing is begun any more once the caller was told that nothing was', asyn
   open();
   await until(() => began !== 'not yet');
   expect(began).toMatchObject({ code: 'dependency_unavailable' });
+});
+
+test('a repeat is advised only to a caller who sent an Idempotency-Key', async () => {
+  fixture = await startFixture();
+  const log = createLog({ service: 'hosting', destination: { write: () => undefined } });
+  const { opened, open } = gate();
+  for (const reached of ['begin', 'accept'] as const)
+    for (const isRepeatable of [true, false]) {
+      const answer = answerInTime({ service: 'hosting', log, withinMs: 20, isRepeatable }, async (time) => {
+        time[reached]();
+        await opened;
+      });
+      const detail = await answer.then(
+        () => '',
+        (error: { details: { detail: string } }) => error.details.detail,
+      );
+      expect(detail).toMatch(isRepeatable ? /again with the same Idempotency-Key/ : /Read the resource/);
+      expect(detail.includes('the same Idempotency-Key')).toBe(isRepeatable);
+    }
+  open();
 });

@@ -19,15 +19,20 @@ export interface AnswerTime {
   accept(): void;
 }
 
-export const acceptedDetail =
-  'It was accepted and has not ended yet. ' +
-  'Read the resource, or send the request again with the same Idempotency-Key to learn how it ends.';
+/** `isRepeatable`: the request has an Idempotency-Key. Without one a repeat would be carried out a second time. */
+export const acceptedDetail = (isRepeatable: boolean): string =>
+  isRepeatable
+    ? 'It was accepted and has not ended yet. ' +
+      'Read the resource, or send the request again with the same Idempotency-Key to learn how it ends.'
+    : 'It was accepted and has not ended yet. Read the resource to learn how it ends.';
 
 const told = {
-  nothing: 'The resource could not be read in time. Nothing was started. Try again after Retry-After.',
-  begun:
+  nothing: () => 'The resource could not be read in time. Nothing was started. Try again after Retry-After.',
+  begun: (isRepeatable: boolean) =>
     'It was begun, but did not end in time: it may or may not take effect. ' +
-    'Send it again with the same Idempotency-Key.',
+    (isRepeatable
+      ? 'Send it again with the same Idempotency-Key.'
+      : 'Read the resource before you send it again: without an Idempotency-Key it may take effect twice.'),
   accepted: acceptedDetail,
 };
 
@@ -35,6 +40,8 @@ export interface AnswerLimits {
   service: string;
   log: Log;
   withinMs: number;
+  /** Whether the request has an Idempotency-Key. */
+  isRepeatable: boolean;
 }
 
 /**
@@ -42,7 +49,7 @@ export interface AnswerLimits {
  * continues after the 503, and its answer is kept for its Idempotency-Key.
  */
 export async function answerInTime<T>(
-  { service, log, withinMs }: AnswerLimits,
+  { service, log, withinMs, isRepeatable }: AnswerLimits,
   work: (time: AnswerTime) => Promise<T>,
 ): Promise<T> {
   const endsAtMs = performance.now() + withinMs;
@@ -50,7 +57,11 @@ export async function answerInTime<T>(
   let isLate = false;
   let timer: NodeJS.Timeout | undefined;
   const tooLate = () =>
-    problem('dependency_unavailable', { detail: told[known], extra: { dependency: service }, retryAfterSeconds: 5 });
+    problem('dependency_unavailable', {
+      detail: told[known](isRepeatable),
+      extra: { dependency: service },
+      retryAfterSeconds: 5,
+    });
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       isLate = true;

@@ -89,7 +89,10 @@ export function createHandler<Tx>(
     asked: Asked,
   ) => {
     if (route.stream !== undefined) return kit.streams.run(kit, exchange, request, route.stream);
-    return answerInTime(limits, async (time) => perform({ ...performance, time }, route, request, afterwards, asked));
+    const isRepeatable = request.idempotencyKey !== undefined;
+    return answerInTime({ ...limits, isRepeatable }, async (time) =>
+      perform({ ...performance, time }, route, request, afterwards, asked),
+    );
   };
   return async (exchange, params) => {
     const { headers, url = '' } = exchange.request;

@@ -91,6 +91,13 @@ export const apiFields = drainField(
   'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have',
 );
 
+/**
+ * The site agent freezes a site for 45 s at a switch (`switchFreezeMs`), so that nobody sees a release that was not
+ * probed. If the worker dies there, another one has to find the work before the freeze ends.
+ */
+const takeoverReason =
+  'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';
+
 /** The settings of the queue, for every worker and every service that starts workflows. */
 export const queueFields = {
   QUEUE_URL: z.url('must be a URL').meta({
@@ -98,10 +105,13 @@ export const queueFields = {
     secret: true,
   }),
   WORKFLOW_LEASE_SECONDS: describe(
-    z.coerce.number().min(1).default(15),
-    'How long a worker owns a workflow without a heartbeat',
+    z.coerce.number().min(1).max(30, `must be at most 30: ${takeoverReason}`).default(15),
+    'How long a worker owns a workflow without a heartbeat, at most 30',
   ),
-  WORKFLOW_SWEEP_MS: describe(z.coerce.number().int().min(50).default(1_000), 'How often due workflows are looked for'),
+  WORKFLOW_SWEEP_MS: describe(
+    z.coerce.number().int().min(50).max(5_000, `must be at most 5000: ${takeoverReason}`).default(1_000),
+    'How often due workflows are looked for, at most 5000',
+  ),
 };
 
 /** Every worker that has a queue. */

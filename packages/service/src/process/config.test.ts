@@ -8,7 +8,7 @@ import { startChildService } from '../../test/child-service';
 import { tokenSecret } from '../../test/fixture';
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
 import { describeConfig, readConfig } from './config';
-import { secretField, serviceFields } from './config-fields';
+import { queueFields, secretField, serviceFields } from './config-fields';
 import { deriveKey } from './secrets';
 
 const shape = { ...serviceFields('hosting'), EXTRA: z.string().optional().meta({ description: 'Something' }) };
@@ -41,6 +41,14 @@ test('every variable that is missing or wrong is named with its purpose, and no 
   expect(read).toThrow(/SERVICE_SECRET is not valid \(must be at least 32 bytes of hex/);
   expect(read).toThrow(/PORT is not valid/);
   expect(read).not.toThrow(/hunter2/);
+});
+
+test('a lease and a pause between sweeps that together outlast the freeze of a switched site are refused, with the reason', () => {
+  const queue = { QUEUE_URL: 'redis://127.0.0.1:1' };
+  const read = (more: Record<string, string>) => () => readConfig(queueFields, { ...queue, ...more });
+  expect(read({ WORKFLOW_LEASE_SECONDS: '30', WORKFLOW_SWEEP_MS: '5000' })).not.toThrow();
+  expect(read({ WORKFLOW_LEASE_SECONDS: '60' })).toThrow(/WORKFLOW_LEASE_SECONDS .*at most 30: .*freezes its site/);
+  expect(read({ WORKFLOW_SWEEP_MS: '60000' })).toThrow(/WORKFLOW_SWEEP_MS .*at most 5000: .*freezes its site/);
 });
 
 test('a description says what is required, its default, and hides secrets', () => {

@@ -109,7 +109,7 @@ const takeDueSql = `
     WHERE ${isDue.replace(/\bdue_at\b/g, 'workflow.due_at')}
     FOR UPDATE OF workflow SKIP LOCKED
   ), marked AS (
-    UPDATE workflow SET dispatch_number = dispatch_number + 1, dispatched_at = clock_timestamp(),
+    UPDATE workflow SET dispatched_at = clock_timestamp(),
       dispatch_after = clock_timestamp() + make_interval(secs => $2::float8)
     FROM held WHERE workflow.id = held.id
     RETURNING workflow.id, workflow.org_id, workflow.kind, workflow.traceparent, held.turn, held.due_at

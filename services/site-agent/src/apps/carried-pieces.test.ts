@@ -89,7 +89,7 @@ const server = createServer((socket) => {
 beforeAll(async () => {
   host = await startHost(
     { ...(await hostConfig()), SITES_OUTGOING_ALLOW: `${outside}/32` },
-    new PagePlaces({ carried: turns }),
+    { places: new PagePlaces({ carried: turns }) },
   );
   site = await host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-1' }, claim(1));
   server.listen(0, outside);

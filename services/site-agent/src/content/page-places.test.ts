@@ -75,7 +75,7 @@ describe('pages and long files that their visitors do not take', () => {
   let other: FilledSite;
   const ids: [string, string] = [newSiteId(), newSiteId()];
   beforeAll(async () => {
-    host = await startHost(await hostConfig(), new PagePlaces({ renders: 4, downloads: 4 }));
+    host = await startHost(await hostConfig(), { places: new PagePlaces({ renders: 4, downloads: 4 }) });
     greedy = await host.client.ensureSite(ids[0], { domain: 'greedy.org', organisation_id: 'org-1' }, claim(1));
     other = await host.client.ensureSite(ids[1], { domain: 'other.org', organisation_id: 'org-2' }, claim(1));
     await runSql(greedy.database_url, "create table texts as select repeat('x', 7000000) as text");

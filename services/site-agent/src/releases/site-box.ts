@@ -1,5 +1,6 @@
 import type { StdioOptions } from 'node:child_process';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { ProgramDatabase } from '@drydock/agent/site';
 import { bySocket } from '@drydock/postgres';
 import {
@@ -92,4 +93,57 @@ export function startSiteProgram(
     stdio,
     onOrphan: 'SIGKILL',
   });
+}
+
+/** A longer count is given up. */
+const countMs = 60_000;
+/**
+ * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number
+ * of files that a file system can hold is limited too. Most file systems use blocks of this size, so a tree of
+ * ordinary files counts as what it takes.
+ */
+const entryBytes = 4_096;
+/** Bytes on disk, then the number of files, folders and links. */
+const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
+
+interface TreeCount extends Pick<SiteProgram, 'isolation' | 'uid'> {
+  /** Gets the child that counts. */
+  watch?(child: GuardedChild): void;
+}
+
+/**
+ * The bytes that a tree takes on disk; null if they could not be counted. The tree is walked in the site's box: this
+ * process follows no path inside a site.
+ */
+export async function countTree({ isolation, uid, watch }: TreeCount, dir: string): Promise<number | null> {
+  const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];
+  const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
+  const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
+  const [program, ...args] = countIn(dir);
+  const child =
+    isolation.kind === 'none'
+      ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
+      : await spawnInBox({
+          isolation,
+          // A folder that its owner has closed to itself counts too.
+          command: [...asOwner, ...countIn(filesInBox)],
+          env,
+          account: uid,
+          mounts: [{ from: dir, to: filesInBox, writable: false }],
+          workdir: '/',
+          limits: { openFiles: 256, memoryBytes: 2 ** 28 },
+          stdio,
+          onOrphan: 'SIGKILL',
+        });
+  watch?.(child);
+  const timer = setTimeout(() => void child.stop('SIGKILL', 0), countMs);
+  try {
+    const { stdout } = child.process;
+    const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
+    // Files that were removed meanwhile are left out, which du reports by its exit code; the rest is counted.
+    const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
+    return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
+  } finally {
+    clearTimeout(timer);
+  }
 }

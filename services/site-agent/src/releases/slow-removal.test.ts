@@ -3,79 +3,113 @@
  * @root
  */
 import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { deriveKeys, encodeKeys, folderSource } from '@drydock/archive';
 import { detectIsolation, findFreePort, type Isolation } from '@drydock/process';
 import { createLog } from '@drydock/service/telemetry';
 import { until } from '@drydock/testing/wait';
-import { packSite, stageCopy, stageSite } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { SlowRemoval } from './slow-removal';
 
-let host: TestHost;
-let site: FilledSite;
-beforeEach(async () => {
-  host = await startHost(await hostConfig());
-  site = await host.client.ensureSite(newSiteId(), { domain: 'a.org' }, claim(1));
-});
-afterEach(() => clearHost(host, []));
+/** Five files of each folder are removed, and no more of them. */
+const stalled = { batch_files: 5, pause_ms: 600_000, turn_files: 1_000 };
 
-const trash = (): string => path.join(host.config.SITES_DIR, 'trash');
-const expectEmptyTrash = (): Promise<unknown> =>
-  until(async () => (await readdir(trash())).length === 0, { what: 'the trash to be empty', timeoutMs: 60_000 });
-
-/** Runs a shell's lines in the site's files, as the site's account. */
-async function inFiles(script: string): Promise<void> {
-  const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
-  const child = spawn('/bin/sh', ['-c', script], {
-    ...account,
-    cwd: site.files_dir,
-    stdio: ['ignore', 'ignore', 'inherit'],
+describe('a site of the agent', () => {
+  let host: TestHost;
+  let site: FilledSite;
+  beforeEach(async () => {
+    host = await startHost(await hostConfig());
+    site = await host.client.ensureSite(newSiteId(), { domain: 'a.org' }, claim(1));
   });
-  await once(child, 'exit');
-}
+  afterEach(() => clearHost(host, []));
 
-test('a deleted site leaves nothing behind: names that are no text, folders that are closed, paths that no call can name, and its record', async () => {
-  await inFiles(`
-    printf x > "$(printf 'caf\\351')"; mkdir "$(printf 'd\\377')"; printf x > "$(printf 'd\\377/e\\376')"
-    mkdir closed; printf x > closed/file; chmod 000 closed/file closed
-    name=$(printf 'n%.0s' $(seq 250)); while mkdir $name 2>/dev/null && cd $name 2>/dev/null; do :; done`);
-  await host.client.destroySite(site.site_id, claim(1));
-  await expectEmptyTrash();
-});
+  const trash = (): string => path.join(host.config.SITES_DIR, 'trash');
+  const expectEmptyTrash = (): Promise<unknown> =>
+    until(async () => (await readdir(trash())).length === 0, { what: 'the trash to be empty', timeoutMs: 60_000 });
 
-test('nothing beside the site goes with it, wherever its links lead', async () => {
-  const canary = path.join(host.config.SITES_DIR, 'canary');
-  await mkdir(path.join(canary, 'deep'), { recursive: true });
-  await writeFile(path.join(canary, 'deep', 'file'), 'not yours');
-  await symlink(canary, path.join(site.files_dir, 'link'));
-  await symlink(path.join(canary, 'deep', 'file'), path.join(site.files_dir, 'other'));
-  spawnSync('ln', [path.join(canary, 'deep', 'file'), path.join(site.files_dir, 'hard')]);
-  await host.client.destroySite(site.site_id, claim(1));
-  await expectEmptyTrash();
-  expect((await stat(path.join(canary, 'deep', 'file'))).nlink).toBe(1);
+  /** Runs a shell's lines in the site's files, as the site's account. */
+  async function inFiles(script: string): Promise<void> {
+    const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
+    const child = spawn('/bin/sh', ['-c', script], {
+      ...account,
+      cwd: site.files_dir,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    await once(child, 'exit');
+  }
+
+  test('a deleted site leaves nothing behind: names that are no text, folders that are closed, paths that no call can name, and its record', async () => {
+    await inFiles(`
+      printf x > "$(printf 'caf\\351')"; mkdir "$(printf 'd\\377')"; printf x > "$(printf 'd\\377/e\\376')"
+      mkdir closed; printf x > closed/file; chmod 000 closed/file closed
+      name=$(printf 'n%.0s' $(seq 250)); while mkdir $name 2>/dev/null && cd $name 2>/dev/null; do :; done`);
+    await host.client.destroySite(site.site_id, claim(1));
+    await expectEmptyTrash();
+  });
+
+  test('nothing beside the site goes with it, wherever its links lead', async () => {
+    const canary = path.join(host.config.SITES_DIR, 'canary');
+    await mkdir(path.join(canary, 'deep'), { recursive: true });
+    await writeFile(path.join(canary, 'deep', 'file'), 'not yours');
+    await symlink(canary, path.join(site.files_dir, 'link'));
+    await symlink(path.join(canary, 'deep', 'file'), path.join(site.files_dir, 'other'));
+    spawnSync('ln', [path.join(canary, 'deep', 'file'), path.join(site.files_dir, 'hard')]);
+    await host.client.destroySite(site.site_id, claim(1));
+    await expectEmptyTrash();
+    expect((await stat(path.join(canary, 'deep', 'file'))).nlink).toBe(1);
+  });
+
+  test('with old releases in the trash that take more than it may have on disk gets no next one yet', async () => {
+    await host.stop();
+    host = await startHost({ ...host.config, SITE_DISK_GB: 0.02 }, { pace: stalled });
+    for (const fence of [3, 5]) {
+      await inFiles("for n in $(seq 1000); do printf '%16384s' > $n; done");
+      await host.client.destroySite(site.site_id, claim(fence));
+      site = await host.client.ensureSite(site.site_id, { domain: 'a.org' }, claim(fence + 1));
+    }
+    const keys = encodeKeys(deriveKeys(randomBytes(32), randomBytes(16), randomUUID()));
+    const begun = host.client.stage(
+      site.site_id,
+      {
+        release_id: 'next',
+        origin: { site_id: site.site_id, organisation_id: 'org' },
+        chain: [{ archive_id: randomUUID(), manifest_mac: 'ab'.repeat(32), keys }],
+      },
+      { sources: [folderSource(host.config.SITES_DIR)] },
+      { claim: { ...claim(7), signal: AbortSignal.timeout(3_000) } },
+    );
+    await expect(begun).rejects.toThrow('timeout');
+    expect(await readdir(path.join(site.files_dir, '../../releases'))).toEqual(['initial']);
+    // A release that was begun and given up again would be the third folder.
+    expect(await readdir(trash())).toHaveLength(2);
+  });
 });
 
 const isRoot = process.getuid?.() === 0;
 
 test("an old release goes with what is not the site's own: files and folders that an operator has made as root", async () => {
-  const made = (name: string): string => path.join(site.files_dir, name);
-  await inFiles('mkdir own; printf x > own/file');
-  for (const name of ['theirs/deep/er', 'own/theirs/deep']) {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
+  await chmod(folder, 0o711);
+  const files = path.join(folder, 'old', 'files');
+  const made = (name: string): string => path.join(files, name);
+  const own = ['', 'own', 'theirs/own'];
+  for (const name of ['own', 'theirs/deep/er', 'own/theirs/deep', 'theirs/own'])
     await mkdir(made(name), { recursive: true, mode: 0o700 });
-    await writeFile(made(`${name}/file`), '', { mode: 0o600 });
-  }
-  await writeFile(made('theirs.txt'), '', { mode: 0o600 });
-  // A folder of the site's that its account cannot get to.
-  await mkdir(made('theirs/own'));
-  await writeFile(made('theirs/own/file'), '');
-  if (isRoot && site.owner !== null) await chown(made('theirs/own'), site.owner.uid, site.owner.gid);
-  await stageCopy(host, site.site_id, 'next', 2);
-  await host.client.switchRelease(site.site_id, { releaseId: 'next', expectedRelease: 'initial' }, claim(3));
-  await host.client.removeRelease(site.site_id, 'initial', claim(4));
-  await expectEmptyTrash();
+  for (const name of ['own/file', 'theirs/deep/er/file', 'own/theirs/deep/file', 'theirs/own/file', 'theirs.txt'])
+    await writeFile(made(name), '', { mode: 0o600 });
+  // The account cannot get to its folder in a folder of root's.
+  if (isRoot) for (const name of [...own, 'own/file']) await chown(made(name), 200_777, 200_777);
+  const removal = new SlowRemoval(folder, await detectIsolation(), createLog({ service: 'test', level: 'silent' }));
+  await removal.resume();
+  await removal.moveAside(path.join(folder, 'old'), { site_id: 'site' });
+  await removal.settle();
+  expect(await readdir(path.join(folder, 'trash'))).toEqual([]);
+  await removal.stop();
+  await rm(folder, { recursive: true, force: true });
 });
 
 /**
@@ -134,14 +168,14 @@ async function folderOf(folder: string, name: string, count: number): Promise<st
 test("folders of many files do not keep another organisation's waiting, however many there are", async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
   await chmod(folder, 0o711);
-  const pace = { batch_files: 1, pause_ms: 50, turn_files: 20 };
+  const pace = { batch_files: 1, pause_ms: 50, turn_files: 10 };
   const removal = new SlowRemoval(folder, boxless, createLog({ service: 'test', level: 'silent' }), { pace });
   await removal.resume();
   await chmod(path.join(folder, 'trash'), 0o711);
   const organisations = ['greedy 1', 'greedy 2', 'greedy 3', 'greedy 4', 'other'];
   for (const [at, organisation_id] of organisations.entries())
     for (let number = 0; number < 2; number += 1) {
-      const own = await folderOf(folder, `${organisation_id} ${number}`, organisation_id === 'other' ? 3 : 400);
+      const own = await folderOf(folder, `${organisation_id} ${number}`, organisation_id === 'other' ? 3 : 150);
       await removal.moveAside(own, { site_id: `site ${at}`, organisation_id });
     }
   const left = async (): Promise<string[]> => readdir(path.join(folder, 'trash'));
@@ -151,19 +185,43 @@ test("folders of many files do not keep another organisation's waiting, however 
   await rm(folder, { recursive: true, force: true });
 });
 
-test('a site with two old releases in the trash gets its next one when one of them is gone, however often it is restored', async () => {
-  const archive = await packSite(host, site.site_id, {
-    releaseId: 'initial',
-    folder: path.join(host.config.SITES_DIR, 'archive'),
-    fence: 2,
-  });
-  for (const releaseId of ['one', 'two']) {
-    const { files_dir: folder } = await stageCopy(host, site.site_id, releaseId, 3);
-    await inFiles(`cd ${folder}; for n in $(seq 8000); do : > $n; done`);
-    await host.client.removeRelease(site.site_id, releaseId, claim(3));
+describe('the next release of a site with two old ones in the trash', () => {
+  const limitBytes = 100 * 4_096;
+  /** Two folders with so many files, moved to the trash. */
+  async function twoFolders(one: number, two: number): Promise<{ removal: SlowRemoval; folder: string }> {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
+    await chmod(folder, 0o711);
+    const settings = { pace: stalled, siteBytes: limitBytes };
+    const removal = new SlowRemoval(folder, boxless, createLog({ service: 'test', level: 'silent' }), settings);
+    await removal.resume();
+    await chmod(path.join(folder, 'trash'), 0o711);
+    const made = [await folderOf(folder, 'one', one), await folderOf(folder, 'two', two)];
+    for (const place of made) await removal.moveAside(place, { site_id: 'site' });
+    return { removal, folder };
   }
-  await stageSite(host, site.site_id, archive, { releaseId: 'three', fence: 4 });
-  expect((await readdir(trash())).length).toBeLessThan(2);
+
+  test('is made at once if they take less than a site may have on disk', async () => {
+    const { removal, folder } = await twoFolders(40, 40);
+    await removal.waitForRoom('site', new AbortController().signal);
+    expect(await readdir(path.join(folder, 'trash'))).toHaveLength(2);
+    await removal.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test('waits if they take more, even of empty files', async () => {
+    const { removal, folder } = await twoFolders(60, 60);
+    await expect(removal.waitForRoom('site', AbortSignal.timeout(1_500))).rejects.toThrow('timeout');
+    await removal.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test('is made as soon as one of them is gone', async () => {
+    const { removal, folder } = await twoFolders(3, 150);
+    await removal.waitForRoom('site', new AbortController().signal);
+    expect(await readdir(path.join(folder, 'trash'))).toEqual([expect.stringMatching(/^two/)]);
+    await removal.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
 });
 
 test('the age of the oldest folder in the trash is a metric', async () => {
@@ -214,8 +272,8 @@ fs.symlinkSync(canary, 'victim');
 process.exit(fs.readdirSync('aside').length > 0 ? 0 : 3);
 `;
 const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
-/** The exchange has a second for its turn, twice. */
-const slowly = { batch_files: 50, pause_ms: 1_000, turn_files: 1_000 };
+/** The exchange has a quarter of a second for its turn, twice. */
+const slowly = { batch_files: 50, pause_ms: 250, turn_files: 1_000 };
 
 /**
  * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the
@@ -264,7 +322,7 @@ async function leftAfterExchange(
   isolation: Isolation,
   { isFollowed, isOfRoot = false }: { isFollowed: boolean; isOfRoot?: boolean },
 ): Promise<number> {
-  for (let attempt = 0; attempt < 20; attempt += 1) {
+  for (let attempt = 0; attempt < 80; attempt += 1) {
     const left = await removeUnderAttack(isolation, { isOfRoot });
     if (left !== null && !(isFollowed && left === fileNames.length)) return left;
   }

@@ -7,7 +7,7 @@ import type { Log } from '@drydock/service/telemetry';
 import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
 import type { SiteRecord } from '../on-disk/site-folder';
-import { filesPathIn, startSiteProgram } from './site-box';
+import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
  * 50 files each 100 ms for an organisation, which has two folders at a time at most: after faster mass deletes,
@@ -15,9 +15,10 @@ import { filesPathIn, startSiteProgram } from './site-box';
  * another organisation has its turn.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
+export type RemovalPace = typeof usualPace;
 /** Folders that are emptied at a time, shared between organisations. */
 const atOnceMax = 4;
-/** Folders of one site that may wait to be emptied. They count for no limit of the disk. */
+/** Folders of one site that may wait to be emptied, however large they are. */
 const waitingMax = 2;
 /** The first pause before leftovers are tried again; each further one is twice as long, up to five hours. */
 const usualAgainMs = 600_000;
@@ -30,6 +31,13 @@ const emptiedSchema = z.strictObject({ left: z.int(), named: z.array(z.string())
 type Emptied = z.infer<typeof emptiedSchema>;
 const nothingLeft: Emptied = { left: 0, named: [], isOver: false };
 const nothingDone: Emptied = { left: 1, named: [], isOver: false };
+
+interface RemovalSettings {
+  /** The bytes that a site may have in the trash before its next release waits. */
+  siteBytes?: number;
+  pace?: RemovalPace | undefined;
+  againMs?: number;
+}
 
 /** The owner of a folder. */
 type Owner = Pick<SiteRecord, 'site_id' | 'organisation_id'>;
@@ -50,21 +58,23 @@ export class SlowRemoval {
   private readonly folder: string;
   private readonly isolation: Isolation;
   private readonly log: Log;
-  private readonly pace: typeof usualPace;
+  private readonly siteBytes: number;
+  private readonly pace: RemovalPace;
   private readonly againMs: number;
   private readonly places = new FairPlaces(atOnceMax);
   private readonly running = new Set<Promise<void>>();
-  /** The folders of each site that have not been tried to the end yet. */
-  private readonly waiting = new Map<string, Set<Promise<void>>>();
+  /** The folders of each site that have not been tried to the end yet, each with the end of its try. */
+  private readonly waiting = new Map<string, Map<string, Promise<void>>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
   private readonly since = new Map<string, number>();
   private readonly timers = new Set<NodeJS.Timeout>();
   private readonly observe = (result: ObservableResult): void => result.observe(this.oldestSeconds);
 
-  constructor(sitesDir: string, isolation: Isolation, log: Log, { pace = usualPace, againMs = usualAgainMs } = {}) {
-    this.pace = pace;
-    this.againMs = againMs;
+  constructor(sitesDir: string, isolation: Isolation, log: Log, settings: RemovalSettings = {}) {
+    this.siteBytes = settings.siteBytes ?? 0;
+    this.pace = settings.pace ?? usualPace;
+    this.againMs = settings.againMs ?? usualAgainMs;
     this.folder = path.join(sitesDir, 'trash');
     this.isolation = isolation;
     this.log = log;
@@ -92,18 +102,19 @@ export class SlowRemoval {
       throw error;
     }
     this.since.set(aside, now);
-    const ofSite = this.waiting.get(siteId) ?? new Set();
+    const ofSite = this.waiting.get(siteId) ?? new Map<string, Promise<void>>();
     this.waiting.set(siteId, ofSite);
     const tried = this.begin(aside, organisation, 0).then(() => {
-      ofSite.delete(tried);
+      ofSite.delete(aside);
       if (ofSite.size === 0 && this.waiting.get(siteId) === ofSite) this.waiting.delete(siteId);
     });
-    ofSite.add(tried);
+    ofSite.set(aside, tried);
   }
 
   /**
-   * Resolves when few folders of the site wait to be emptied. Otherwise a site that makes and drops releases of many
-   * small files faster than they are deleted would fill the disk. Rejects with the signal's reason.
+   * Resolves when few folders of the site wait to be emptied, or they take no more than a site may have on disk.
+   * Otherwise a site that makes and drops releases of many small files faster than they are deleted would fill the
+   * disk. Rejects with the signal's reason.
    */
   async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
     const aborted = new Promise<never>((_, reject) => {
@@ -114,7 +125,33 @@ export class SlowRemoval {
     for (;;) {
       const waiting = this.waiting.get(siteId);
       if (waiting === undefined || waiting.size < waitingMax) return;
-      await Promise.race([...waiting, aborted]);
+      const folders = [...waiting];
+      if (await this.isSmall(folders.map(([folder]) => folder))) return;
+      await Promise.race([...folders.map(([, tried]) => tried), aborted]);
+    }
+  }
+
+  private async isSmall(folders: readonly string[]): Promise<boolean> {
+    const places = (await Promise.all(folders.map(filesFoldersIn))).flat();
+    let bytes = 0;
+    for (const files of places) {
+      bytes += await this.bytesOf(files);
+      if (bytes > this.siteBytes) return false;
+    }
+    return true;
+  }
+
+  /** Infinity for files that cannot be counted, such as root's own. */
+  private async bytesOf(files: string): Promise<number> {
+    try {
+      const { uid } = await lstat(files);
+      const account = process.getuid?.() === 0 ? uid : null;
+      const counted = account === 0 ? null : await countTree({ isolation: this.isolation, uid: account }, files);
+      return counted ?? Number.POSITIVE_INFINITY;
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return 0;
+      this.log.warn({ err: error }, 'a folder in the trash could not be counted');
+      return Number.POSITIVE_INFINITY;
     }
   }
 

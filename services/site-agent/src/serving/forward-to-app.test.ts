@@ -42,7 +42,7 @@ http.createServer((request, response) => pages[request.url](request, response)).
 `;
 
 beforeAll(async () => {
-  host = await startHost(await hostConfig(), new PagePlaces({ visits: visitsOfAll }));
+  host = await startHost(await hostConfig(), { places: new PagePlaces({ visits: visitsOfAll }) });
   site = await host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-1' }, claim(1));
   neighbour = await host.client.ensureSite(neighbourId, { domain: 'b.org', organisation_id: 'org-2' }, claim(1));
   for (const { files_dir: folder } of [site, neighbour]) await writeFile(`${folder}/app.js`, source);

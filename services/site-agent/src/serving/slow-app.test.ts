@@ -179,7 +179,7 @@ describe('a visitor who takes nothing', () => {
   const siteId = newSiteId();
   beforeAll(async () => {
     // Four for an organisation.
-    few = await startHost(await hostConfig(), new PagePlaces({ visits: 8, downloads: 8 }));
+    few = await startHost(await hostConfig(), { places: new PagePlaces({ visits: 8, downloads: 8 }) });
     site = await few.client.ensureSite(siteId, { domain: 'few.org', organisation_id: 'org-1' }, claim(1));
     await writeFile(`${site.files_dir}/app.js`, plentiful);
     await mkdir(`${site.files_dir}/public`);

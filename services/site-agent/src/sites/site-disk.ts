@@ -1,24 +1,13 @@
 import { statSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
 import type { CpuShares } from '@drydock/agent/host';
 import { FairPlaces } from '@drydock/agent/jobs';
-import { errorCodeOf, type GuardedChild, type Isolation, spawnGuarded, spawnInBox } from '@drydock/process';
+import { errorCodeOf, type GuardedChild, type Isolation } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release-store';
-import { asOwner } from '../releases/site-box';
+import { countTree } from '../releases/site-box';
 
-/** A tree whose count takes longer keeps its last known size. */
-const countMs = 60_000;
-/**
- * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number
- * of files that a file system can hold is limited too. Most file systems use blocks of this size, so a tree of
- * ordinary files counts as what it takes.
- */
-const entryBytes = 4_096;
-/** Bytes on disk, then the number of files, folders and links. */
-const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
 /** Above this nobody can use the database; below it, sessions can still delete. */
 const farOver = 1.2;
 
@@ -111,46 +100,15 @@ export class SiteDisk {
     return state;
   }
 
-  /** Includes files that the application has removed but still holds open. Null if they could not be counted. */
+  /**
+   * Includes files that the application has removed but still holds open. Null if they could not be counted: then the
+   * tree keeps its last known size.
+   */
   private async countFiles({ filesDir, app }: Release): Promise<number | null> {
-    const bytes = await this.countTree(filesDir);
+    const { isolation, uid, watch } = this.settings;
+    const bytes = await countTree({ isolation, uid, watch }, filesDir);
     const pid = app.running?.boxPid ?? null;
     return bytes === null || pid === null ? bytes : bytes + (await countRemoved(this.settings.cpu.processesOf(pid)));
-  }
-
-  /** The tree is walked in the site's box: this process follows no path inside a site. */
-  private async countTree(dir: string): Promise<number | null> {
-    const { isolation, uid, watch } = this.settings;
-    const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];
-    const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
-    const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
-    const [program, ...args] = countIn(dir);
-    const child =
-      isolation.kind === 'none'
-        ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
-        : await spawnInBox({
-            isolation,
-            // A folder that its owner has closed to itself counts too.
-            command: [...asOwner, ...countIn('/site')],
-            env,
-            account: uid,
-            mounts: [{ from: dir, to: '/site', writable: false }],
-            workdir: '/',
-            limits: { openFiles: 256, memoryBytes: 2 ** 28 },
-            stdio,
-            onOrphan: 'SIGKILL',
-          });
-    watch(child);
-    const timer = setTimeout(() => void child.stop('SIGKILL', 0), countMs);
-    try {
-      const { stdout } = child.process;
-      const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
-      // Files that were removed meanwhile are left out, which du reports by its exit code; the rest is counted.
-      const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
-      return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }
 

@@ -28,7 +28,8 @@ import type { SiteSurroundings } from './site-surroundings';
 const drainMs = 3_000;
 /**
  * From the switch on nobody may see the new release before it was probed. A worker that dies right after the switch
- * leaves the probe to another one, which takes over once the lease of 15 s has ended and a sweep has found the work.
+ * leaves the probe to another one, which takes over once the lease has ended and a sweep has found the work: 35 s at
+ * most (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
  */
 const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;
