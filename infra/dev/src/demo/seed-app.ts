@@ -2,7 +2,9 @@ import type { Seed } from './seed';
 import { putUpSite } from './seed-sites';
 import { clockSite } from './site-content';
 
-/** A site that is a Node application, in each world, so that there is something to restart. */
+/**
+ * Creates a site that is a Node application in the live world and in the sandbox. It gives users something to restart.
+ */
 export const appSeed: Seed = {
   title: 'Making a site with an application',
   fields: ['app_site_id'],
