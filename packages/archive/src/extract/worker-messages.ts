@@ -3,13 +3,13 @@ import type { ArchiveReason } from '../format/archive-error';
 import type { ByteString } from '../format/path-bytes';
 import type { BlockTask } from '../read/check-tree';
 
-/** The input of a worker for one extraction: where it writes, and the keys of each archive of the chain. */
+/** The input of a worker for one extraction. */
 export interface WorkerSetup {
   directory: string;
   root: string;
   archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
   owner: Owner | null;
-  /** The umask of the process. A worker thread cannot read it. */
+  /** The umask of the process. It is passed on, because a worker thread cannot read it. */
   umask: number;
 }
 
@@ -18,7 +18,7 @@ export interface Owner {
   gid: number;
 }
 
-/** A path that was restored without a part of what it had. */
+/** A restored path that lacks a part which the archive has. */
 export interface LostPath {
   path: ByteString;
   part: LostPart;
@@ -36,7 +36,7 @@ export type WorkerMessage =
   | { type: 'failed'; reason: ArchiveReason; detail: string };
 
 /**
- * The first message to an idle worker. The worker answers `finished` or `failed`. After `finished` it is idle again.
+ * The first message to an idle worker. Its last message is `finished` or `failed`. After `finished` it is idle again.
  */
 export interface WorkerStart {
   start: WorkerSetup;

@@ -2,9 +2,8 @@ import koffi from 'koffi';
 import { type ByteString, bytesOfText } from '../format/path-bytes';
 
 /*
- * File calls of the C library for which Node has no function: FIFOs, extended attributes, and times to the nanosecond.
- * They are called in this process, because a child process for each file would cost more than everything else in a
- * restore.
+ * Functions of the C library that Node lacks: FIFOs, extended attributes, and times to the nanosecond. Calls in this
+ * process are used, because a child process for each file would cost more than the rest of a restore.
  */
 
 export interface Libc {
@@ -20,12 +19,12 @@ export interface Libc {
 }
 
 /**
- * Null on a system without these calls. Times are then kept to the microsecond, and `pack` reports that attributes are
- * not kept.
+ * Null on a system without these calls. Times are then kept to the microsecond, and `pack` reports that it keeps no
+ * attributes.
  */
 export const libc: Libc | null = process.platform === 'linux' ? loadLibc() : null;
 
-/** @throws Error when the library has no binary for this kind of machine */
+/** Loads the C library. @throws Error when koffi has no binary for this kind of machine */
 function loadLibc(): Libc {
   const library = koffi.load(null);
   return {
@@ -42,7 +41,8 @@ function loadLibc(): Libc {
 }
 
 /**
- * The name of the error of the last call, such as `ENOTSUP`. To be read at once, because the next call overwrites it.
+ * Returns the error name of the last call, such as `ENOTSUP`. It must be read at once, because the next call overwrites
+ * it.
  */
 export function lastErrorCode(): string {
   const number = koffi.errno();
@@ -51,9 +51,9 @@ export function lastErrorCode(): string {
 
 const codeOfNumber = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
 
-/** A path or a name as the calls take it: bytes that end with NUL. */
+/** Returns a path or name for the calls: its bytes with a closing NUL. */
 export const cString = (bytes: ByteString): Buffer => Buffer.from(`${bytes}\0`, 'latin1');
 
-/** Like {@link cString}, for the paths that Node's file calls take. */
+/** Returns {@link cString} of a path for Node's file calls. */
 export const cPath = (location: string | Buffer): Buffer =>
   cString(typeof location === 'string' ? bytesOfText(location) : location.toString('latin1'));

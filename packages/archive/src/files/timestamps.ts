@@ -10,17 +10,17 @@ export function setFileTime(file: number, time: Time): void {
   else check(libc.futimens(file, timesOf(time)), 'futimens');
 }
 
-/** Sets the time of a path itself, to the nanosecond. A link is not followed. */
+/** Sets the time of a path to the nanosecond. A link is not followed. */
 export function setPathTime(location: string | Buffer, time: Time): void {
   if (libc === null) lutimesSync(location, secondsOf(time), secondsOf(time));
   else check(libc.utimensat(currentFolder, cPath(location), timesOf(time), noFollow), 'utimensat');
 }
 
-/** AT_FDCWD and AT_SYMLINK_NOFOLLOW of Linux. */
+/** Linux's AT_FDCWD and AT_SYMLINK_NOFOLLOW. */
 const currentFolder = -100;
 const noFollow = 0x100;
 
-/** Memory for two `struct timespec`, for access and modification. Every call uses the same memory. */
+/** Memory for two `struct timespec` (access and modification), which all calls share. */
 const times = Buffer.alloc(32);
 
 function timesOf({ mtimeSeconds, mtimeNanoseconds }: Time): Buffer {
@@ -39,8 +39,8 @@ function check(result: number, call: string): void {
 }
 
 /**
- * Seconds with a fraction. Node keeps microseconds and cuts off the rest. Half a microsecond is added, so that the
- * rounding of the double never loses one.
+ * Returns seconds with a fraction. Half a microsecond is added, because Node truncates to microseconds and the double
+ * may be rounded down.
  */
 function secondsOf(time: Time): number {
   const microseconds = Math.floor(time.mtimeNanoseconds / 1000);

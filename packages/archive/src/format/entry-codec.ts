@@ -7,13 +7,13 @@ import type { ByteString } from './path-bytes';
 const fixedBytes = 28;
 const sha256Bytes = 32;
 const typeOfCode = new Map<number, EntryType>(
-  // Object.entries widens the keys to string.
+  // Object.entries widens the names to string.
   Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]),
 );
 const flagBits = { linked: 1, sparse: 2 } as const;
 const noBytes = Buffer.alloc(0);
 
-/** Bytes of an entry in an index block; README.md draws them. */
+/** Encodes an entry of an index block. README.md shows the format. */
 export function encodeEntry(entry: Entry): Buffer {
   const sha256 = entry.type === 'file' ? sha256Bytes : 0;
   const attributesAt = fixedBytes + entry.path.length + entry.link.length + sha256;
@@ -35,9 +35,9 @@ export function encodeEntry(entry: Entry): Buffer {
 }
 
 /**
- * Reads the entry at `at`, and returns where the next one begins. Only its form is checked here. The tree checker
+ * Decodes the entry at `at` and returns the offset of the next one. It checks only the form, because the tree checker
  * decides which paths are allowed. @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that
- * our writer never produces
+ * no writer produces
  */
 export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: number } {
   if (at + fixedBytes > bytes.length) refuse('mismatch', 'index entry cut short');
@@ -63,7 +63,7 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
     sparse: (flags & flagBits.sparse) !== 0,
     sha256: type === 'file' ? bytes.subarray(shaAt, attributesAt) : noBytes,
     link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
-    // A copy, because directories get their attributes after the block has been left. Few entries have any.
+    // The attributes are copied, because directories get them after the block's memory is released.
     attributes: attributesAt === next ? noBytes : Buffer.from(bytes.subarray(attributesAt, next)),
   };
   checkFields(entry, flags);
@@ -89,8 +89,8 @@ function checkFields(entry: Entry, flags: number): void {
 }
 
 /*
- * Attributes of an entry: extended attributes, and access lists, which Linux keeps as attributes. They are written as:
- * per attribute name length u16, value length u32, name, value. Names ascend.
+ * An extended attribute or an access list. It is encoded as name length u16, value length u32, name, value. Names are
+ * in ascending order.
  */
 
 export interface Attribute {
@@ -100,12 +100,12 @@ export interface Attribute {
 
 const accessList = 'system.posix_acl_access';
 const defaultList = 'system.posix_acl_default';
-/** The kernel's own bounds. */
+/** The kernel's own limits. */
 const attributeNameBytesMax = 255;
 export const attributeValueBytesMax = 65_536;
 export const attributeHeadBytes = 6;
 
-/** Whether an archive holds attributes of this name. */
+/** Tells whether an archive keeps attributes of this name. */
 export const isKeptAttribute = (name: ByteString): boolean =>
   name.startsWith('user.') || name === accessList || name === defaultList;
 
@@ -119,8 +119,8 @@ export function encodeAttribute(name: ByteString, content: Buffer): Buffer {
 }
 
 /**
- * Reads what `encodeAttribute` has written. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that our
- * writer never records, because such an attribute would give rights
+ * Decodes attributes. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that no writer records, because
+ * such an attribute would give rights
  */
 export function decodeAttributes(bytes: Buffer): Attribute[] {
   if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');

@@ -4,8 +4,8 @@ import type { EntryType } from './entry';
 import type { ByteString } from './path-bytes';
 
 /**
- * Says why a path may not be created below a directory, or null when it may. The writer checks the paths that it finds,
- * and the reader checks the paths that an archive tells it to create.
+ * Returns why a path may not be created below a directory, or null if it may. The writer checks paths on disk, and the
+ * reader checks paths in an archive.
  */
 export function pathProblem(path: ByteString, depthMax: number): string | null {
   if (path.length === 0) return 'empty path';
@@ -22,9 +22,9 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
 }
 
 /**
- * Says why a symlink's target is refused, or null when it is allowed. The owner decides where a link leads. A link is
- * packed and restored as a link, and nothing is reached through one: no entry is below a link, links are created last,
- * and the server of a tree follows none that leaves it.
+ * Returns why a symlink's target is refused, or null if it is allowed. A target may be any path, because nothing
+ * follows the link: no entry is below a link, links are created last, and a site's server follows no link out of the
+ * tree.
  */
 export function symlinkProblem(target: ByteString): string | null {
   if (target.length === 0 || target.length > formatBounds.targetBytes) return 'link target empty or too long';
@@ -32,8 +32,8 @@ export function symlinkProblem(target: ByteString): string | null {
 }
 
 /**
- * The mode bits that are kept. Set-id bits give whoever runs a file the rights of its owner. After a restore the owner
- * is the account that the file was restored for, so this is no more than that account could give itself.
+ * The mode bits that an archive keeps. Set-id bits are safe: after a restore the file belongs to the account that
+ * requested it, and the bits give only that account's rights.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,
@@ -44,7 +44,7 @@ export const keptModes: Readonly<Record<EntryType, number>> = {
   tombstone: 0o777,
 };
 
-/** @throws ArchiveError `hostile_entry` */
+/** Checks a path. @throws ArchiveError `hostile_entry` */
 export function checkPath(path: ByteString, depthMax: number): void {
   const problem = pathProblem(path, depthMax);
   if (problem !== null) refuse('hostile_entry', `${problem}: ${path.slice(0, 200)}`);

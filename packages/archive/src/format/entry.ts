@@ -1,38 +1,34 @@
 import type { ByteString } from './path-bytes';
 
-/** Codes of the index. A tombstone says that the path, present in the parent archive, is gone. */
+/** Codes of the entry types. A tombstone says that a path of the parent archive was deleted. */
 export const entryTypes = { file: 1, directory: 2, symlink: 3, hardlink: 4, tombstone: 5, fifo: 6 } as const;
 export type EntryType = keyof typeof entryTypes;
 
-/** One path of a root, as the index holds it. */
+/** One path of a root. */
 export interface Entry {
   type: EntryType;
   path: ByteString;
-  /** Permission bits. For files, directories and FIFOs also the set-id and sticky bits. */
+  /** Permission bits, and for files, directories and FIFOs the set-id and sticky bits. */
   mode: number;
-  /** Modification time: whole seconds since 1970, may be negative, and the nanoseconds of that second. */
+  /** The modification time: seconds since 1970, which may be negative, and the nanoseconds of that second. */
   mtimeSeconds: number;
   mtimeNanoseconds: number;
-  /** Bytes of content; 0 for everything but files. */
+  /** Bytes of content. It is 0 unless the entry is a file. */
   size: number;
-  /** A file, symlink or FIFO that has several names, or had when it was packed. Hard links may point to it. */
+  /** Set for a file, symlink or FIFO that had several names when it was packed. Hard links may refer to it. */
   linked: boolean;
-  /** A file with holes: runs of zeros that take no room on disk, and must take none after a restore. */
+  /** Set for a file with holes, which must take no space after a restore either. */
   sparse: boolean;
-  /** SHA-256 of the content of a file; empty otherwise. */
+  /** SHA-256 of a file's content, otherwise empty. */
   sha256: Buffer;
-  /**
-   * The target of a symlink as it is stored. For a hard link, the path (in the same root) of the file that it shares.
-   * Otherwise ''.
-   */
+  /** The target of a symlink, or the path that a hard link shares a file with (in the same root). Otherwise ''. */
   link: ByteString;
-  /** Extended attributes and access lists of a file, directory or FIFO, encoded (attributes.ts); empty for most. */
+  /** Encoded extended attributes and access lists of a file, directory or FIFO. Most have none. */
   attributes: Buffer;
 }
 
 const noBytes = Buffer.alloc(0);
 
-/** A tombstone of a path. */
 export function tombstoneOf(path: ByteString): Entry {
   return {
     type: 'tombstone',
@@ -50,8 +46,8 @@ export function tombstoneOf(path: ByteString): Entry {
 }
 
 /**
- * Whether a live path is still as the parent archive recorded it, apart from its attributes. Content counts as equal
- * when size, mode and time (to the nanosecond) are equal.
+ * Tells whether a path is unchanged since the parent archive, apart from its attributes. Content counts as equal if
+ * size, mode and time (to the nanosecond) are equal.
  */
 export function isUnchanged(live: Omit<Entry, 'sha256' | 'attributes'>, recorded: Entry): boolean {
   return (

@@ -5,8 +5,8 @@ import { formatBounds } from './archive-limits';
 import { type ArchiveSink, type ArchiveSource, isObjectName } from './archive-objects';
 
 /**
- * An archive as files of one folder, which is created when it is missing. Each object appears completely (temporary
- * name, fsync, rename) or not at all.
+ * Stores an archive as files in a folder, which is created if it is missing. Each object appears completely or not at
+ * all (temporary name, fsync, rename).
  */
 export function folderSink(folder: string): ArchiveSink {
   return {
@@ -23,13 +23,12 @@ export function folderSink(folder: string): ArchiveSink {
       }
       await rename(temporary, path);
       // The manifest is written last. Its rename must not reach the disk before the renames of the objects that it
-      // vouches for.
+      // names.
       if (name === 'manifest') await syncFolder(folder);
     },
   };
 }
 
-/** Reads an archive that folderSink wrote. */
 export function folderSource(folder: string): ArchiveSource {
   return {
     async read(name) {
@@ -58,7 +57,7 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * Uses one allocation. `readFile` gathers pieces and joins them, which takes twice the memory until the next garbage
+ * Reads a file into one allocation. `readFile` joins pieces, which takes twice the memory until the next garbage
  * collection.
  */
 async function readWhole(path: string): Promise<Buffer> {

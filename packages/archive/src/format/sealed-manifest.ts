@@ -7,7 +7,8 @@ import { type Manifest, manifestSchema } from './manifest';
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 /**
- * JSON with sorted keys and no white space: one text per value, so that a MAC over the text is a MAC over the value.
+ * Encodes JSON with sorted keys and no white space. Each value so has one text, and a MAC over the text is a MAC over
+ * the value.
  */
 function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
@@ -19,19 +20,22 @@ function canonicalJson(value: Json): string {
 }
 
 const title = 'drydock-archive/1';
-/** `drydock-archive/1 <salt> <key check>\n` */
+/** The length of the first line: `drydock-archive/1 <salt> <key check>` and a line break. */
 const firstLineBytes = title.length + 1 + 2 * saltBytes + 1 + 32 + 1;
-/** `\n<mac>\n` */
+/** The length of the MAC with a line break before and after it. */
 const lastLineBytes = 1 + 64 + 1;
 
 export interface SealedManifest {
   bytes: Buffer;
-  /** Hex HMAC-SHA256. A database keeps it, to know this archive from any other, also from older ones with its id. */
+  /**
+   * Hex HMAC-SHA256. A database stores it to recognise exactly this archive, because an older archive may have the same
+   * id.
+   */
   mac: string;
   sha256: string;
 }
 
-/** Three lines: title with salt and key check, the manifest as canonical JSON, the MAC over both. */
+/** Writes a manifest's three lines: title with salt and key check, canonical JSON, and the MAC over both. */
 export function sealManifest(key: ArchiveKey, salt: Buffer, manifest: Manifest): SealedManifest {
   const keys = manifestKeysOf(key, salt);
   const firstLine = `${title} ${salt.toString('hex')} ${keys.check.toString('hex')}\n`;
@@ -46,13 +50,13 @@ export interface OpenedManifest {
   manifest: Manifest;
   mac: string;
   salt: Buffer;
-  /** The key that sealed it, out of the given ones. */
+  /** The accepted key that sealed the manifest. */
   key: ArchiveKey;
 }
 
 /**
- * Verifies a manifest and then reads it. Not one byte of the JSON is parsed before the MAC agrees. @throws ArchiveError
- * `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
+ * Verifies and reads a manifest. The JSON is parsed only after its MAC was verified. @throws ArchiveError `truncated`,
+ * `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
  */
 export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifest {
   if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');

@@ -5,25 +5,23 @@ import { releaseMemory } from '../format/release-memory';
 import { openFrames } from '../format/sealed-object';
 import type { OpenArchive } from './open-archive';
 
-/** The parts of an archive that are needed to read segments; a worker has no more than these. */
+/** The parts of an archive that reading segments needs. A worker has only these. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
-  /** The pieces are used before the next one is requested, so their memory may be freed at once. */
+  /** Set if each piece is used before the next one is requested. Its memory is then freed at once. */
   freesFrames?: boolean;
 };
 
 const noBytes = Buffer.alloc(0);
 
-/**
- * The contents of one block's files, read in order. Each segment is fetched and verified right before it is decoded.
- */
+/** Reads the contents of a block's files in order. Each segment is fetched and verified when it is needed. */
 export class BlockContent {
   private readonly origin: SegmentOrigin;
   private readonly block: IndexBlock;
   private nextRow = 0;
   private frames: AsyncGenerator<Buffer> | null = null;
-  /** The frame after the current one. Another thread decodes it while the caller uses the current one. */
+  /** The frame after the current one. Another thread decodes it meanwhile. */
   private ahead: Promise<IteratorResult<Buffer>> | null = null;
-  /** Content bytes of the open segment that have not been decoded yet. */
+  /** The bytes of the current segment that are not decoded yet. */
   private undecoded = 0;
   private current: Buffer = noBytes;
   private at = 0;
@@ -34,7 +32,7 @@ export class BlockContent {
   }
 
   /**
-   * The next `size` bytes if they are in the frame that is already decoded, else null. The bytes are valid until the
+   * Returns the next `size` bytes if the current frame has all of them, otherwise null. The bytes are valid until the
    * next read.
    */
   takeWhole(size: number): Buffer | null {
@@ -44,7 +42,7 @@ export class BlockContent {
     return whole;
   }
 
-  /** The next `size` bytes, in pieces. */
+  /** Yields the next `size` bytes in pieces. */
   async *read(size: number): AsyncGenerator<Buffer> {
     for (let left = size; left > 0; ) {
       if (this.at === this.current.length) await this.load();
@@ -55,7 +53,7 @@ export class BlockContent {
     }
   }
 
-  /** Passes over `size` bytes. Segments that are completely inside them are not even fetched. */
+  /** Skips `size` bytes. Segments that lie completely within them are not fetched. */
   async skip(size: number): Promise<void> {
     let left = size;
     while (left > 0) {
@@ -87,16 +85,16 @@ export class BlockContent {
 
   private decodeAhead(frames: AsyncGenerator<Buffer>): void {
     this.ahead = frames.next();
-    this.ahead.catch(() => undefined); // awaited by the next load, or by nobody
+    this.ahead.catch(() => undefined); // the next load sees the error, if there is one
   }
 
-  /** Lets the end of the segment be checked and its memory be freed. */
+  /** Reads to the end of the segment, so that its length is checked and its memory freed. */
   private async endSegment(frames: AsyncGenerator<Buffer>): Promise<void> {
     this.frames = null;
     if ((await frames.next()).done !== true) refuse('mismatch', 'a segment holds more content than its block records');
   }
 
-  /** Frees the rest, if frames are freed at all. */
+  /** Frees the current frame, if `freesFrames` allows it. */
   release(): void {
     if (this.origin.freesFrames === true) releaseMemory(this.current);
     this.current = noBytes;

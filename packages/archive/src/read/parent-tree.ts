@@ -5,7 +5,7 @@ import type { OpenArchive } from './open-archive';
 
 type OnGone = (path: ByteString) => Promise<void>;
 
-/** The content of one root over a chain, walked along with the live tree. */
+/** The tree of one root in a chain, read in step with a walk of the disk. */
 export class ParentTree {
   private readonly batches: AsyncGenerator<TreeItem[]>;
   private batch: TreeItem[] = [];
@@ -16,9 +16,7 @@ export class ParentTree {
     this.batches = mergeTree(archives, root, signal);
   }
 
-  /**
-   * Passes every recorded path before `path` to `onGone`. Returns the entry of `path` itself, or null when it is new.
-   */
+  /** Calls `onGone` for every recorded path before `path`. Returns the entry of `path`, or null if it is new. */
   async takeUpTo(path: ByteString, onGone: OnGone): Promise<Entry | null> {
     for (;;) {
       const recorded = this.peek() ?? (await this.load());
@@ -31,7 +29,7 @@ export class ParentTree {
     }
   }
 
-  /** Passes every path that is left to `onGone`. */
+  /** Calls `onGone` for every remaining path. */
   async takeRest(onGone: OnGone): Promise<void> {
     for (
       let recorded = this.peek() ?? (await this.load());

@@ -10,9 +10,9 @@ export interface NumberedBlock {
 }
 
 /**
- * The blocks of one root of one archive, in order. Each is verified, and is to be used before the next one is
- * requested. At the end their counts are compared with the manifest's. One block is read ahead. @throws ArchiveError;
- * `mismatch` when entries are missing, too many, or use segments out of order
+ * Yields the blocks of a root of one archive, in order and verified. A block is valid until the next one is requested.
+ * The counts are compared with the manifest at the end. One block is read ahead. @throws ArchiveError; `mismatch` when
+ * entries are missing, too many, or use segments out of order
  */
 export async function* readBlocks(
   archive: OpenArchive,
@@ -26,7 +26,7 @@ export async function* readBlocks(
   let previousPath: string | null = null;
   const start = (number: number): Promise<IndexBlock> => {
     const reading = readBlock(archive, root, number);
-    reading.catch(() => undefined); // awaited a turn later
+    reading.catch(() => undefined); // the error is awaited in the next round
     return reading;
   };
   let ahead = root.blocks > 0 ? start(first) : null;

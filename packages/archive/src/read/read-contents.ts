@@ -6,10 +6,7 @@ import type { TreeItem } from './merge-tree';
 import type { OpenArchive } from './open-archive';
 import type { NumberedBlock } from './read-blocks';
 
-/**
- * Contents of files that are visited in order. Only the current block of each archive is open. What is not read is
- * passed over.
- */
+/** Reads contents of files in order and skips the rest. Only the current block is open. */
 export class ContentReader {
   private readonly archive: OpenArchive;
   private block: NumberedBlock | null = null;
@@ -22,11 +19,11 @@ export class ContentReader {
   }
 
   /**
-   * The content of the file at `row` of `block`, in pieces. After the last piece its SHA-256 has been compared. It is
-   * to be read to its end at once.
+   * Yields the content of the file at `row` of `block`. Its SHA-256 is compared after the last piece. Each content must
+   * be read before the next.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
-    // Two concurrent readings would share one position, and each would get the other's bytes.
+    // Concurrent reads would share one position, and each would get bytes of the other.
     if (this.isReading) throw new TypeError('contents are read one at a time');
     this.isReading = true;
     const content = await this.moveTo(block, row);
@@ -41,7 +38,7 @@ export class ContentReader {
         yield piece;
       }
     } finally {
-      await content.skip(left); // a reader that stops early does not disturb the next one
+      await content.skip(left); // the next read needs the position after this file, also if this one stopped early
       this.isReading = false;
     }
     if (!digest.digest().equals(entry.sha256))
@@ -62,7 +59,7 @@ export class ContentReader {
   }
 }
 
-/** Contents of a merged tree. Each item is read from the archive that holds it. */
+/** Reads contents of a merged tree. Each content comes from the archive that holds it. */
 export class TreeContents {
   private readonly readers: ContentReader[];
 
