@@ -5,7 +5,6 @@ import type { Input } from './operation';
 
 export interface Session {
   drydock: Drydock;
-  /** Calls an operation by its name. */
   call(id: OperationId, input: Input, options?: CallOptions): Promise<unknown>;
   /** The `Location` header of the last answer. After a 202 this is the path of the workflow. */
   location(): string | null;
@@ -23,7 +22,7 @@ export function openSession(context: string | undefined): Session {
       return response;
     },
   });
-  // The table of operations here and the methods of the client are generated from the same contract.
+  // The table of operations and the client's methods are generated from the same contract.
   const methods = drydock as unknown as Record<OperationId, (input: Input, options?: CallOptions) => Promise<unknown>>;
   return { drydock, call: (id, input, options) => methods[id](input, options), location: () => location };
 }
