@@ -10,7 +10,7 @@ function wholeNumber(call: Call, name: string, fallback: number): number {
   return Number(text);
 }
 
-/** One page and `meta`, as every listing has them. A per_page above 50 counts as 50. */
+/** Returns a page of a listing, with its `meta`. A per_page above 50 counts as 50. */
 export function pageOf<T>(call: Call, items: readonly T[]): { items: T[]; meta: unknown } {
   const page = wholeNumber(call, 'page', 1);
   const perPage = Math.min(wholeNumber(call, 'per_page', 25), perPageMax);
@@ -30,7 +30,9 @@ export function pageOf<T>(call: Call, items: readonly T[]): { items: T[]; meta: 
   };
 }
 
-/** Applies `sort=created:desc` and similar. @throws Refusal 422 for a field by which the listing cannot be sorted */
+/**
+ * Sorts by a query such as `sort=created:desc`. @throws Refusal 422 for a field that the listing cannot be sorted by
+ */
 export function sorted<T extends Readonly<Record<string, unknown>>>(
   call: Call,
   items: readonly T[],
@@ -49,7 +51,7 @@ function compare(one: unknown, other: unknown): number {
   return String(one) < String(other) ? -1 : String(one) > String(other) ? 1 : 0;
 }
 
-/** `key=value,key2` */
+/** Tells whether labels match a selector such as `key=value,key2`. */
 export const matchesLabels = (selector: string, labels: Readonly<Record<string, string>>): boolean =>
   selector.split(',').every((part) => {
     const [key = '', value] = part.split(/==?/);

@@ -1,9 +1,9 @@
-/** A request, whole. */
+/** A complete request. */
 export interface Call {
   method: string;
   path: string;
   query: URLSearchParams;
-  /** Headers by their names in lower case. */
+  /** Headers by their lower-case names. */
   headers: Readonly<Record<string, string | undefined>>;
   body: Buffer;
 }
@@ -22,7 +22,7 @@ export const jsonReply = (status: number, value: unknown, headers: Readonly<Reco
 
 export const emptyReply = (status: number): Reply => ({ status, headers: {}, body: '' });
 
-/** Thrown by the code that first finds the problem. It becomes the answer. */
+/** An error that becomes the answer to the call. */
 export class Refusal extends Error {
   readonly reply: Reply;
 

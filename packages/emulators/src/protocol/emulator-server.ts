@@ -9,16 +9,16 @@ import { sendFaulty, sendReply } from './send-reply';
 export interface Emulator {
   faults: FaultOrders;
   calls: CallLog;
-  /** The protocol itself. */
+  /** Answers a call of the emulated protocol. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Routes under /emulator. They check the caller by themselves. */
+  /** Routes below /emulator. They check the admin token themselves. */
   adminRoutes: readonly Route[];
 }
 
-/** The limit is larger than any request of the protocols. */
+/** The limit is larger than any request of the emulated protocols. */
 const bodyBytesMax = 8 * 1024 * 1024;
 
-/** Ordered faults affect calls of the protocol, and never the admin calls. */
+/** Creates the server of an emulator. Requested faults affect calls of the protocol, but not calls below /emulator. */
 export function createEmulatorServer(emulator: Emulator): Server {
   return createServer((request, response) => {
     void (async () => {

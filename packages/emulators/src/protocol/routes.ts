@@ -1,6 +1,6 @@
 import type { Call, Reply } from './call';
 
-/** `:name` matches one segment, `*name` the rest. Values are decoded. */
+/** Values of a route's pattern, decoded. `:name` matches one segment, and `*name` the rest of the path. */
 export type PathValues = Readonly<Record<string, string>>;
 export type Handler = (call: Call, values: PathValues) => Reply | Promise<Reply>;
 
@@ -52,7 +52,7 @@ function decode(text: string): string {
   }
 }
 
-/** The value of a name in the route's pattern. @throws Error when the pattern does not have the name, which is a bug */
+/** Returns a value of the route's pattern. @throws Error when the pattern does not have the name, which is a bug */
 export function pathValue(values: PathValues, name: string): string {
   const value = values[name];
   if (value === undefined) throw new Error(`the route has no ${name}`);

@@ -10,7 +10,7 @@ interface ProcessConfig {
   LOG_LEVEL: string;
 }
 
-/** Runs an emulator as a process of its own, until it is told to stop. */
+/** Runs an emulator as a process until it gets a signal. */
 export function runEmulator<Config extends ProcessConfig>(
   readConfig: () => Config,
   create: (config: Config) => Server,
@@ -18,7 +18,7 @@ export function runEmulator<Config extends ProcessConfig>(
   start(readConfig, create).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
-    // A failed start ends the process, because an emulator that has started in part would look as if it worked.
+    // A failed start ends the process, because an emulator that is only partly started would seem to work.
     process.exit();
   });
 }

@@ -2,7 +2,9 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import path from 'node:path';
 import type { z } from 'zod';
 
-/** The file is replaced in one step: after a kill -9 it holds the state before a change or the state after it. */
+/**
+ * A file with an emulator's state. It is replaced in one step, so that a kill -9 leaves the old state or the new one.
+ */
 export interface StateFile<State> {
   read(fallback: () => State): State;
   write(state: State): void;

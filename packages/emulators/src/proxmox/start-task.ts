@@ -1,23 +1,23 @@
 import type { ProxmoxState, Task, Vm } from './proxmox-state';
 import type { ProxmoxWorld } from './proxmox-world';
 
-/** Orders that a VM's description can hold: the type of task that fails, and how much longer all of its tasks take. */
+/** Requests for failures in a VM's description: the type of task that fails, and extra seconds for each task. */
 const failsIn = /"emulator\.fail":"([a-z]+)"/;
 const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 
 interface TaskOrder {
   type: string;
   account: string | null;
-  /** The VM under which the task is listed, when it is not the VM that it works on. */
+  /** The VM under which the task is listed, if it is not the VM that the task changes. */
   filedUnder?: Vm;
   lock?: string;
   snapname?: string;
   starts?: boolean;
-  /** The text with which the task ends at once, because only the task itself finds out that there is nothing to do. */
+  /** The error with which the task ends at once. Proxmox accepts such a call and finds the error only in the task. */
   dies?: string;
 }
 
-/** Tasks of a token carry its whole name. */
+/** Returns the user of a task. Proxmox records the full name of an API token. */
 const userOf = (account: string | null): string => (account === null ? 'root@pam' : `${account}@pve!drydock`);
 
 const hex = (value: number): string => value.toString(16).toUpperCase().padStart(8, '0');
@@ -27,7 +27,7 @@ const failureOf = (type: string): string =>
     ? 'VM quit/powerdown failed - got timeout'
     : `command '/usr/bin/${type}' failed: exit code 1`;
 
-/** Forks a worker and answers with its UPID. A task that does its work is written into the ledger. */
+/** Starts a task and returns its UPID. The ledger records it unless it ends with an error at once. */
 export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string {
   const { state, clock } = world;
   const [started, filed] = [clock.now(), order.filedUnder ?? vm];
@@ -67,6 +67,9 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   return upid;
 }
 
-/** While a VM starts or stops it has no lock of its own. But it has only one task at a time. */
+/**
+ * Tells whether a task is running for the VM. A VM that starts or stops has no lock, but can have only one task at a
+ * time.
+ */
 export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean =>
   tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);

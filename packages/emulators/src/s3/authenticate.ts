@@ -3,24 +3,24 @@ import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
 import { type SignatureScope, signRequest } from './signature-v4';
 
-/** One who may call. */
+/** An account that may call the emulator. */
 export interface S3Account {
   accessKeyId: string;
   secretAccessKey: string;
-  /** Names of the buckets that the account sees, or '*' for all. */
+  /** Buckets that the account can see, or '*' for all. */
   buckets: readonly string[];
-  /** Default true. Without it, the content of every object is AccessDenied, but objects can still be listed. */
+  /** False if reading an object's content is AccessDenied. Objects can still be listed. Default: true. */
   mayRead?: boolean | undefined;
-  /** Default true. Without it every write is AccessDenied. */
+  /** False if every write is AccessDenied. Default: true. */
   mayWrite?: boolean | undefined;
-  /** Default true. Without it every delete is AccessDenied, locked or not. */
+  /** False if every delete is AccessDenied, also of unlocked versions. Default: true. */
   mayDelete?: boolean | undefined;
 }
 
 export interface Caller {
   account: S3Account;
   scope: SignatureScope;
-  /** The request's signature: the first link of a chain of signed chunks. */
+  /** The signature of the request, with which the signatures of its chunks begin. */
   signature: string;
   payloadHash: string;
 }
@@ -35,7 +35,7 @@ interface Claim {
 
 const skewMaxMs = 15 * 60_000;
 
-/** @throws S3Refusal for whoever cannot prove a key */
+/** Verifies the signature of a call. @throws S3Refusal when it is missing or wrong */
 export function authenticate(call: S3Call, accounts: readonly S3Account[], nowMs: number): Caller {
   const claim = call.query.has('X-Amz-Signature') ? presignedClaim(call, nowMs) : headerClaim(call, nowMs);
   const [accessKeyId = '', day = '', region = '', service, terminator] = claim.credential.split('/');
@@ -94,7 +94,7 @@ function presignedClaim({ query }: S3Call, nowMs: number): Claim {
   };
 }
 
-/** Milliseconds since 1970. NaN when the text is not a time: every comparison above refuses that. */
+/** Returns milliseconds since 1970, or NaN for an impossible time. The comparisons above refuse NaN. */
 function timeOf(at: string): number {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(at);
   if (match === null) refuse('AccessDenied', 'AWS authentication requires a valid Date or x-amz-date header');
@@ -102,7 +102,7 @@ function timeOf(at: string): number {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 }
 
-/** @throws S3Refusal for a bucket of another account, as AWS answers it */
+/** Checks that the account can see the bucket. @throws S3Refusal as AWS answers */
 export function assertMayUse({ account }: Caller, bucket: string): void {
   if (!account.buckets.includes('*') && !account.buckets.includes(bucket)) refuse('AccessDenied', 'Access Denied');
 }

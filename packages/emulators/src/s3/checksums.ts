@@ -6,7 +6,7 @@ export type ChecksumAlgorithm = (typeof checksumAlgorithms)[number];
 
 export interface Checksum {
   algorithm: ChecksumAlgorithm;
-  /** Base64, as it is in headers. For a checksum of checksums it ends with `-<parts>`. */
+  /** Base64 as in headers. A checksum of checksums ends with `-<parts>`. */
   value: string;
 }
 
@@ -49,7 +49,8 @@ export function startChecksum(algorithm: ChecksumAlgorithm): RunningChecksum {
 }
 
 /**
- * The checksum of a multipart object: the checksum of its parts' checksums (base64), a dash and the number of parts.
+ * Returns the checksum of a multipart object: the checksum over its parts' checksums (base64), a dash and the number of
+ * parts.
  */
 export function compositeChecksum(algorithm: ChecksumAlgorithm, parts: readonly string[]): Checksum {
   const running = startChecksum(algorithm);
@@ -62,5 +63,5 @@ export const checksumHeader = ({ algorithm, value }: Checksum): Record<string, s
   'x-amz-checksum-type': value.includes('-') ? 'COMPOSITE' : 'FULL_OBJECT',
 });
 
-/** The name of the checksum in the elements of answers. */
+/** Returns the name of a checksum's XML element. */
 export const checksumElement = (algorithm: ChecksumAlgorithm): string => `Checksum${algorithm.toUpperCase()}`;

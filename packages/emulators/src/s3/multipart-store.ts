@@ -13,7 +13,7 @@ const uploadSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   contentType: z.string(),
   metadata: z.record(z.string(), z.string()),
-  /** Whether the client that started the upload asked for checksums. The object then gets one. */
+  /** True if the client requested checksums at the start. The object then gets one. */
   hasChecksum: z.boolean(),
   retention: retentionSchema.nullable(),
   isOnLegalHold: z.boolean(),
@@ -29,16 +29,16 @@ const partSchema = z.strictObject({
 });
 export type Part = z.infer<typeof partSchema> & { file: string };
 
-/** The unfinished uploads of one bucket. They are only on disk, and so they outlive the process. */
+/** The unfinished uploads of a bucket. They are only on disk, so they survive a restart. */
 export interface Uploads {
   start(upload: Omit<Upload, 'id'>): Upload;
   /** @throws S3Refusal NoSuchUpload */
   get(id: string, key: string): Upload;
   putPart(upload: Upload, number: number, body: ReceivedBody, modifiedAt: string): void;
-  /** The parts in the order of their numbers. */
+  /** Returns the parts, ordered by number. */
   parts(upload: Upload): Part[];
   list(): Upload[];
-  /** Removes the upload, with any parts that it still has. */
+  /** Removes the upload and its remaining parts. */
   end(upload: Upload): void;
 }
 

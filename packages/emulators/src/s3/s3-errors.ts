@@ -1,6 +1,6 @@
 import { element, xmlDocument } from './xml';
 
-/** A refusal of S3; any part of the emulator may throw it. */
+/** An S3 error, which becomes the answer to the call. */
 export class S3Refusal extends Error {
   readonly status: number;
   readonly code: string;
@@ -51,7 +51,6 @@ type RefusalCode =
 
 const isListed = (code: string): code is keyof typeof statuses => Object.hasOwn(statuses, code);
 
-/** @throws always */
 export function refuse(code: RefusalCode, message: string): never {
   throw new S3Refusal(isListed(code) ? statuses[code] : 400, code, message);
 }

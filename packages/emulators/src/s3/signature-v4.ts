@@ -1,12 +1,12 @@
 import { createHash, createHmac } from 'node:crypto';
 
-/** AWS Signature Version 4 as S3 uses it: the path is encoded only once. */
+/** A request as AWS Signature Version 4 signs it. S3 encodes the path only once. */
 export interface SignedRequest {
   method: string;
-  /** The path as it was sent, encoded. */
+  /** The path as it is sent, encoded. */
   path: string;
   query: URLSearchParams;
-  /** Headers by their names in lower case. */
+  /** Headers by their lower-case names. */
   headers: Readonly<Record<string, string | undefined>>;
   signedHeaders: readonly string[];
   /** The value of x-amz-content-sha256, or UNSIGNED-PAYLOAD. */
@@ -15,10 +15,10 @@ export interface SignedRequest {
 
 export interface SignatureScope {
   secret: string;
-  /** YYYYMMDD */
+  /** In the form YYYYMMDD. */
   day: string;
   region: string;
-  /** YYYYMMDDTHHMMSSZ */
+  /** In the form YYYYMMDDTHHMMSSZ. */
   at: string;
 }
 
@@ -34,7 +34,7 @@ function signingKey({ secret, day, region }: SignatureScope): Buffer {
 export const signText = (scope: SignatureScope, text: string): string =>
   createHmac('sha256', signingKey(scope)).update(text).digest('hex');
 
-/** RFC 3986, upper-case hex. */
+/** Encodes as RFC 3986 says, with upper-case hex. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 
@@ -53,7 +53,7 @@ function canonicalQuery(query: URLSearchParams): string {
     .join('&');
 }
 
-/** The signature of the request with this secret, in hex. */
+/** Returns the signature of a request in hex. */
 export function signRequest(request: SignedRequest, scope: SignatureScope): string {
   const headers = request.signedHeaders
     .map((name) => `${name}:${(request.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`)

@@ -5,14 +5,14 @@ import path from 'node:path';
 import { createS3Emulator, type S3Emulator, type S3Options } from './s3-emulator';
 
 export interface RunningS3 extends S3Emulator {
-  /** http://127.0.0.1:<port> */
+  /** The URL: http://127.0.0.1:<port>. */
   endpoint: string;
-  /** The file with the content of an object's newest version, for a test that changes a byte of it. */
+  /** Returns the file with the content of an object's newest version. Tests use it to corrupt an object. */
   fileOf(bucket: string, key: string): string;
   close(): Promise<void>;
 }
 
-/** Runs in the caller's process, on a port of its own. Its folder is removed with it, unless the caller gave one. */
+/** Starts the emulator in this process. Its folder is removed at the end, unless the caller provided it. */
 export async function startS3(
   options: Omit<S3Options, 'stateDir' | 'adminToken' | 'region' | 'clockScale' | 'lockAnswer'> & Partial<S3Options>,
 ): Promise<RunningS3> {

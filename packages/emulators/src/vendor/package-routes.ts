@@ -4,7 +4,7 @@ import { pathValue } from '../protocol/routes';
 import { isRunning, newItem, type Package } from './vendor-state';
 import { type AccountRoute, accountAt, type VendorWorld } from './vendor-world';
 
-/** A refusal by the vendor: a status, and a sentence for people. */
+/** Returns a refusal of the vendor: a status and a sentence for people. */
 export const refused = (status: 401 | 404 | 409 | 422, message: string): Refusal =>
   new Refusal(jsonReply(status, { error: { message }, type: 'error' }));
 
@@ -17,7 +17,7 @@ const deleteSchema = z.object({ 'delete-id': z.array(z.union([z.string(), z.int(
 const firstPage = (domain: string): string =>
   `<!doctype html><title>${domain}</title><h1>${domain}</h1><p>This site is being built.</p>\n`;
 
-/** Parses a JSON body in the vendor's form. An empty body counts as `{}`. @throws Refusal 422 */
+/** Parses a JSON body. An empty body counts as `{}`. @throws Refusal 422 in the vendor's form */
 export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   try {
     return schema.parse(JSON.parse(call.body.toString('utf8') || '{}'));
@@ -26,7 +26,7 @@ export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** For a package of another account the answer is the same as for none. @throws Refusal 404 */
+/** Finds a package. A package of another account gets the same answer as a missing one. @throws Refusal 404 */
 export function requirePackage({ state }: VendorWorld, account: string, id: string): Package {
   const found = state.packages.find((candidate) => candidate.account === account && String(candidate.id) === id);
   if (found === undefined) throw refused(404, 'package not found');
@@ -40,7 +40,7 @@ const view = ({ id, domain, label, createdAt }: Package, call: Call) => ({
   label,
   created: new Date(createdAt).toISOString(),
   enabled: true,
-  // The address of the site before its domain points to it.
+  // The address serves the site before its domain points to it.
   preview_url: `http://${call.headers['host'] ?? ''}/preview/${id}/`,
 });
 

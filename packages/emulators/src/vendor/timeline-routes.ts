@@ -43,7 +43,7 @@ function viewTimeline(found: Package) {
     attached,
     can_back_up: canBackUp(found),
     has_dead_web: web?.dead ?? false,
-    // A website without a point is not listed, unless its first point is being taken.
+    // A website is listed once it has a restore point or its first one is being created.
     web: web !== null && (web.snapshots.length > 0 || web.running) ? web : null,
     databases: of('database'),
     mailboxes: of('mailbox'),
@@ -65,7 +65,7 @@ interface Located {
   item: Item;
 }
 
-/** @throws Refusal 404 */
+/** Finds an item of a package. @throws Refusal 404 */
 function locate(world: VendorWorld, account: string, values: PathValues, scope: Scope): Located {
   const found = requirePackage(world, account, pathValue(values, 'id'));
   const itemId = scope === 'web' ? '' : pathValue(values, 'item');
