@@ -6,8 +6,8 @@ import { quotedName as name, quotedText as text } from './quoted-text';
 const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${name}(?:@${name})? ${rest}`);
 
 /**
- * The part of a definition that the server writes, before the customer's own text. MariaDB keeps a trigger as it was
- * sent.
+ * Matches the part of a definition that the server writes before the customer's text. MariaDB stores a trigger as the
+ * client sent it.
  */
 const headOfEvent = headOf(
   `EVENT ${name} ON SCHEDULE [\\s\\S]*? ` +
@@ -22,7 +22,7 @@ const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegE
 };
 const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${text},?)+\\)`);
 
-/** How the server writes a text into a definition, whatever the sql_mode of the program is. */
+/** The escapes of a text in a definition. The server uses them whatever the sql_mode of the program is. */
 const escapes: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', '\\': '\\' };
 const escaped = (value: string): string =>
   value.replaceAll(/[\0\n\r\\']/g, (letter) =>
@@ -31,19 +31,19 @@ const escaped = (value: string): string =>
 
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
-/** Matches a comment, or the values of an ENUM. Names before it have no escapes. */
+/** Matches a comment or the values of an ENUM at the end. Names before it have no escapes. */
 const literalAtEnd = new RegExp(`${text}(?: DO |\\n)$|\\((?:${text},?)+\\)$`);
 
-/** The fields of a routine in the server's catalogue; empty for any other program. */
+/** The fields of a routine in the server's catalogue. They are empty for other programs. */
 export interface Routine {
   comment: string;
   returns: string;
 }
 
 /**
- * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
- * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
- * Returns a definition that is read as it was meant, in the program's own settings.
+ * Repairs a definition from SHOW CREATE so that the program's own settings read it correctly. The program's text has
+ * the character set of its session. The server's text around it is UTF-8, with backslashes that NO_BACKSLASH_ESCAPES
+ * does not allow.
  */
 export async function readableDefinition(
   reader: Session,
@@ -65,7 +65,7 @@ export async function readableDefinition(
 }
 
 /**
- * Converts UTF-8 into a character set. Both are bytes, one per character. ASCII stays unchanged, because sjis has
+ * Converts UTF-8 into a character set. Both have one character for each byte. ASCII stays unchanged, because sjis has
  * another backslash for U+005C.
  */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {

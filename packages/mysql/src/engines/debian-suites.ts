@@ -6,10 +6,7 @@ import { findProgram } from '@drydock/process';
 
 const run = promisify(execFile);
 
-/**
- * Distributions of Debian. These names distinguish the entry of its main archive from those of other archives, of
- * updates and of security.
- */
+/** Names of Debian's distributions. They distinguish the main archive from other archives, updates and security. */
 const distributions = new Set([
   'bullseye',
   'bookworm',
@@ -24,15 +21,15 @@ const distributions = new Set([
 ]);
 const debianKeys = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
-/** Why programs cannot be fetched, and what to do next. */
+/** The reason why programs cannot be fetched, with advice. */
 export class FetchError extends Error {
   override readonly name = 'FetchError';
 }
 
 /**
- * Fetches packages of one of Debian's suites, with everything that they depend on, into a folder, as .deb files. The
- * archive and the proxies are those for which this machine's apt is configured. apt verifies the signatures. Its state
- * is a private one in `work`, so nothing on the machine changes, and root is not needed. @throws FetchError
+ * Downloads packages of a Debian suite, with their dependencies, as .deb files. apt uses the machine's archive and
+ * proxies, and verifies signatures. Its state is in `work`, so that the machine does not change and root is not needed.
+ * @throws FetchError
  */
 export async function fetchPackages(suite: string, packages: readonly string[], work: string): Promise<string[]> {
   const apt = findProgram(['apt-get']);
@@ -68,7 +65,7 @@ export async function fetchPackages(suite: string, packages: readonly string[], 
   return names.map((name) => path.join(folder, name));
 }
 
-/** Makes apt write in English, whatever the user's language is. */
+/** The environment makes apt write in English. */
 const aptEnvironment = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
 
 async function findArchive(apt: string): Promise<string> {
@@ -90,10 +87,7 @@ async function findArchive(apt: string): Promise<string> {
   return uri;
 }
 
-/**
- * Creates the folders and files of a private apt. With an empty status nothing counts as installed, so that every
- * dependency is fetched.
- */
+/** Creates the state of a private apt. Its status is empty, so that apt downloads every dependency. */
 function prepareState(suite: string, archive: string, work: string): string[] {
   for (const folder of ['lists/partial', 'archives/partial'])
     fs.mkdirSync(path.join(work, folder), { recursive: true });
@@ -113,7 +107,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Dir::Cache': work,
     'Dir::Cache::archives': path.join(work, 'archives'),
     'Dir::Log': work,
-    // The default account of apt as root cannot enter a private folder.
+    // As root, apt would download as an account that cannot enter this folder.
     'APT::Sandbox::User': 'root',
     'APT::Update::Error-Mode': 'any',
     'APT::Keep-Downloaded-Packages': 'true',
@@ -121,7 +115,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Acquire::Retries': '3',
     'Debug::NoLocking': 'true',
   };
-  // The machine's hooks are cleared, because they are meant for its own state.
+  // The machine's hooks are removed, because they would change its own state.
   const cleared = [
     'APT::Update::Pre-Invoke',
     'APT::Update::Post-Invoke',

@@ -16,7 +16,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** The sources of the engines. Each suite of Debian has one version of each engine. */
+/** The source of each engine. A Debian suite has only one version of each. */
 const sources: readonly Source[] = [
   {
     flavour: 'mariadb',
@@ -31,17 +31,16 @@ const sources: readonly Source[] = [
 
 const nameOf = ({ flavour, version }: { flavour: Flavour; version: string }): string => `${flavour}@${version}`;
 
-/** The engines that can be fetched: `mariadb@10.5`. */
+/** The engines that can be fetched, such as `mariadb@10.5`. */
 export const fetchableEngines: readonly string[] = sources.map(nameOf);
 
-/** Dependencies that only the packages' scripts need, which nothing runs here. */
+/** Tells whether only the packages' scripts need a dependency. No script runs here. */
 const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
 /**
- * Brings the programs of `mariadb@10.11` into `<folder>/mariadb-10.11`, unless they are already there. Several
- * processes may do this at the same time: each works in a folder of its own, and the first complete one stays. @throws
- * FetchError that says what to do next
+ * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless it is there. Several processes may do
+ * so at the same time: each has its own working folder, and the first result stays. @throws FetchError with advice
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);
@@ -51,7 +50,7 @@ export async function fetchEngine(name: string, folder: string): Promise<{ engin
   if (fs.existsSync(path.join(target, noteName))) return { engine: readEngine(target), isNew: false };
   if (!fs.existsSync(folder)) {
     makePassableFolder(folder);
-    fs.chmodSync(folder, 0o755); // everybody may look what is there
+    fs.chmodSync(folder, 0o755); // every account may read the engines
   }
   removeAbandoned(folder);
   const work = fs.mkdtempSync(path.join(folder, `fetching-${process.pid}-`));
@@ -88,7 +87,7 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   });
 }
 
-/** Moves the result into place. Returns false when another process has been faster. */
+/** Moves the result into place. Returns false if another process was faster. */
 function settle(place: string, target: string): boolean {
   try {
     fs.renameSync(place, target);
@@ -99,7 +98,7 @@ function settle(place: string, target: string): boolean {
   }
 }
 
-/** Removes the half-fetched folders of processes that have ended. */
+/** Removes incomplete folders of processes that have ended. */
 function removeAbandoned(folder: string): void {
   for (const name of fs.readdirSync(folder)) {
     const pid = /^fetching-(\d+)-/.exec(name)?.[1];

@@ -2,10 +2,10 @@ export type Flavour = 'mariadb' | 'mysql';
 
 const labels: Record<Flavour, string> = { mariadb: 'MariaDB', mysql: 'MySQL' };
 
-/** The name for people: `MariaDB 10.11`. */
+/** Returns the name for people, such as `MariaDB 10.11`. */
 export const labelOf = (flavour: Flavour, version: string): string => `${labels[flavour]} ${version}`;
 
-/** Orders versions by their numbers, part by part: 10.5 comes before 10.11. A missing part counts as 0. */
+/** Compares versions number by number, so that 10.5 comes before 10.11. A missing number counts as 0. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(Number));
   for (let at = 0; at < Math.max(left?.length ?? 0, right?.length ?? 0); at += 1) {
@@ -16,8 +16,8 @@ export function compareVersions(a: string, b: string): number {
 }
 
 /**
- * The flavour and version of a server, from its own output: `mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for …`. Null for
- * the output of something else.
+ * Reads flavour and version from a server's output, such as `mariadbd Ver 10.11.18-MariaDB-0+deb12u1 for …`. Returns
+ * null for other output.
  */
 export function readVersion(said: string): { flavour: Flavour; version: string; release: string } | null {
   const [, release = '', version = ''] = /\bVer ((\d+\.\d+)\.\d+)/.exec(said) ?? [];

@@ -9,10 +9,10 @@ import { ownFolders, settingsArguments } from './server-settings';
 
 export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
-/** On a busy machine, creating a data folder has been seen to take seconds. */
+/** The limit is long, because creating a data folder takes seconds on a busy machine. */
 const initTimeoutMs = 120_000;
 
-/** The folder of one server's files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
+/** A server's folders below `<home>/<flavour>-<version>`. Several versions can exist side by side. */
 export interface ServerPlace {
   data: string;
   tmp: string;
@@ -24,15 +24,14 @@ export function placeOf(home: string, { flavour, version }: Engine): ServerPlace
 }
 
 /**
- * Creates the data folder of a server whose only account is `root@localhost` with this password: without an anonymous
- * account, and without the database `test`. A creation that was interrupted leaves only `<place>.unfinished`, which the
- * next call removes.
+ * Creates a data folder whose only account is `root@localhost` with this password, without an anonymous account and the
+ * database `test`. An interrupted creation leaves only `<place>.unfinished`, which the next call removes.
  */
 export async function initDataFolder(engine: Engine, { data }: ServerPlace, password: string): Promise<void> {
   const place = path.dirname(data);
   const unfinished = `${place}.unfinished`;
   fs.rmSync(unfinished, { recursive: true, force: true });
-  // The server's account owns everything below the folder.
+  // The server's account must own everything below the folder.
   makePrivateFolder(unfinished);
   for (const name of ['data', 'tmp']) makePrivateFolder(path.join(unfinished, name));
   if (engine.flavour === 'mariadb') await bootstrapMariadb(engine, unfinished, password);
@@ -74,8 +73,8 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
 }
 
 /**
- * While a data folder is being created, accounts have no effect yet, so the tables themselves are written. Each
- * statement is on a line of its own, as a bootstrap requires.
+ * Returns the statements that set up the accounts. They write the server's tables, because account statements do not
+ * work during the creation. A bootstrap requires each statement on one line.
  */
 function accountStatements(password: string): string[] {
   return [
@@ -87,7 +86,7 @@ function accountStatements(password: string): string[] {
   ];
 }
 
-/** The verifier that a server stores for a password in the format of MySQL 4.1. */
+/** Returns the verifier that a server stores for a password in the format of MySQL 4.1. */
 export function nativeVerifier(password: string): string {
   const sha1 = (bytes: Buffer | string): Buffer => createHash('sha1').update(bytes).digest();
   return `*${sha1(sha1(password)).toString('hex').toUpperCase()}`;
@@ -145,7 +144,7 @@ async function runServer(
   });
   const timer = setTimeout(() => void child.stop('SIGTERM', 1_000), initTimeoutMs);
   try {
-    // A server that has ended early accepts no more input. The end of its output says why.
+    // A server that ended early accepts no more input. Its output then says why.
     if (input !== null && child.process.stdin)
       await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
     else child.process.stdin?.end();

@@ -1,7 +1,7 @@
 import type { Engine } from '../engines/list-engines';
 import { compareVersions } from '../engines/version';
 
-/** The paths that the server sees, which differ in a box. */
+/** Paths as the server sees them. They differ in a box. */
 export interface ServerPaths {
   data: string;
   tmp: string;
@@ -9,7 +9,7 @@ export interface ServerPaths {
 }
 
 export interface SettingsChoice {
-  /** The TCP address, where one is wanted. */
+  /** The TCP address, or null for none. */
   listen: { address: string; port: number } | null;
   tls: { certificate: string; key: string; authority?: string } | null;
   isEventSchedulerOn: boolean;
@@ -17,16 +17,14 @@ export interface SettingsChoice {
   bufferPoolBytes: number;
   hasBinaryLog: boolean;
   isEphemeral: boolean;
-  /** The caller's settings, by the server's names. They override ours. */
+  /** The caller's settings, by their names. They override the built-in ones. */
   further: Readonly<Record<string, string>>;
 }
 
-/** How long binary logs are kept. An upgrade replicates from the moment of its dump, and takes much less time. */
+/** How long binary logs are kept. An upgrade replicates from the moment of its dump and takes less time. */
 const binaryLogSeconds = 2 * 86_400;
 
-/**
- * Settings for the messages, character sets and plugins of an engine. An installed server knows their places itself.
- */
+/** Returns settings for an engine's messages, character sets and plugins. An installed server finds its own. */
 export function ownFolders({ root, share, plugins }: Engine): Record<string, string> {
   if (root === '/') return {};
   return {
@@ -37,7 +35,7 @@ export function ownFolders({ root, share, plugins }: Engine): Record<string, str
   };
 }
 
-/** The settings of a server, by their names on the command line. No configuration file of the machine is read. */
+/** Returns a server's settings, by their names on the command line. No configuration file is read. */
 export function serverSettings(engine: Engine, paths: ServerPaths, choice: SettingsChoice): Record<string, string> {
   const { listen, tls, isEphemeral } = choice;
   return {
@@ -55,7 +53,7 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
           'ssl-key': tls.key,
           ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }),
         }),
-    // The Unix socket counts as secure.
+    // The server counts a Unix socket as secure.
     'require-secure-transport': 'ON',
     'skip-name-resolve': 'ON',
     'local-infile': 'OFF',
@@ -76,8 +74,8 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
 
 const binaryLog = (isEphemeral: boolean): Record<string, string> => ({
   'log-bin': 'binlog',
-  // Lets customers without SUPER create triggers and functions, deterministic or not. That is safe, because the log
-  // holds whole rows and not statements.
+  // Customers without SUPER may create triggers and functions, deterministic or not. That is safe, because the log has
+  // rows and not statements.
   'log-bin-trust-function-creators': 'ON',
   'sync-binlog': isEphemeral ? '0' : '1',
   'max-binlog-size': String(64 * 2 ** 20),
@@ -90,8 +88,7 @@ function mariadbSettings({ version }: Engine): Record<string, string> {
     'symbolic-links': 'OFF',
     'gtid-strict-mode': 'ON',
     'log-slave-updates': 'ON',
-    // MariaDB has no value that forbids files altogether. It accepts the path of a device, below which no file can
-    // exist.
+    // MariaDB has no value that forbids files. A device works, because no file can exist below it.
     'secure-file-priv': '/dev/null',
     'aria-pagecache-buffer-size': String(8 * 2 ** 20),
     'innodb-log-file-size': String(48 * 2 ** 20),
@@ -112,7 +109,7 @@ function mysqlSettings({ version }: Engine): Record<string, string> {
     mysqlx: 'OFF',
     'innodb-redo-log-capacity': String(64 * 2 ** 20),
     'temptable-max-ram': String(32 * 2 ** 20),
-    // Newer versions write whole rows anyway, and warn about the setting.
+    // Newer versions always log rows, and warn about the setting.
     ...(compareVersions(version, '8.4') < 0 ? { 'binlog-format': 'ROW' } : {}),
   };
 }
