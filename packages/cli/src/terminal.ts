@@ -27,7 +27,7 @@ export function ask(question: string, { hidden = false } = {}): Promise<string> 
     lines.once('line', (line) => finish(() => resolve(line.trim())));
     lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));
     lines.once('close', () => finish(() => reject(new UsageError('No answer was given'))));
-    // The question is shown only after the terminal has stopped to echo the user's keys.
+    // The question is shown only when the terminal has stopped echoing the user's keys.
     lines.setPrompt(question);
     if (hidden) process.stderr.write(question);
     else lines.prompt();

@@ -105,7 +105,7 @@ export class Bench {
 /** The limit ends a run whose question never appears. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
-/** Closes the terminal window. It is used because a shell that completes a word may miss the signal of an exit. */
+/** Stands for a user who closes the terminal's window. */
 export const closeWindow = Symbol('close the window');
 
 /** Each pair has a text that the terminal shows, and the keys to type after it. */
