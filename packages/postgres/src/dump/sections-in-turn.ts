@@ -1,15 +1,14 @@
 import type { Section } from './section';
 
-/** A named content that can be read once, and only before the next one is requested. */
+/** A named content that can be read once, before the next one is requested. */
 export interface Entry {
   path: string;
   content(): AsyncIterable<Buffer>;
 }
 
 /**
- * Entries of an archive as sections of a dump, one at a time. An archive is read in order, so the next section comes
- * when the one before it has been read to its end. A loader that asks ahead waits. One that gives up (`return`) is
- * released at once.
+ * Turns entries of an archive into sections, one at a time. An archive is read in order, so each section waits until
+ * the previous one was read. A loader that stops early (`return`) is released at once.
  */
 export function sectionsInTurn(entries: AsyncGenerator<Entry>): AsyncIterable<Section> {
   let read: Promise<void> = Promise.resolve();

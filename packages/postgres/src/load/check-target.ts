@@ -17,8 +17,8 @@ const untrustedSql = `select name from pg_catalog.unnest($1::text[]) as wanted (
   (select from pg_catalog.pg_available_extension_versions v where v.name = wanted.name and v.trusted)`;
 
 /**
- * A dump is a customer's code. It runs only as a role that could do no harm even if a dangerous statement got through.
- * Throws `loader_too_powerful` or `database_not_empty`.
+ * Checks the loading role and the target. A dump is a customer's code, so it runs only as a role that cannot do harm,
+ * even if a dangerous statement passed the checks. Throws `loader_too_powerful` or `database_not_empty`.
  */
 export async function checkTarget(client: pg.ClientBase): Promise<void> {
   const { powerful } = z.object({ powerful: z.boolean() }).parse((await client.query(powersSql)).rows[0]);
@@ -31,7 +31,7 @@ export async function checkTarget(client: pg.ClientBase): Promise<void> {
   if (filled) throw new TransferError('database_not_empty', 'the target database holds something already');
 }
 
-/** Throws `extension_untrusted` unless the server has each extension and lets an owner install it. */
+/** Throws `extension_untrusted` unless an owner may install all these extensions on the server. */
 export async function checkExtensions(client: pg.ClientBase, names: string[]): Promise<void> {
   const { rows } = await client.query(untrustedSql, [names]);
   const refused = z.array(z.object({ name: z.string() })).parse(rows);

@@ -17,16 +17,16 @@ const read = (quoted: string): string => (quoted.startsWith('"') ? quoted.slice(
 const quote = (role: string): string => `"${role.replaceAll('"', '""')}"`;
 
 export interface RoleNames {
-  /** The owner of the database that was dumped, or null when the dump does not say. */
+  /** The owner of the dumped database, or null if the dump does not name it. */
   dumpedOwner: string | null;
   owner: string;
   /** The roles that exist on the target. */
   existing: ReadonlySet<string>;
-  /** Other owners, who set their own defaults. */
+  /** Owners who set their own default privileges. */
   makers?: ReadonlySet<string>;
 }
 
-/** Every role that a statement of pg_dump names, except PUBLIC. */
+/** Returns the roles that a statement of pg_dump names, except PUBLIC. */
 export function rolesOf(text: string): string[] {
   const inPolicy = policy.exec(text)?.[2]?.match(new RegExp(identifier, 'g'));
   const inDefaults = defaults.exec(text);
@@ -35,8 +35,8 @@ export function rolesOf(text: string): string[] {
 }
 
 /**
- * The statement, with the dumped database's owner replaced by that of the target. Null when it concerns only roles that
- * the target does not have: such a grant gives nothing to anybody, and such a policy applies to nobody.
+ * Replaces the dumped database's owner by the target's. Returns null if the statement only concerns missing roles,
+ * because such a grant or policy has no effect.
  */
 export function withRolesOf(
   text: string,
@@ -56,7 +56,7 @@ export function withRolesOf(
   const inDefaults = defaults.exec(text);
   if (inDefaults) {
     const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
-    // Default privileges of a role may be set only by the role itself.
+    // Only the role itself may set its default privileges.
     if (maker === null || grantee === null || (maker !== quote(owner) && !makers.has(read(maker)))) return null;
     return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
   }

@@ -8,15 +8,15 @@ import { makePrivateFolder, serverAccount } from '@drydock/process';
 const run = promisify(execFile);
 
 /**
- * The environment of Postgres' programs: nothing from our own, and no locale or time zone that this machine may not
- * have.
+ * The environment of Postgres' programs. It has no variable of this process, and no locale or time zone that the
+ * machine may lack.
  */
 export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 /**
- * Creates a data directory whose superuser `postgres` logs in by scram-sha-256 with this password. An initdb that was
- * killed half-way leaves only `<dataDir>.unfinished`, which the next call removes. As root, initdb runs as nobody,
- * because it requires an account that has a name.
+ * Creates a data folder with the superuser `postgres` and this password (scram-sha-256). An interrupted creation leaves
+ * only `<dataDir>.unfinished`, which the next call removes. As root, initdb runs as nobody, because it requires an
+ * account with a name.
  */
 export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
   const unfinished = `${dataDir}.unfinished`;
@@ -37,7 +37,7 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
   try {
     await run(
       initdb,
-      // checksums: a flipped bit on disk becomes an error instead of a wrong answer
+      // with checksums, a flipped bit on disk is an error instead of a wrong answer
       [
         '-D',
         dataDir,
@@ -60,9 +60,8 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
 }
 
 /**
- * Runs initdb once per version for the many clusters of tests, then copies its result and changes the password. That
- * takes a tenth of the time. All copies have the same system identifier. Clusters that are kept get their own (see
- * {@link initCluster}).
+ * Copies a prepared cluster and changes its password, which takes a tenth of initdb's time. Only tests do so, because
+ * all copies have the same system identifier (see {@link initCluster}).
  */
 async function copyPrepared(
   initdb: string,
@@ -78,7 +77,7 @@ async function copyPrepared(
   await single;
 }
 
-/** Prepares a template. When several processes prepare the same one at the same time, the first one is kept. */
+/** Prepares a template. If several processes prepare the same one, the first one is kept. */
 async function prepare(initdb: string, template: string): Promise<void> {
   const aside = `${template}.${randomUUID()}`;
   await makeCluster(initdb, aside, 'changed-in-each-copy');

@@ -3,21 +3,21 @@ import { KeptServer, type KeptServerOptions } from '@drydock/process';
 import { type PostgresOptions, type PostgresServer, settlePostgresFolder, startPostgres } from './postgres';
 
 /**
- * The most private memory of one customer session. A value of a gigabyte then fails its statement, but does not harm
- * the machine. It is twice what building an index takes during the restore of a site.
+ * The most private memory of a customer's session. A larger value fails its statement instead of harming the machine.
+ * It is twice the memory for building an index during a site's restore.
  */
 export const customerSessionBytes = 512 * 2 ** 20;
 
 export interface KeptPostgresOptions extends Omit<KeptServerOptions<PostgresServer>, 'start' | 'facts'> {
   folder: string;
   major: number;
-  /** Called at each start, because the purpose of a server can change. */
+  /** Returns the options. It is called at each start, because a server's purpose can change. */
   serverOptions: () => Omit<PostgresOptions, 'folder' | 'major'>;
 }
 
 /**
- * One Postgres server that is started again whenever it ends by itself. Its URL is for the database `postgres`, with
- * the platform's role.
+ * A Postgres server that is restarted whenever it ends. Its URL is for the database `postgres` with the platform's
+ * role.
  */
 export class KeptPostgres extends KeptServer<PostgresServer> {
   private readonly place: { folder: string; major: number };

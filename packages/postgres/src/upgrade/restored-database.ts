@@ -11,9 +11,9 @@ const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_cat
 const ownerSchema = z.object({ owner: z.string() });
 
 /**
- * For a restore: makes the roles of the server that serves, without their memberships, and an empty database with the
- * same owner on the target. Starts from empty each time. The owner may make no roles until the switch, because a dump
- * may only be loaded by roles that cannot. Resolves with the owner.
+ * Creates the roles of the serving instance without memberships, and an empty database with the same owner. It always
+ * starts from an empty target. The owner may create no roles until the switch, because a loader must not be able to.
+ * Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;
@@ -34,10 +34,7 @@ export async function makeEmptyRestored(stage: Stage): Promise<string> {
 const findSql = `select r.rolname as owner from pg_catalog.pg_roles r
   where r.rolname = any ($1) and not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql}`;
 
-/**
- * The owners of the objects that a restore brings. None of them may make roles until the switch, which gives each role
- * what it has on the server that serves.
- */
+/** Returns the owners of a restore's objects. None may create roles until the switch, which restores their rights. */
 export function ownersOf(stage: Stage): LoadOwners {
   const found = new Set<string>();
   const close = async (): Promise<void> => {
@@ -57,7 +54,7 @@ export function ownersOf(stage: Stage): LoadOwners {
     lend: async (owner, others, work) => lendRights(await stage.server('target'), owner, others, work),
     async join() {
       const { databaseName } = stage.move;
-      // A role that policies of the backup mention stays.
+      // A role that the backup's policies name must stay.
       await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, {
         dropsGone: false,
         withDatabase: false,
@@ -70,7 +67,7 @@ export function ownersOf(stage: Stage): LoadOwners {
   };
 }
 
-/** Makes roles without any right, so that policies may mention them. Roles that exist stay as they are. */
+/** Creates missing roles without rights, so that policies can name them. */
 export async function makeMentionedRoles(server: pg.ClientBase, roles: readonly string[]): Promise<void> {
   for (const role of roles) {
     const { rowCount } = await server.query('select from pg_catalog.pg_roles where rolname = $1', [role]);

@@ -12,30 +12,30 @@ import {
 import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
 
 /**
- * The two instances of a move, and the claim under which it runs. The URLs are those of the superuser, in the database
- * `postgres`, and never leave the host.
+ * The two instances of a move, and the claim of its worker. The URLs are the superuser's for the database `postgres`,
+ * and never leave the host.
  */
 export interface Move {
-  /** The URL of the instance that serves. */
+  /** The URL of the serving instance. */
   oldUrl: string;
   /** The URL of the new major's instance. */
   targetUrl: string;
   /** The name of the customer's database. */
   databaseName: string;
-  /** With `restore` the target is filled from a backup, and no content of the old database is copied. */
+  /** `restore` fills the target from a backup, without content of the old database. */
   path: 'logical' | 'offline' | 'restore';
-  /** 32 random bytes as hex, made once for the move. The names and passwords of its objects are derived from it. */
+  /** 32 random bytes as hex, created once for the move. Names and passwords of its objects are derived from them. */
   secret: string;
-  /** The claim's fencing token, in decimal: sessions of an older one are ended before a stage begins. */
+  /** The fencing token of the worker's claim, in decimal. Sessions with an older token are ended before a stage. */
   fence: string;
   signal?: AbortSignal | undefined;
-  /** Receives a fraction from 0 to 1. */
+  /** Gets a fraction from 0 to 1. */
   progress?: (fraction: number) => void;
 }
 
 export type Side = 'old' | 'target';
 
-/** Returns a URL of the same server and login for another database. */
+/** Returns the URL of another database with the same login. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${encodeURIComponent(database)}`;
@@ -53,27 +53,25 @@ const revokeParameterSql = (role: string): string =>
   `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
 
 export interface StageNames {
-  /**
-   * Marks the readers and loaders of this stage. Those that an earlier stage with the same tag has left are dropped.
-   */
+  /** Marks the stage's readers and loaders. Leftovers with the same tag are dropped. */
   tag?: string;
   /**
-   * The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage
-   * ends them.
+   * The `application_name` of the stage's sessions. By default it has the fencing token, by which a later stage ends
+   * them.
    */
   applicationName?: string;
 }
 
 /**
- * The sessions of one stage, each opened when it is first asked for.
+ * The sessions of a stage, which are opened when they are needed.
  *
- * - `server`: the superuser in `postgres`; statements about roles, databases and sessions.
- * - `reader`: a reader of this stage in the customer's database; queries of the catalogue, plain COPY.
- * - `publisher`, `replicator`, `keeper`: the move's own roles in the customer's database; publication and marker,
- *   slots, subscription and notes.
- * - `loader`: a role of this stage that may become one owner, and is it, in the target; all code of the customer.
- * - `guardian`: the superuser in the customer's database. On the old server it makes and drops the guard, by names that
- *   nobody can have prepared. On the target it uses the catalogue alone.
+ * - `server`: the superuser in `postgres`. It changes roles, databases and sessions.
+ * - `reader`: a temporary reader in the customer's database. It reads the catalogue and rows.
+ * - `publisher`, `replicator`, `keeper`: the move's roles in the customer's database. They have the publication and
+ * marker, the slots, and the subscription and records.
+ * - `loader`: a temporary role on the target that acts as one owner. It runs all code of the customer.
+ * - `guardian`: the superuser in the customer's database. On the old server it refuses DDL, with names that nobody can
+ * create beforehand. On the target it uses only the catalogue.
  */
 export class Stage {
   readonly own: OwnObjects;
@@ -104,7 +102,7 @@ export class Stage {
     ).client;
   }
 
-  /** Sessions that work at the same time have different lanes. */
+  /** Returns a reader's session. Concurrent work uses different lanes. */
   async reader(side: Side, lane = 0): Promise<pg.Client> {
     return (
       await this.open(`reader ${side} ${lane}`, async () =>
@@ -113,7 +111,7 @@ export class Stage {
     ).client;
   }
 
-  /** The URL of a reader, for programs that open sessions themselves. */
+  /** Returns a reader's URL, for programs that connect by themselves. */
   async readerUrl(side: Side): Promise<string> {
     const login = await this.login(`reader ${side}`, side, (admin) =>
       makeReader({ admin, database: this.move.databaseName, tag: this.tag }),
@@ -127,7 +125,7 @@ export class Stage {
       .client;
   }
 
-  /** A loader on whose writes no trigger fires. */
+  /** Returns a loader's session whose writes fire no trigger. */
   async rowsLoader(owner: string, lane = 0): Promise<pg.Client> {
     const { url, login } = await this.loaderLogin('rows loader', owner);
     return (
@@ -138,10 +136,7 @@ export class Stage {
     ).client;
   }
 
-  /**
-   * The login of a loader, for programs that open sessions themselves. They act as `owner` by the `role` of the
-   * session.
-   */
+  /** Returns a loader's URL, for programs that connect by themselves. They act as `owner` by the session's `role`. */
   async loaderUrl(owner: string): Promise<string> {
     return (await this.loaderLogin('loader', owner)).url;
   }
@@ -151,14 +146,15 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * The superuser in the customer's own database. Its statements name only what it has made itself and the catalogue.
+   * Returns a superuser's session in the customer's database. Its statements use only its own objects and the
+   * catalogue.
    */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Our roles on one server, which keep their rights while a lock is on. */
+  /** Returns the platform's roles on a server. They keep their rights when customers are locked out. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;
@@ -174,7 +170,7 @@ export class Stage {
     for (const outcome of readersAndLoaders) {
       if (outcome.status === 'rejected') continue;
       const { side, login } = outcome.value;
-      // The next stage sweeps away what this one has left behind.
+      // The next stage drops leftovers, so an error is ignored.
       await this.server(side)
         .then(async (admin) => {
           if (side === 'target') await admin.query(revokeParameterSql(login.role)).catch(() => undefined);
@@ -227,7 +223,7 @@ export class Stage {
     return opened;
   }
 
-  /** Opens a session whose commits are durable. */
+  /** Opens a session with durable commits. */
   private async connect(url: string, options: SessionOptions): Promise<Session> {
     const { applicationName } = this;
     const session = await openSession(url, { ...options, applicationName, signal: this.move.signal });
@@ -236,7 +232,7 @@ export class Stage {
   }
 }
 
-/** Runs the work of one stage with sessions of its own. */
+/** Runs work with the sessions of one stage. */
 export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T>): Promise<T> {
   const stage = new Stage(move);
   try {
@@ -249,7 +245,7 @@ export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T
   }
 }
 
-/** Runs a query and parses all of its rows. */
+/** Runs a query and parses its rows. */
 export async function readRows<Row>(
   client: pg.ClientBase,
   schema: z.ZodType<Row>,

@@ -10,22 +10,22 @@ export type UpgradeErrorCode =
   | 'rights_differ';
 
 export interface UpgradeErrorOptions extends ErrorOptions {
-  /** The object in words that the customer can search for: `TABLE public.orders`. */
+  /** The object in the customer's words, such as `TABLE public.orders`. */
   object?: string | undefined;
 }
 
 /**
- * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log
- * only. `object` and `reason` are for the customer. Every code leaves the old instance as it is; `busy` and
- * `not_caught_up` may be transient.
+ * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, and belongs only in the
+ * log. `object` and `reason` may be shown to the customer. The old instance stays unchanged. After `busy` and
+ * `not_caught_up` another attempt may succeed.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
   readonly code: UpgradeErrorCode;
   readonly object: string | null;
-  /** The message of Postgres. It has no values of rows, which Postgres puts into the detail. */
+  /** Postgres' message. Its detail is left out, because it contains values. */
   readonly reason: string;
-  /** Whether the same content fails again at every attempt. */
+  /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;
 
   constructor(code: UpgradeErrorCode, message: string, options: UpgradeErrorOptions = {}) {

@@ -7,7 +7,7 @@ import type { OwnObjects } from './own-objects';
 
 export interface CustomerTable extends TableEntry {
   owner: string;
-  /** The table above this one that is partitioned by a hash, qualified: see {@link hashRoots}. */
+  /** The hash-partitioned table above this one (qualified): see {@link hashRoots}. */
   root?: { name: string; owner: string };
   /** False for an UNLOGGED table. */
   isLogged: boolean;
@@ -19,7 +19,7 @@ const ownersSql = `select n.nspname as schema, c.relname as name, pg_catalog.pg_
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p')
   and c.relpersistence <> 't'`;
 
-/** The customer's tables that have rows of their own, the largest first. */
+/** Returns the customer's tables with rows of their own, the largest first. */
 export async function customerTables(client: pg.ClientBase, { schema: own }: OwnObjects): Promise<CustomerTable[]> {
   const known = new Map((await readRows(client, ownerSchema, ownersSql)).map((row) => [qualify(row), row]));
   const roots = await hashRoots(client);

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { readRows } from '../session';
 
-/** Pages of 2 kB that are read and written at once. */
+/** How many pages of 2 kB are copied at once. */
 const pagesAtOnce = 512;
 const pageBytes = 2048;
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
@@ -17,8 +17,8 @@ const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
 const horizonSchema = z.object({ horizon: z.string() });
 
 /**
- * Finds the large objects whose content, owner or grants were written by a transaction at or after the horizon. Ages
- * are compared, because transaction numbers wrap around.
+ * Selects large objects whose content, owner or grants were written by a transaction since the horizon. Ages are
+ * compared, because transaction numbers wrap around.
  */
 const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner,
     pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
@@ -32,9 +32,7 @@ const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owne
       where pg_catalog.age(l.xmin) <= pg_catalog.age($1::xid)) order by m.oid`;
 const horizonSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::xid::text as horizon';
 const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
-/**
- * Reads the catalogue, page by page: the functions that read a large object need a right that a reader does not have.
- */
+/** Reads the pages from the catalogue, because the functions for large objects need a right that a reader lacks. */
 const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1
   and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
 const writeSql = 'select pg_catalog.lo_put($1::oid, w.at, w.data) from unnest($2::bigint[], $3::bytea[]) w (at, data)';
@@ -65,9 +63,9 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon` (all of them when it is null) with owners, grants and
- * numbers, and removes those that are gone: replication carries no large objects. `old` is a reader, `target` the
- * keeper. Returns the horizon for the next call.
+ * Copies the large objects that were written since `horizon` (null for all), with owners, grants and numbers, and
+ * removes deleted ones. Replication does not transfer them. `old` is a reader, `target` the keeper. Returns the next
+ * horizon.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
@@ -83,9 +81,7 @@ export async function copyLargeObjects(
   return next.horizon;
 }
 
-/**
- * Hashes the pages without the zeros at their ends, and the length: a missing page and a page of zeros read the same.
- */
+/** Hashes the pages without their trailing zeros, and the length, because a missing page reads like a page of zeros. */
 const hashSql = `
   select coalesce(pg_catalog.sum(pg_catalog.hashtextextended(
       p.number || ':' || pg_catalog.encode(p.data, 'hex'), 0)), 0)::text
@@ -95,7 +91,7 @@ const hashSql = `
     from pg_catalog.pg_largeobject l where l.loid = $1) p
   where p.data <> '' having exists (select from pg_catalog.pg_largeobject_metadata where oid = $1)`;
 
-/** A hash of one large object's content; null when the object is not there. */
+/** Returns a hash of a large object's content, or null if there is no such object. */
 export async function hashLargeObject(client: pg.ClientBase, oid: number): Promise<string | null> {
   return (await readRows(client, z.object({ hash: z.string() }), hashSql, [oid]))[0]?.hash ?? null;
 }

@@ -10,8 +10,8 @@ const changedSchema = z.object({
 });
 
 /**
- * Finds ordinary tables whose changed rows could not be named to a subscriber: they have no usable key, or none was
- * chosen. `$1` lists the schemas to leave out.
+ * Selects tables whose changed rows could not be identified by a subscriber, because they have no usable or chosen key.
+ * `$1` lists excluded schemas.
  */
 export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table, c.relreplident as identity,
     (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid
@@ -27,10 +27,7 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
-/**
- * During the move, every change of a row without a key carries the whole old row. Notes the identity that each table
- * had before it changes it.
- */
+/** Makes each change of a row without a key carry the whole old row. The tables' previous identities are recorded. */
 export async function widenIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
@@ -47,7 +44,7 @@ export async function widenIdentities(stage: Stage): Promise<void> {
   }
 }
 
-/** Puts back what {@link widenIdentities} changed. The notes must exist. */
+/** Reverses {@link widenIdentities}. The records must exist. */
 export async function restoreIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
