@@ -5,23 +5,20 @@ import type { GuardedChild } from './guarded-child';
 export type Answer = 'ready' | 'not yet' | 'wrong password';
 
 export interface Awaited {
-  /** The server's name for people: `MariaDB 10.11`. */
+  /** The server's name for people, such as `MariaDB 10.11`. */
   label: string;
   timeoutMs: number;
   ask: () => Promise<Answer>;
   /**
-   * How long another server may still answer at this address after this one has failed to get the port and before it
-   * ends. Absent: no other server can answer there.
+   * The time in which a server that failed to bind its port may still run while another server answers there. Default:
+   * 0, because no other server can answer.
    */
   bindTimeoutMs?: number;
-  /** Gets what the server writes to its log. */
+  /** Gets the server's log. */
   onLog?: ((text: string) => void) | undefined;
 }
 
-/**
- * Resolves when a server that was just started answers. @throws with its last output if it ends, or does not answer in
- * time
- */
+/** Resolves when a started server answers. @throws with its last output if it ends or does not answer in time */
 export async function waitUntilAnswering(
   child: GuardedChild,
   { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited,

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isSameProcess, listProcessesIn, type ProcessProof } from './process-proof';
 
 /**
- * Ends exactly this process, and not another one that got its pid since: sends each signal in turn, and waits `graceMs`
- * after each. Resolves with true once it has gone, and with false if it outlived them all (a process in an
- * uninterruptible wait).
+ * Ends this process, but no later one with its pid. Sends the signals one after the other, and waits `graceMs` after
+ * each. Resolves with false if the process still runs, for example in an uninterruptible wait.
  */
 export async function endProcess(
   proof: ProcessProof,
@@ -28,7 +27,7 @@ async function hasGone(proof: ProcessProof, withinMs: number): Promise<boolean> 
   return !isSameProcess(proof);
 }
 
-/** Sends a signal; a process that has just gone is no error. */
+/** Sends a signal. A process that has already ended is no error. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -37,9 +36,7 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/**
- * Waits until no other process works in the folder: a second server beside leftover processes would destroy the data.
- */
+/** Waits until no other process works in a folder, because a second server would destroy the data. */
 export async function waitUntilLeft(folder: string, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
   for (;;) {

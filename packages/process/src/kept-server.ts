@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 const restartMs = [50, 200, 1_000, 5_000];
 
 export interface RunningServer {
-  /** The administrator's. */
+  /** The administrator's URL. */
   adminUrl: string;
   exited: Promise<unknown>;
   stop(): Promise<void>;
@@ -20,9 +20,8 @@ export interface KeptServerOptions<Server extends RunningServer> {
 }
 
 /**
- * A server that is started again whenever it ends by itself. It does not outlive us: a guard beside it passes our end
- * on. A start looks for a leftover server, proves that it works on this very folder, and ends it first, so that no two
- * ever run on one folder.
+ * A server that is restarted whenever it ends. It ends when this process ends. A start first looks for a leftover
+ * server, proves that it works on the same folder, and ends it, so that two servers never use one folder.
  */
 export class KeptServer<Server extends RunningServer> {
   private readonly kept: KeptServerOptions<Server>;
@@ -40,12 +39,12 @@ export class KeptServer<Server extends RunningServer> {
     return this.isUpNow;
   }
 
-  /** The administrator's URL; null before the first start. */
+  /** The administrator's URL, or null before the first start. */
   get adminUrl(): string | null {
     return this.adminUrlKnown;
   }
 
-  /** Resolves when the server answers. Throws if the first start fails. A later start that fails is repeated. */
+  /** Resolves when the server answers. Throws if the first start fails. A later failed start is repeated. */
   async start(): Promise<void> {
     if (this.running) return;
     this.isStopping = false;
@@ -58,7 +57,7 @@ export class KeptServer<Server extends RunningServer> {
     this.running = this.supervise();
   }
 
-  /** Ends the server in order and does not start it again. */
+  /** Stops the server and does not restart it. */
   async stop(): Promise<void> {
     this.isStopping = true;
     await this.server?.stop();
@@ -89,7 +88,7 @@ export class KeptServer<Server extends RunningServer> {
         if (this.isStopping) await this.server?.stop();
       } catch (error) {
         log.error({ err: error, ...facts }, 'a database server does not start');
-        // A server that runs but could not be prepared is started again too.
+        // A server that runs but failed in `onUp` is restarted as well.
         await this.server?.stop();
         await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
         if (this.isStopping) return;

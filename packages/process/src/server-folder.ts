@@ -5,17 +5,16 @@ import os from 'node:os';
 import path from 'node:path';
 import { isReachable, makePassableFolder, reachableHome, serverAccount } from './unprivileged';
 
-/** The place where a database server keeps its data. */
+/** The folder of a database server's data. */
 export interface ServerHome {
   home: string;
-  /** Whether the server's account cannot reach the requested folder, so that `home` is elsewhere. */
+  /** True if the server's account cannot enter the requested folder, so that `home` is elsewhere. */
   isElsewhere: boolean;
 }
 
 /**
- * Decides where the data of `folder` is. Below a folder that the server's account cannot enter (a clone in /root), it
- * is in a folder of its own under /var/lib/drydock, whose path is noted in `<folder>/where.txt`: removing `folder`
- * starts afresh.
+ * Decides where the data of `folder` is. If the server's account cannot enter the folder (a clone in /root), the data
+ * is below /var/lib/drydock, and `<folder>/where.txt` has its path. Removing `folder` then starts with new data.
  */
 export function settleHome(folder: string): ServerHome {
   makePassableFolder(folder);
@@ -36,7 +35,7 @@ function findElsewhere(folder: string): string {
   return home;
 }
 
-/** The password of the server's own superuser, made once, which only we can read. */
+/** Returns the superuser's password, which is generated once. Only this account can read it. */
 export function settlePassword(passwordFile: string): string {
   if (!fs.existsSync(passwordFile)) {
     const unfinished = `${passwordFile}.${process.pid}`;
@@ -46,15 +45,14 @@ export function settlePassword(passwordFile: string): string {
   return fs.readFileSync(passwordFile, 'utf8').trim();
 }
 
-/** A socket's path is limited by the kernel: 107 bytes on Linux, 103 on macOS. */
+/** The kernel's limit for a socket's path: 107 bytes on Linux, 103 on macOS. */
 const socketPathBytesMax = 103;
 
 /**
- * Makes the folder of a server's Unix socket and removes leftover sockets, which would keep the server from listening.
- * Call it while no server runs. The folder is `<home>/socket`. If that path is too long for a socket, the folder has a
- * shorter path, which `<home>/socket.txt` records. The path is the same at every start. The folder belongs to the
- * server's account. Every account of this machine may use the socket in it, because jobs run under the accounts of
- * sites. The boxes of applications do not contain it.
+ * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
+ * It is for a server that is not running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt`
+ * records. The path is the same at every start. Every account may use the socket, because jobs run under sites'
+ * accounts. The boxes of applications do not contain it.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(
@@ -86,7 +84,8 @@ function findShort(note: string): string {
 }
 
 /**
- * Whether the folder is still ours. In a folder such as /tmp, another account may have taken the name after a cleanup.
+ * Tells whether the folder still belongs to this account. In a folder such as /tmp, another account may have taken the
+ * name after a cleanup.
  */
 function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });
@@ -94,7 +93,7 @@ function isPrivateFolder(folder: string): boolean {
   return stats?.isDirectory() === true && isOurs && (stats.mode & 0o022) === 0;
 }
 
-/** Removes a server's data, wherever they are, and the folder of its socket, which may have a short path of its own. */
+/** Removes a server's data and the folder of its socket, wherever they are. */
 export async function removeServerFolders(folder: string): Promise<void> {
   const { home } = settleHome(folder);
   const note = path.join(home, 'socket.txt');

@@ -6,23 +6,26 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Database servers refuse to run as root. If we are root, a server without a tenant, such as a test's, runs as nobody.
+ * The account of a server without a customer if this process is root, because database servers refuse to run as root.
  */
 const nobody = 65_534;
 
-/** The accounts of clusters that an installation has only one of. Those of tenants are allocated. */
+/** The accounts of clusters that exist once in an installation. Customers' accounts are allocated. */
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
-/** The folder for root's data if nobody's account cannot enter the clone. It is durable, unlike the temp directory. */
+/**
+ * The folder of root's data if the account `nobody` cannot enter the clone. It survives a reboot, unlike the temporary
+ * folder.
+ */
 export const reachableHome = '/var/lib/drydock';
 
-/** The account that a server is spawned under: its own when we are root, otherwise ours (no option at all). */
+/** Returns the account for spawning a server: its own if this process is root, otherwise no change. */
 export function serverAccount(account: number | null = null): { uid: number; gid: number } | Record<string, never> {
   const uid = account ?? nobody;
   return process.getuid?.() === 0 ? { uid, gid: uid } : {};
 }
 
-/** Makes a folder that only nobody's account can enter, if we are root. */
+/** Creates a folder that only the account `nobody` can enter, if this process is root. */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   fs.chmodSync(folder, 0o700);
@@ -31,8 +34,8 @@ export function makePrivateFolder(folder: string): void {
 }
 
 /**
- * Gives a data folder to its account: a new folder, or one that had another account under an earlier version. No
- * process may work in it. chown walks by descriptors and follows no link; only files of the former owner change hands.
+ * Gives a data folder to its account: a new folder, or one of an earlier version with another account. No process may
+ * work in it. chown follows no link, and changes only files of the former owner.
  */
 export async function handOver(dataDir: string, account: number | null): Promise<void> {
   const { uid } = serverAccount(account);
@@ -43,10 +46,7 @@ export async function handOver(dataDir: string, account: number | null): Promise
   });
 }
 
-/**
- * Whether the server's account can enter this folder; for a folder that does not exist, its nearest ancestor is
- * checked.
- */
+/** Tells whether the server's account can enter a folder, or the nearest existing parent of a missing one. */
 export function isReachable(folder: string): boolean {
   if (process.getuid?.() !== 0) return true;
   let at = path.resolve(folder);
@@ -58,7 +58,7 @@ export function isReachable(folder: string): boolean {
   }
 }
 
-/** Makes a folder and its missing parents so that the server's account can enter them, whatever our umask is. */
+/** Creates a folder and its missing parents so that the server's account can enter them, whatever the umask is. */
 export function makePassableFolder(folder: string): void {
   const missing: string[] = [];
   for (let at = path.resolve(folder); !fs.existsSync(at); at = path.dirname(at)) missing.push(at);
