@@ -3,7 +3,7 @@ import { FairPace } from './fair-pace';
 beforeEach(() => jest.useFakeTimers());
 afterEach(() => jest.useRealTimers());
 
-/** Records which organisation went in which turn. */
+/** Records which organisation used each turn. */
 function follow(pace: FairPace): { take(organisation: string, times: number): void; turn(): string[] } {
   let went: string[] = [];
   return {

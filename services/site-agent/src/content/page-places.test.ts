@@ -9,7 +9,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces, PagesBusy, processesFor } from './page-places';
 
-/** A process that ends when it is asked to, and gives its place back. */
+/** Starts a process that ends when it is asked to, and then releases its place. */
 async function start(
   places: PagePlaces,
   organisation: string,
