@@ -8,7 +8,7 @@ import { printRows } from './report';
 import { environmentOf, startBenchStack } from './stack';
 
 const samples = 400;
-/** How many of the first samples do not count: V8 has not yet compiled the code that they run. */
+/** How many of the first samples are not counted, because V8 has not compiled their code yet. */
 const warmUps = 150;
 
 /**

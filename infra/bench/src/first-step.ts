@@ -21,7 +21,7 @@ const fragments = ['tables.sql', 'workflow.sql'].map((name) =>
   path.resolve(__dirname, '../../../packages/workflow/prisma', name),
 );
 
-/** Milliseconds from the commit of the accepting transaction to the first line of the first step. */
+/** Returns the milliseconds from the commit of the accepting transaction to the first line of the first step. */
 async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<number[]> {
   const pool = new Pool({ connectionString: databaseUrl });
   for (const file of fragments) await pool.query(fs.readFileSync(file, 'utf8'));

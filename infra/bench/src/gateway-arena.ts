@@ -17,7 +17,7 @@ function token(): string {
   return unsigned + crcOf(unsigned);
 }
 
-/** A collector of telemetry answers at once, after 2 s, or never. */
+/** The collectors of telemetry: one answers at once, one after 2 s, and one never. */
 type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
 
 /**

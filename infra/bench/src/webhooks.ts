@@ -12,8 +12,8 @@ const events = 10_000;
 const stormSeconds = 60;
 const ticksPerSecond = 10;
 /**
- * The storm accepts this many restores each second, one after the other. The same number is accepted before the storm
- * for comparison, after a warm-up.
+ * While the events are sent, this many restores are accepted each second, one after the other. The same number is
+ * accepted before, for comparison, after a warm-up.
  */
 const acceptsPerSecond = 4;
 const warmUps = 150;

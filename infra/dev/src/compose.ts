@@ -127,7 +127,7 @@ const healthy = '*healthy';
 function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   const conditions = {
     ...(volumes.length === 0 ? {} : { 'prepare-volumes': completed }),
-    // The migration itself waits for Postgres, so this container waits only for the migration.
+    // The migration itself waits for Postgres, so this container waits for the migration instead of Postgres.
     ...(database === undefined ? {} : { [`migrate-${database}`]: completed }),
     ...Object.fromEntries(
       needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy]),

@@ -32,8 +32,8 @@ const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.str
 const graceMs = 5_000;
 
 /**
- * A supervisor checks the file again after this time. Two supervisors that start together may both find no other one
- * and write; the later writer continues.
+ * A supervisor reads supervisor.json again after this time. Two supervisors that start together may both find no other
+ * one and both write it. The later writer continues.
  */
 const sameMomentMs = 250;
 
@@ -165,8 +165,8 @@ const blockSize = 100;
 
 export interface PortBook {
   /**
-   * Returns the same port as at the last start. If another program listens on that port, it calls `say` and returns a
-   * new one.
+   * Returns the same port as at the last start. If another program listens on that port, `say` is called and a new port
+   * is returned.
    */
   settle(name: string): Promise<number>;
   /** Records a port that the user has chosen. @throws when another program listens on it */

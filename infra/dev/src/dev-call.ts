@@ -18,7 +18,7 @@ const devOrgId = '01890000-0000-7000-8000-000000000001';
 const devKeyId = '01890000-0000-7000-8000-000000000002';
 
 /**
- * Returns the service whose contract has this path. It is undefined for paths such as /healthz, which every service
+ * Returns the service whose contract has this path. Returns undefined for paths such as /healthz, which every service
  * has.
  */
 function findService(method: string, path: string): string | undefined {

@@ -37,8 +37,8 @@ export interface SecretPlace extends Place {
    */
   rotated(label: string): string;
   /**
-   * Returns the part of a login's name that depends on its password. During a rotation two logins are needed, because
-   * Postgres has one password for each.
+   * Returns the part of a login's name that depends on its password. During a rotation two logins are needed, because a
+   * login has only one password in Postgres.
    */
   fingerprint(label: string): string;
   /**

@@ -9,7 +9,7 @@ export type Network = 'front' | 'control' | 'data' | 'queue' | 'sites' | 'manage
 
 export interface ProcessPlan {
   name: string;
-  /** The compiled entry point with flags for Node, or a server that the place provides. */
+  /** The compiled entry point with flags for Node, or a server that the deployment provides. */
   run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
   /** Processes that are started before this one and stopped after it. */
   needs: readonly string[];

@@ -116,7 +116,8 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {
     const before = stack.processes();
-    // On the second queue only these two are killed, because the other processes do not use the queue's backend.
+    // On the second queue only these two are killed, because the queue's backend matters only to a service and its
+    // worker.
     const victims = queueBackend === firstBackend ? Object.keys(before) : ['hosting', 'hosting-worker'];
     for (const name of victims) {
       await stack.killAndWait(name);

@@ -40,7 +40,7 @@ export interface Supervisor {
 
 const firstDelayMs = 250;
 const delayMsMax = 10_000;
-/** A process that ran for this long has started well, so its death counts as a first one. */
+/** A process that ran for this long has started well. Its later death counts as a first one. */
 const steadyMs = 30_000;
 
 interface Kept {

@@ -15,7 +15,7 @@ export interface TypeWatchOptions {
   project: string;
   sources: readonly string[];
   say: (line: string) => void;
-  /** Called after the first compilation, and after every later one without type errors. */
+  /** Called after the first compilation, even with errors, and after every later one without type errors. */
   onCompiled?: () => void;
 }
 

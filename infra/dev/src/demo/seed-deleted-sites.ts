@@ -33,7 +33,7 @@ interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   prefix: string;
 }
 
-/** Returns the record of the deleted site with this domain. It creates and deletes a site if there is none. */
+/** Returns the record of the deleted site with this domain. If there is none, a site is created and deleted. */
 async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
   const { api, describeSite } = world;
   const find = async () =>

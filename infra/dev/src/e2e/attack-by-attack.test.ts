@@ -414,8 +414,8 @@ inChaos(
     const asked = [1, 2, 3].map(() =>
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
-    // The requests come one after the other, so that some come after the templates were read. `fetch` has a limit,
-    // because a parser that reads each opening to the end needs twelve seconds for one template.
+    // The requests come one after the other, so that some come after the templates were read. `fetch` has a time limit,
+    // because a slow template parser would need twelve seconds for each page.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');

@@ -1,6 +1,6 @@
 /**
- * Attacks a whole stack for at least a minute. In `npm run test:all` it uses the stack of whole-stack.test.ts; alone it
- * starts a stack.
+ * Attacks a whole stack for at least a minute. In `npm run test:all` the suite runs on the stack of
+ * whole-stack.test.ts, and alone on its own stack.
  *
  * @tier chaos
  * @processes

@@ -1,6 +1,6 @@
 /**
- * Runs the examples of the client's README against a whole stack. In `npm run test:all` it uses the stack of
- * whole-stack.test.ts; alone it starts a stack.
+ * Runs the examples of the client's README against a whole stack. In `npm run test:all` the suite runs on the stack of
+ * whole-stack.test.ts, and alone on its own stack.
  *
  * @tier chaos
  * @processes

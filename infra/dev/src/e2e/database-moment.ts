@@ -60,7 +60,7 @@ export const readMoment = (url: string): Promise<Moment> =>
     return { tables, sequences };
   });
 
-/** Restores the database's content of that moment. Ends the connections of its service, which must be frozen. */
+/** Restores the content that `readMoment` has read. Ends the connections of the service, which must be frozen. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
     // The login may end the service's sessions, but the role that the login assumes may not.

@@ -105,7 +105,7 @@ async function connect(urls: readonly string[], localAddress: string): Promise<n
 
 type Call = LoadSetup['calls'][number];
 
-/** `again` is the number of milliseconds until the client calls again. It repeats the same call unless `isOver`. */
+/** The client calls again after `again` milliseconds. It repeats the same call unless `isOver`. */
 interface Asked {
   again: number;
   isOver: boolean;

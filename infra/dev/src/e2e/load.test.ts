@@ -1,7 +1,7 @@
 /**
  * Ten thousand clients keep one connection each and pause between calls. Nineteen of twenty belong to one organisation.
- * `npm run chaos:load` runs the suite alone. It prints the times of calls with the machine's load, but they fail
- * nothing, because they depend on the machine.
+ * `npm run chaos:load` runs the suite alone. The times of calls are printed with the machine's load, but are not
+ * checked, because they depend on the machine.
  *
  * @tier chaos
  * @processes

@@ -187,7 +187,7 @@ export class Neighbour {
     };
   }
 
-  /** Creates the sites. With a managed `database`, the organisation also logs in there. */
+  /** Creates the sites. With a managed `database`, one of the calls is a login to it. */
   static async prepare(tenant: Tenant, backupSiteCount: number, database?: TenantDatabase): Promise<Neighbour> {
     const names = ['shop', ...Array.from({ length: backupSiteCount }, (_, n) => `quiet-${n}`)];
     const [site, ...backupSites] = await Promise.all(names.map((name) => tenant.makeSite(`${name}.example.org`)));

@@ -32,7 +32,7 @@ const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 /** The services that run workflows. */
 const working = ['hosting', 'compute', 'databases'] as const;
 const moments = isChaos ? 50 : 1;
-/** The longest operation takes slightly less. */
+/** The longest operation takes slightly less time. */
 const spanMs = 15_000;
 
 describe('Drydock, put back to a backup of its own databases while its hosts have gone on', () => {

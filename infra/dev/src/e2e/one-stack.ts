@@ -7,12 +7,10 @@ interface Shared {
   collector?: Promise<Collector>;
   stack?: Promise<TestStack>;
 }
-/** The stack and the collector that the suites of this jest file share. It is null if each suite has its own. */
+/** The stack and the collector that the suites of this jest file share, or null if each suite has its own. */
 let shared: Shared | null = null;
 
-/**
- * Makes the suites of this jest file share one stack and one collector. The returned function ends that and stops them.
- */
+/** Makes the suites of this jest file share one stack and one collector. The returned function stops both. */
 export function shareStack(): () => Promise<void> {
   const here: Shared = {};
   shared = here;

@@ -48,7 +48,7 @@ test('a trace begins with a request, a workflow or a schedule, and its spans say
     .filter((span) => !isRequest(span) && !isWork(span))
     .map(({ service, name }) => `${service}: ${name}`);
   expect([...new Set(others)]).toEqual([]);
-  // The span of a visitor's request has only the method as its name, because the path is the customer's.
+  // The span of a visitor's request has only the method as its name, because its path is chosen by the customer.
   const isCall = ({ service, kind, attributes }: Span): boolean =>
     service === 'site-host' && kind === 2 && String(attributes['url.path']).startsWith('/control/');
   const calls = collector.spans.filter(isCall);

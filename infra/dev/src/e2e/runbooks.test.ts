@@ -349,7 +349,7 @@ test('needs_attention: staff find what waits, and retry it or abandon it', async
   const abandoned = await parkRestore();
   await staff('hosting', 'abandon', { WORKFLOW_ID: abandoned.split('/').at(-1) ?? '' });
   expect(await customer.follow(abandoned)).toMatchObject({ status: 'failed', error: { code: 'abandoned' } });
-  // The killed workers may have parked scheduled work too, so only restores are checked.
+  // Scheduled work of the killed workers may wait for staff as well, so only restores are checked.
   expect(await staff('hosting', 'parked')).not.toContain('restore_backup');
   if (prometheus !== null)
     await seriesOf(

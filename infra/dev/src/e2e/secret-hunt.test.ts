@@ -1,6 +1,6 @@
 /**
  * Uses every operation of a whole stack, and then searches everything that the stack has written. In `npm run test:all`
- * it uses the stack of whole-stack.test.ts; alone it starts a stack.
+ * the suite runs on the stack of whole-stack.test.ts, and alone on its own stack.
  *
  * @tier chaos
  * @processes

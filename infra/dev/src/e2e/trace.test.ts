@@ -1,6 +1,6 @@
 /**
- * Checks the traces that a whole stack sends. In `npm run test:all` it uses the stack of whole-stack.test.ts; alone it
- * starts a stack.
+ * Checks the traces that a whole stack sends. In `npm run test:all` the suite runs on the stack of whole-stack.test.ts,
+ * and alone on its own stack.
  *
  * @tier chaos
  * @processes

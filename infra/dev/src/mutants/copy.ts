@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** A copy leaves these folders out: history, test data and caches. It links to the installed packages. */
+/** A copy leaves these folders out: history, test data and caches. The copy links to the installed packages. */
 const leftOut = new Set(['.git', '.data', '.turbo', 'coverage', 'node_modules']);
 
 /** Copies the working tree and its built files into a folder that is removed when this process ends. */
