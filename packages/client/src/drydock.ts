@@ -270,8 +270,8 @@ async function* events(
 
 /**
  * Parses server-sent events as the HTML standard defines them: an empty line ends an event, and comments keep the
- * connection alive. It ends with the stream, even if the connection breaks. The server sends an incomplete event again
- * after a reconnect.
+ * connection alive. The iteration ends with the stream, even if the connection breaks. The server sends an incomplete
+ * event again after a reconnect.
  */
 async function* eventsOf(
   body: ReadableStream<Uint8Array>,

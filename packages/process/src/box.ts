@@ -69,7 +69,7 @@ export interface BoxOptions {
    */
   ownNetwork?: { ports: readonly number[] };
   /**
-   * Prevents that the command creates user namespaces, which would expose more of the kernel. If this process is root,
+   * Keeps the command from creating user namespaces, which would expose more of the kernel. If this process is root,
    * files of other accounts then appear as those of `nobody`.
    */
   isLastNamespace?: boolean;
@@ -235,7 +235,7 @@ function commandLineOf(options: BoxOptions): string[] {
       String(gid),
       workdir,
     ],
-    // Without root, the command's own namespace is the only one below the box's.
+    // Without root, only the namespace of the command exists below that of the box.
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],

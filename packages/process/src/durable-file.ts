@@ -4,7 +4,7 @@ import path from 'node:path';
 
 const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
 
-/** Tells whether a crash during a replacement left this file. It has no use. */
+/** Tells whether a crash during a replacement left this file. Such a file has no use. */
 export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
 
 /** Syncs a folder, because a rename is durable only after that. */

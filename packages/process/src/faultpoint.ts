@@ -50,7 +50,7 @@ function obeyFault(mode: FaultMode, point: string): FaultOutcome {
 
 function killSelf(): never {
   process.kill(process.pid, 'SIGKILL');
-  // The signal may take a moment. Meanwhile the loop prevents that the caller continues.
+  // The signal may take a moment. Meanwhile the loop keeps the caller from continuing.
   for (;;) blockEventLoop(1_000);
 }
 
@@ -58,7 +58,7 @@ function blockEventLoop(durationMs: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
 }
 
-/** The caller's next action. `repeat` means that it runs its last work again. */
+/** The caller's next action. `repeat` means that the caller runs its last work again. */
 type FaultOutcome = 'continue' | 'repeat';
 
 /**

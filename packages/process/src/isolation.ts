@@ -16,7 +16,7 @@ const nobody = 65_534;
 let found: Promise<Isolation> | undefined;
 
 /**
- * Determines how this machine can isolate processes, by creating a box. Only a trial shows that, because the kernel,
+ * Determines how this machine can isolate processes, by creating a box. Only such a trial shows it, because the kernel,
  * its sysctls, AppArmor and seccomp decide together. The result is kept.
  */
 export function detectIsolation(): Promise<Isolation> {

@@ -50,9 +50,9 @@ const socketPathBytesMax = 103;
 
 /**
  * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
- * It is for a server that is not running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt`
- * records. The path is the same at every start. Every account may use the socket, because jobs run under sites'
- * accounts. The boxes of applications do not contain it.
+ * The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt` records.
+ * The path is the same at every start. Every account may use the socket, because jobs run under sites' accounts. The
+ * boxes of applications do not contain it.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(

@@ -149,7 +149,9 @@ async function runCase<Run extends { workflowId: string }>(
   return checkState(crashCase, await fixture.judge(run));
 }
 
-/** Waits until a worker stops itself at the point, and ends its leases. Resolves with the highest fence so far. */
+/**
+ * Waits until a worker stops itself at the point, and ends its leases. Resolves with the highest fencing token so far.
+ */
 async function expireFrozen<Run extends { workflowId: string }>({
   fixture,
   tokens,
@@ -163,7 +165,10 @@ async function expireFrozen<Run extends { workflowId: string }>({
   return fixture.leases.expire();
 }
 
-/** Waits until another worker has finished the step under a later claim. The frozen worker may continue only then. */
+/**
+ * Waits until another worker has finished the step with a later fencing token. The frozen worker may continue only
+ * then.
+ */
 async function untilOvertaken<Run extends { workflowId: string }>(
   crashCase: CrashCase,
   { fixture, run, fence }: { fixture: CrashFixture<Run>; run: Run; fence: bigint },

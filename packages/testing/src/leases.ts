@@ -5,10 +5,10 @@ export interface Leases {
   /**
    * Ends leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes every workflow
    * without a lease due at once. It is for dead or frozen workers: a working one would continue while another takes its
-   * lease. Resolves with the highest fence so far.
+   * lease. Resolves with the highest fencing token so far.
    */
   expire(at?: number): Promise<bigint>;
-  /** Returns the fence of a workflow's latest claim. */
+  /** Returns the fencing token of a workflow's latest worker. */
   fenceOf(workflowId: string): Promise<bigint>;
 }
 

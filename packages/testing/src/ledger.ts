@@ -58,8 +58,8 @@ export function readLedger(file: string): LedgerEntry[] {
 }
 
 /**
- * Returns a provider's accepted changes as a ledger. A provider knows no fence and no workflow. Each change has its own
- * action id, which reveals a second send.
+ * Returns a provider's accepted changes as a ledger. A provider knows neither fencing tokens nor workflows. Each change
+ * has its own action id, which reveals a second send.
  */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],
@@ -70,7 +70,7 @@ export const providerEntries = (
   }));
 
 /**
- * Checks I3: an accepted effect never has a lower fence than an earlier one on the same resource. Returns the
+ * Checks I3: an accepted effect never has a lower fencing token than an earlier one on the same resource. Returns the
  * violations.
  */
 export function fenceViolations(entries: readonly LedgerEntry[]): string[] {

@@ -12,8 +12,8 @@ import { BlockContent, type SegmentOrigin } from '../read/block-content';
 import type { LostPath, WorkerSetup } from './worker-messages';
 
 /**
- * With these flags, creating a file fails when its path exists, and follows no link. Neither should be in a new staging
- * directory, but the check costs nothing.
+ * With these flags, `open` fails for an existing path and follows no link. A new staging directory should have neither,
+ * but the check costs nothing.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 /** Only this process may enter a directory during the extraction. Each directory gets its own mode at the end. */

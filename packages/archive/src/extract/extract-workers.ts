@@ -20,7 +20,7 @@ const resting: Worker[] = [];
 /** Takes an idle thread, or starts a new one. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
-  // A new thread has listeners of Node itself. They must go, because they would stop its messages for good when it
+  // A new thread has listeners of Node itself. They are removed, because they would stop its messages for good when it
   // becomes idle.
   thread.removeAllListeners();
   thread.ref();

@@ -24,8 +24,8 @@ export const manifestSchema = z.strictObject({
   /**
    * Version 2 adds links to anywhere, set-group-id of directories, sparse files and more than 256 levels. Version 3
    * adds sticky directories, and paths and targets over 4,000 bytes. Version 4 adds FIFOs, set-id and sticky bits of
-   * files, and links and FIFOs with several names. An archive gets the lowest version that covers it, so that older
-   * readers can read it. Version 1 is only read.
+   * files, and links and FIFOs with several names. An archive gets the lowest version with all its features, so that
+   * older readers can read it. Version 1 is only read.
    */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(4)]),
   codec: z.literal('zstd'),
@@ -53,7 +53,7 @@ export const manifestSchema = z.strictObject({
 export type Manifest = z.infer<typeof manifestSchema>;
 export type ManifestRoot = z.infer<typeof manifestRoot>;
 
-/** Counts of one root while it is packed or read. They become or are compared with the root's row of the manifest. */
+/** Counts of one root. A writer turns them into the root's row of the manifest, and a reader compares them with it. */
 export class RootTally {
   entries = 0;
   tombstones = 0;

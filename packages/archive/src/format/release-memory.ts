@@ -3,9 +3,9 @@ import { runInThisContext } from 'node:vm';
 import { MessageChannel } from 'node:worker_threads';
 
 /**
- * Frees the memory of an unused Buffer, whose length is 0 afterwards. The garbage collector does not count such memory
- * and lets about 60 MB of it accumulate in each thread. Running it more often costs more than decoding. A Buffer with
- * shared memory is not changed.
+ * Frees the memory of an unused Buffer, whose length is 0 afterwards. Such memory is outside of the JavaScript heap,
+ * and the garbage collector lets about 60 MB of it accumulate in each thread. Running it more often costs more than
+ * decoding. A Buffer with shared memory is not changed.
  */
 export function releaseMemory(buffer: Buffer): void {
   const memory = buffer.buffer;

@@ -7,7 +7,7 @@ import { type Manifest, manifestSchema } from './manifest';
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 /**
- * Encodes JSON with sorted keys and no white space. Each value so has one text, and a MAC over the text is a MAC over
+ * Encodes JSON with sorted keys and no white space. So each value has one text, and a MAC over the text is a MAC over
  * the value.
  */
 function canonicalJson(value: Json): string {

@@ -165,7 +165,7 @@ export class BlockWriter {
     return this.segments.room();
   }
 
-  /** Adds the first `bytes` bytes of the room to the content of the next entry. */
+  /** Adds the first `bytes` bytes of `room()` to the content of the next entry. */
   commit(bytes: number): void {
     this.segments.commit(bytes);
     this.rawBytes += bytes;

@@ -186,7 +186,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** Checks the limits of readers before they would refuse the archive. */
+/** Refuses an archive above the limits of readers, because they would refuse it. */
 function assertAccepted(entries: number, rawBytes: number): void {
   if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
   if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);

@@ -16,8 +16,8 @@ export interface Clock {
   now(): number;
   readonly anchor: ClockAnchor;
   /**
-   * Changes the speed, or advances the clock. It cannot go back, so that finished actions stay finished. A scale of 0
-   * stops it.
+   * Changes the speed, or advances the clock. The clock cannot go back, so that finished actions stay finished. A scale
+   * of 0 stops it.
    */
   change(change: { scale?: number | undefined; advanceSeconds?: number | undefined }): void;
 }

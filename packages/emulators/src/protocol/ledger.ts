@@ -13,7 +13,7 @@ export const ledgerEntrySchema = z.strictObject({
   action_id: z.string(),
   /** The image or snapshot of the change. */
   detail: z.string(),
-  /** Always "0", because providers have no fences. All ledgers so have the same schema. */
+  /** Always "0", because providers have no fencing tokens. So all ledgers have the same schema. */
   fence: z.literal('0'),
   workflow_id: z.string().nullable(),
   outcome: z.literal('accepted'),

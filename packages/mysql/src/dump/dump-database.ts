@@ -8,7 +8,10 @@ import { encodeRows, RowSum } from './row-format';
 import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-account';
 
 export interface DumpOptions {
-  /** The login of `root@localhost`. It creates the reader and reads accounts and rights, but no content. */
+  /**
+   * The login of `root@localhost`. It creates the account that reads the rows. It also reads accounts and rights, but
+   * no content.
+   */
   admin: Login;
   flavour: Flavour;
   release: string;

@@ -20,7 +20,10 @@ import { insertRows } from './insert-rows';
 import { type LeftGrant, loadAccounts, loadGrants, tellLeft, tellRefused } from './load-accounts';
 
 export interface LoadOptions {
-  /** The login of `root@localhost` on an empty instance. It creates schemas, accounts, rights and the loader. */
+  /**
+   * The login of `root@localhost` on an empty instance. It creates schemas, accounts, rights and the account that loads
+   * the rows.
+   */
   admin: Login;
   flavour: Flavour;
   sections: AsyncIterable<Section>;
@@ -296,7 +299,7 @@ const programNames = `SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM inf
 
 /**
  * Removes programs that got a wrong name. A gbk character may end with the byte of a backtick, and MySQL then misreads
- * a quoted name that also has a real backtick. Each becomes a finding.
+ * a quoted name that also has a real backtick. Each removed program becomes a finding.
  */
 async function removeMisnamed(
   session: Session,

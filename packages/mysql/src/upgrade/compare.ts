@@ -202,7 +202,7 @@ const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM
   WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = ''
   ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
 
-/** How many tables a statement asks for their defaults. It opens all of them. */
+/** How many tables a statement asks for their defaults. The statement opens all of them. */
 const askedAtOnce = 50;
 
 async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {

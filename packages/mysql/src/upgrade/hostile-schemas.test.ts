@@ -23,8 +23,8 @@ import { catchUpServer, copyServer, ReplicatedSwitch } from './replication';
 
 /*
  * Generated schemas of a hostile customer go through a backup, its restore and, on MariaDB, an upgrade. Their code
- * records the account that runs it, and tries to read and write everything. Canaries show whether it reached a place
- * without having the right.
+ * records the account that runs it, and tries to read and write everything. Canaries show whether the code reached a
+ * place without having the right.
  */
 
 const { seed, count } = sampleOf('hostile schemas of MariaDB and MySQL', { inCi: 200, inChaos: 1_000 });
@@ -40,13 +40,13 @@ const steps = [
   ['mariadb@10.11', 'mariadb@11.8'],
 ] as const;
 
-// The lots are divided among the steps, so that each schema is used once.
+// The schemas are divided among the upgrade steps, so that each schema is used once.
 for (const [at, step] of steps.entries()) {
   const own = lots.filter((lot) => lot % steps.length === at);
   if (own.length > 0) describeUpgrades([step], (from, to) => hostileCases(from, to, own));
 }
 
-// MySQL has only one version here, so it has no step. It gets as many lots as one step of MariaDB.
+// MySQL has only one version here, and so no upgrade step. It gets as many schemas as one step of MariaDB.
 const lotsOfMysql = lots.filter((lot) => lot % steps.length === 0);
 describeEngines(['mysql@9.7'], (engine) => hostileCases(engine, null, lotsOfMysql));
 
@@ -276,7 +276,7 @@ async function backUpAndRestore({ from, restored, canaries }: Rig, numbers: read
     await runEvents(restored, numbers);
     await expectOwnerAlone(restored);
   } finally {
-    // The next lot needs an empty server.
+    // The next schemas need an empty server.
     await empty(restored);
   }
 }

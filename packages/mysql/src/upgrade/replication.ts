@@ -34,7 +34,7 @@ const flavour = 'mariadb';
  */
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
-/** The limit for the last changes during the pause. The target is at most a second behind before. */
+/** The limit for the last changes during the pause. Before the pause, the target is at most a second behind. */
 const finalSeconds = 5;
 /** The length of one wait. The state of the replication is checked between waits. */
 const waitSeconds = 5;

@@ -9,7 +9,7 @@ import type { TableEntry } from './manifest';
 import type { Section } from './section';
 
 function target(table: TableEntry, place = qualify(table)): string {
-  // COPY does not accept an empty list, so a table without such columns is copied without a list.
+  // COPY does not accept an empty list, so a table without columns to copy has no list.
   const columns = table.columns.length > 0 ? ` (${table.columns.map(quoteName).join(', ')})` : '';
   return `${place}${columns}`;
 }

@@ -48,8 +48,8 @@ const attemptsMax = 20;
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**
- * Tells whether another attempt may succeed. Passing errors come from objects that were dropped after they were listed,
- * and from views whose lock an ALTER awaits.
+ * Tells whether another attempt may succeed. Transient errors come from objects that were dropped after they were
+ * listed, and from views whose lock an ALTER awaits.
  */
 function isPassing(error: unknown): boolean {
   const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);

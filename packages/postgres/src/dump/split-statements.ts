@@ -96,7 +96,7 @@ class Splitter {
   }
 
   private takeDollar(): void {
-    // A tag is at most 64 bytes long, like a name. The slice prevents that the match reads the rest of the dump.
+    // A tag is at most 64 bytes long, like a name. The slice keeps the match from reading the rest of the dump.
     const tag = dollarTag.exec(this.sql.slice(this.at, this.at + 260))?.[0];
     if (tag === undefined) {
       this.takeSign('$');

@@ -131,9 +131,9 @@ const filters = { externalTables: [], externalEnums: [] };
 
 /**
  * Replaces `prisma migrate deploy`: applies missing migrations in order and returns their names. Each is applied
- * completely or not at all, so the next deployment completes an interrupted one; Prisma's own needs `prisma migrate
- * resolve` then. The database's owner has enough rights. The table `_prisma_migrations` is the same, so Prisma's CLI
- * can be used later.
+ * completely or not at all, so the next deployment completes an interrupted one. After Prisma's own command, `prisma
+ * migrate resolve` would be needed. The database's owner has enough rights. The table `_prisma_migrations` is the same,
+ * so Prisma's CLI can be used later.
  * @throws with the engine's message when a migration fails or an applied one was changed
  */
 export async function deployMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {

@@ -54,8 +54,8 @@ export interface PostgresOptions {
    */
   account?: number | null;
   /**
-   * Settings whose value is a file outside of the data folder, by name. The server's account must be able to read the
-   * file. A box contains the file, but not its folder.
+   * Settings whose value is a file outside of the data folder, by the setting's name. The server's account must be able
+   * to read the file. A box contains the file, but not its folder.
    */
   files?: Readonly<Record<string, string>>;
   /**

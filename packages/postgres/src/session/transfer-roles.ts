@@ -114,9 +114,9 @@ async function makeLogin(
 
 /**
  * Creates a role that can read everything in a database, despite row security, and change nothing. CONNECT is revoked
- * from PUBLIC on all databases, because the role could read each one. It can read all verifiers of the cluster, so its
- * password never leaves the host. It may use reserved connections, so that a backup works when a customer uses all
- * others.
+ * from PUBLIC on all databases, because the role could read each of them. The role can also read all verifiers of the
+ * cluster, so its password never leaves the host. It may use reserved connections, so that a backup works when a
+ * customer uses all others.
  */
 export function makeReader(request: NewRole): Promise<TransferLogin> {
   return makeLogin(
@@ -167,8 +167,8 @@ const dependentsCode = '2BP01';
 
 /**
  * Ends a role's sessions, revokes its rights and drops it. A role stays without a login if something depends on it: an
- * object that a customer's code created, or a right that another customer granted. A call after the database was
- * dropped then removes it. Resolves with whether the role is gone.
+ * object that a customer's code created, or a right that another customer granted. When the database of that dependency
+ * is dropped, another call drops the role. Resolves with whether the role is gone.
  */
 export async function dropLogin(admin: pg.ClientBase, role: string): Promise<boolean> {
   if ((await admin.query(existsSql, [role])).rowCount === 0) return true;

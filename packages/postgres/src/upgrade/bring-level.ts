@@ -91,7 +91,7 @@ export async function catchUp(move: Move): Promise<void> {
   });
 }
 
-/** Facts that are read before the pause, which so becomes shorter. They stay true, because DDL is refused. */
+/** Facts that are read before the pause, to make it shorter. They stay true, because DDL is refused. */
 interface Prepared {
   sequences: readonly string[];
   unlogged: readonly CopiedTable[];
@@ -101,8 +101,8 @@ interface Prepared {
 
 const warmMs = 5_000;
 /**
- * The limit for the last changes during the pause. The target is at most a second behind before. After the limit the
- * customer gets the old server back.
+ * The limit for the last changes during the pause. Before the pause, the target is at most a second behind. After the
+ * limit the customer gets the old server back.
  */
 const finalMs = 5_000;
 

@@ -35,8 +35,8 @@ import { withDatabase } from './session';
 
 /*
  * Generated schemas of a hostile customer go through a backup, its restore and an upgrade. Their code records the
- * acting role, and tries to read and write everything. Canaries show whether it reached a place without having the
- * right.
+ * acting role, and tries to read and write everything. Canaries show whether the code reached a place without having
+ * the right.
  */
 
 const { seed, count } = sampleOf('hostile schemas', { inCi: 12, inChaos: 500 });

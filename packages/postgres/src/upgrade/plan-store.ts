@@ -254,7 +254,7 @@ async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refuse
   return lent.length > 0;
 }
 
-/** The giver's session for lending. It is separate, because the giver may run a statement in another lane. */
+/** The giver's session for lending. It is separate, because the giver may run a statement at the same time. */
 const lendingLane = 100;
 
 async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: PlannedStatement): Promise<void> {

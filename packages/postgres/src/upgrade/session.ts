@@ -12,8 +12,8 @@ import {
 import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
 
 /**
- * The two instances of a move, and the claim of its worker. The URLs are the superuser's for the database `postgres`,
- * and never leave the host.
+ * The two instances of a move, and the fencing token of its worker. The URLs are the superuser's for the database
+ * `postgres`, and never leave the host.
  */
 export interface Move {
   /** The URL of the serving instance. */
@@ -26,7 +26,7 @@ export interface Move {
   path: 'logical' | 'offline' | 'restore';
   /** 32 random bytes as hex, created once for the move. Names and passwords of its objects are derived from them. */
   secret: string;
-  /** The fencing token of the worker's claim, in decimal. Sessions with an older token are ended before a stage. */
+  /** The worker's fencing token in decimal. Sessions with an older token are ended before a stage. */
   fence: string;
   signal?: AbortSignal | undefined;
   /** Gets a fraction from 0 to 1. */

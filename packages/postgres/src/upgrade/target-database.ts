@@ -30,8 +30,8 @@ async function readDatabase(server: pg.ClientBase, databaseName: string): Promis
 }
 
 /**
- * Creates an empty database with the old one's name and comment. Only the platform may enter it before the cutover.
- * {@link ownDatabase} sets its owner when the roles exist.
+ * Creates an empty database with the old database's name and comment. Only the platform may enter it before the
+ * cutover. {@link ownDatabase} sets its owner when the roles exist.
  */
 export async function createTargetDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
@@ -52,8 +52,8 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 }
 
 /**
- * Returns the statements that let customers into a database, with the old one's current grants, limit and settings.
- * They are for the target, or for the old one after {@link lockOut}, and can be repeated.
+ * Returns the statements that let customers into a database, with the old database's current grants, limit and
+ * settings. They are for the target, or for the old database after {@link lockOut}, and can be repeated.
  */
 export async function openingStatements(
   old: pg.ClientBase,

@@ -85,8 +85,8 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
 }
 
 /**
- * Returns sequences that are behind. They are not part of the snapshot, so the new one may be ahead. A sequence that
- * counts down or cycles only has to exist.
+ * Returns sequences of the new database that are behind the old ones. They are not part of the snapshot, so the new
+ * ones may be ahead. A sequence that counts down or cycles only has to exist.
  */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);

@@ -4,7 +4,7 @@ import type { TransferLogin } from '../../session/transfer-roles';
 /** The platform's role on every instance. No customer may log in as it, and it may change schemas during an upgrade. */
 export const platformRole = 'postgres';
 
-/** The prefix of a stage's session names. The fencing token of the worker's claim follows. */
+/** The prefix of a stage's session names. The worker's fencing token follows. */
 export const sessionPrefix = 'drydock-upgrade/';
 
 /** The objects of a move on both servers. None of them remains on the new instance. */
