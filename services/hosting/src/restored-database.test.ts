@@ -128,7 +128,10 @@ describe('a database that was put back from a backup', () => {
     return row ?? { status: 'unknown', error: null, steps: '' };
   };
 
-  /** Starts work that the older database does not know. It restores the safety copy, so that the site is as before. */
+  /**
+   * Starts work that the older database does not know. The work restores the safety copy, so that the site is as
+   * before.
+   */
   const beginLater = async ({ siteId }: Work): Promise<void> => {
     const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
     const copy = surface.backups.find(({ kind, status }) => kind === 'pre_restore' && status === 'completed');

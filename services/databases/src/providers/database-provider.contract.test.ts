@@ -192,7 +192,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.createTarget(ref, upgrade, call(2));
     let fence = 2;
     for (const stage of ['copySchema', 'copyData', 'catchUp'] as const) {
-      // The worker is interrupted, and the next one continues with a newer claim.
+      // The worker is interrupted, and the next one continues with a newer fencing token.
       const cut = new AbortController();
       const cutting = provider[stage](ref, upgrade, call(fence, cut.signal)).catch(() => undefined);
       setTimeout(() => cut.abort(new Error('the lease was lost')), 300);

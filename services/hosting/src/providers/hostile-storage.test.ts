@@ -145,8 +145,8 @@ it.each([
   });
 });
 
-// The client's parser would copy the whole answer for each document type. With 500 in 4 MB, it blocked the process for
-// minutes.
+// The client's parser would copy the whole answer for each document type. An answer of 4 MB with 500 of them blocked
+// the process for minutes.
 it.each([
   ['an error', 500, read],
   ['a refusal', 403, read],

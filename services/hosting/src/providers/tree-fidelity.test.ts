@@ -1,5 +1,5 @@
 /**
- * Sends corpora and generated trees through a local host and one over ssh. As root, they have devices and foreign
+ * Sends corpora and generated trees through a local host and one over ssh. As root, the trees have devices and foreign
  * owners.
  *
  * @tier long

@@ -10,8 +10,8 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 /**
- * Returns an application that answers its name and id. /slow answers late, and /crash ends the process. It ignores PORT
- * when it listens.
+ * Returns an application that answers its name and id. /slow answers late, and /crash ends the process. It listens on a
+ * port of its own choice.
  */
 const appSource = (name: string): string => `
 const http = require('node:http');

@@ -14,7 +14,7 @@ import { SitesCluster } from './sites-cluster';
 
 /**
  * In a box without its own network, an application can reach a port of the sites' cluster. It may know every name and
- * password, because its environment has its own.
+ * password, because its environment contains its own.
  */
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({
