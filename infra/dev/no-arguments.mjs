@@ -1,6 +1,6 @@
-// For the scripts that take no argument and run before anything is built. Programs that are built use readCommandLine.
+// These scripts take no argument and run before the build. Built programs use readCommandLine instead.
 
-/** Prints the usage and ends the program when it is asked for help. Refuses every other argument. */
+/** Prints the usage and ends the program when the argument is `--help` or `-h`. Any other argument is an error. */
 export function expectNoArguments(usage) {
   const [argument] = process.argv.slice(2);
   if (argument === undefined) return;

@@ -1,6 +1,6 @@
-// Writes docs/restore.svg: the terminal of a real restore, as it went. `npm start` has to run beside it.
-//   node infra/dev/picture.mjs
-// The command runs on a terminal of its own (`script`), everything it shows is kept with its time, and pauses are
+// Writes docs/restore.svg, a picture of the terminal during a real restore. It needs a running `npm start`:
+// node infra/dev/picture.mjs
+// The command runs in a pseudo-terminal (`script`). All of its output is recorded with its time, and pauses are
 // shortened.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -20,7 +20,7 @@ const ask = (...words) =>
   JSON.parse(execFileSync(process.execPath, [program, ...words, '-o', 'json'], { env, encoding: 'utf8' }));
 
 const escapeByte = '\u001b';
-/** Ends of lines, sequences that move the cursor or clear from it, and text. */
+/** Matches an end of line, an escape sequence or a piece of text. */
 const pieces = new RegExp(`\\r\\n|\\r|\\n|${escapeByte}\\[[\\d;?]*[A-Za-z]|[^\\r\\n${escapeByte}]+`, 'g');
 const pauseMaxMs = 1200;
 const columns = 110;
@@ -32,7 +32,7 @@ const backup = ask('backups', 'list', site.id).backups.find(
 );
 const words = ['sites', 'restore', site.id, '--backup', backup.id];
 
-/** Runs the command on a terminal, answers its question, and resolves with the screens that it showed. */
+/** Runs the command in a pseudo-terminal and answers its question. Resolves with the screens that it showed. */
 function record() {
   const screens = [{ atMs: 0, lines: [''] }];
   const started = performance.now();
@@ -69,13 +69,13 @@ function record() {
   });
 }
 
-/** Spaces that a picture keeps one by one. */
+/** Escapes text for SVG. Spaces become no-break spaces, because SVG would merge several of them. */
 const escaped = (text) =>
   text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/ /g, '\u00a0');
 
 /**
- * One group of lines for each screen, shown at its time. The last one stays, also in viewers that do not animate
- * pictures.
+ * Draws one group of lines for each screen, shown at its time. The last screen stays visible, because some viewers do
+ * not animate pictures.
  */
 function draw(screens) {
   let seconds = 0.6;

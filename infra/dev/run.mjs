@@ -1,6 +1,6 @@
-// The entry of `npm start`, `npm test` and the others, on a machine that has only Node 20 and npm. It installs with the
-// pinned pnpm, builds, and hands over to the compiled program of the command. It is plain JavaScript without
-// dependencies, because it runs before anything is installed.
+// The entry of `npm start`, `npm test` and the other scripts. It needs only Node 20 and npm: it installs with the
+// pinned pnpm, builds, and starts the command's compiled program. It has no dependencies, because it runs before
+// anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 process.chdir(root);
 
-/** The program behind each command. `needs` is what must be done before it runs. */
+/** The program behind each command. `needs` lists the steps that must precede it. */
 const commands = {
   start: { program: 'infra/dev/dist/start.js', needs: ['install', 'build'] },
   test: { program: 'infra/dev/dist/run-tests.js', needs: ['install', 'build'] },
@@ -33,12 +33,13 @@ const commands = {
   compose: { program: 'infra/dev/dist/compose.js', needs: ['install', 'build'] },
   helm: { program: 'infra/dev/dist/helm.js', needs: ['install', 'build'] },
   engines: { program: 'infra/dev/dist/engines.js', needs: ['install', 'build'] },
-  // The command is built once in a clone. A customer's call must not wait for a build.
+  // `drydock` is built only when it was never built before, because a call of the API must not wait for a build.
   drydock: {
     program: 'packages/cli/dist/drydock.js',
     needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'],
   },
-  // The client and the command are made from docs/openapi.json, so neither can be built before that file is written.
+  // The client and the command-line tool are generated from docs/openapi.json. So a build of everything needs that file
+  // first.
   errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'buildGateway'] },
   openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'buildGateway'] },
 };
@@ -60,21 +61,21 @@ const env = {
   CHECKPOINT_DISABLE: '1',
   PRISMA_HIDE_UPDATE_MESSAGE: '1',
   COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',
-  // With any executable here, Prisma's CLI does not fetch its schema engine. generate, validate and format never run
-  // that engine.
+  // Prisma's CLI downloads its schema engine unless this variable names an executable. Any executable will do, because
+  // generate, validate and format never run the engine.
   PRISMA_SCHEMA_ENGINE_BINARY: process.env.PRISMA_SCHEMA_ENGINE_BINARY ?? process.execPath,
 };
-// npm passes its own settings on as npm_config_*, and pnpm would take them for its own.
+// npm passes its settings on as npm_config_*, and pnpm would read them as its own.
 for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[name];
 
 const say = (line) => process.stderr.write(`${line}\n`);
 const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed(1);
 
-/** The program that runs now. It is ended with us. */
+/** The program that runs now. A signal to this process is passed on to it. */
 let running = null;
 let stoppedBy = null;
 
-/** Passes a signal on, and waits for the program to end. This process ends after it. */
+/** Passes a signal on to the running program. This process ends when that program has ended. */
 function stop(signal) {
   stoppedBy ??= signal;
   if (running === null) process.exit(1);
@@ -82,13 +83,13 @@ function stop(signal) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal));
 
-// An npm that is killed passes no signal on. But this process then has another parent.
+// A killed npm passes no signal on. But this process then gets another parent.
 const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent && stoppedBy === null) stop('SIGTERM');
 }, 500).unref();
 
-/** Runs a program to its end; resolves with its exit code. */
+/** Runs a program and resolves with its exit code. */
 function run(bin, args, options) {
   return new Promise((resolve) => {
     running = spawn(bin, args, options);
@@ -104,8 +105,8 @@ function run(bin, args, options) {
 }
 
 /**
- * Runs a program to its end and calls `onLine` with each line. When it fails, prints all its output and ends with its
- * exit code.
+ * Runs a program and calls `onLine` with each line of its output. If the program fails, its whole output is printed and
+ * this process ends with its exit code.
  */
 async function must(bin, args, onLine, extra = {}) {
   let output = '';
@@ -127,7 +128,7 @@ async function must(bin, args, onLine, extra = {}) {
   process.exit(code);
 }
 
-/** One digest of everything that an install depends on. */
+/** Returns a digest of everything that an install depends on. */
 function installDigest() {
   const manifests = ['packages', 'services', 'infra'].flatMap((folder) =>
     fs
@@ -144,7 +145,7 @@ function installDigest() {
 }
 
 /**
- * The pinned pnpm: our own copy once it is installed, else one on the PATH with the same major version, else by npx.
+ * Finds a pnpm of the pinned version: the installed copy, else one on the PATH with the same major version, else npx.
  */
 function findPnpm() {
   const wanted = pnpmSpec.split('@')[1].split('.')[0];
@@ -180,7 +181,7 @@ const tasks = {
   buildGateway: () => build(['--filter=@drydock/gateway...']),
 };
 
-/** `filters` are turbo's. Without any, every package is built. */
+/** Builds the packages that turbo's `filters` select, or all packages if there is no filter. */
 async function build(filters) {
   const started = performance.now();
   let packages = 0;

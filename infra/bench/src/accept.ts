@@ -8,12 +8,12 @@ import { printRows } from './report';
 import { environmentOf, startBenchStack } from './stack';
 
 const samples = 400;
-/** How many of the first samples do not count: V8 has not yet compiled the code that they run. */
+/** How many of the first samples are not counted, because V8 has not compiled their code yet. */
 const warmUps = 150;
 
 /**
- * Writes the rows that an accepted restore writes, copied from one that was accepted, in one transaction without
- * anything else.
+ * Statements that insert the rows of a restore, copied from a restore that the service accepted. They run in one
+ * transaction.
  */
 const bareStatements = [
   'SELECT id FROM sites WHERE id = $1::uuid FOR UPDATE',
@@ -25,7 +25,7 @@ const bareStatements = [
 ];
 const parametersOf: ReadonlyArray<readonly number[]> = [[0], [0, 1, 2], [1, 2], [0], [0, 1, 3]];
 
-/** Each statement numbers its own parameters from $1. */
+/** Rewrites a statement's parameters to count from $1, because each statement uses only some of the values. */
 const renumber = (statement: string, used: readonly number[]): string =>
   statement.replace(/\$(\d)/g, (_, digit: string) => `$${used.indexOf(Number(digit) - 1) + 1}`);
 
@@ -35,8 +35,8 @@ export interface SiteCopy {
 }
 
 /**
- * Adds this many sites to the database of hosting. Each has a backup of its own, so that each can be asked for one
- * restore.
+ * Adds `count` sites to the database of hosting. Each site gets its own backup, because a site accepts one restore at a
+ * time.
  */
 export async function copySites(stack: TestStack, pool: Pool, count: number): Promise<SiteCopy[]> {
   const [{ id: siteId } = { id: '' }] = stack.demo.sites;
@@ -60,7 +60,7 @@ export async function copySites(stack: TestStack, pool: Pool, count: number): Pr
   return made;
 }
 
-/** Milliseconds until the restore was accepted through the gateway. */
+/** Returns the milliseconds until the gateway answers 202. */
 export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: SiteCopy): Promise<number> {
   const startedMs = performance.now();
   const answer = await request(`${demo.base_url}/v1/sites/${siteId}/backups/restore`, {
@@ -74,8 +74,8 @@ export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: S
 }
 
 /**
- * The 202 of a restore through the gateway, against a bare transaction with the same inserts on the same database. The
- * worker does nothing during that time.
+ * Compares a restore that the gateway accepts with a bare transaction of the same inserts on the same database. The
+ * worker is stopped, so that it uses no processor time.
  */
 export async function benchAccept(): Promise<void> {
   const stack = await startBenchStack();

@@ -1,5 +1,5 @@
-// One pack or one extraction in a process of its own, so that the measured memory is only its own. Prints JSON. With
-// `serve` it does what its parent asks for.
+// Packs or extracts one archive in a process of its own, so that the measured memory contains nothing else. Prints
+// JSON. With `serve` the process runs the commands that its parent sends.
 import fs from 'node:fs';
 import path from 'node:path';
 import { directoryRoot, extract, folderSink, folderSource, pack, verifyArchive } from '@drydock/archive';
@@ -9,7 +9,10 @@ const key = Buffer.alloc(32, 7);
 const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'bench-org', sequence: 1 };
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
-/** The present memory, not VmHWM, which would count the start-up. The goal limits the growth over the idle process. */
+/**
+ * Uses the present memory, because VmHWM would include the peak of the start-up. The goal limits the growth over the
+ * idle process.
+ */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
 async function run(command: string, archive: string, folder: string): Promise<void> {
@@ -24,7 +27,7 @@ async function run(command: string, archive: string, folder: string): Promise<vo
     });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // Measures a backup as it is taken: it is complete only after everything was read back and every MAC compared.
+    // A backup is complete only after all of it was read back and every MAC compared, so `take` includes that.
     if (command === 'take')
       await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;

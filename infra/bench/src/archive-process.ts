@@ -7,11 +7,10 @@ import { workerEnvironment } from './worker-environment';
 const answerSchema = z.object({ error: z.string().nullable() });
 
 /**
- * A process that packs and extracts as a worker does, one archive after the other. A worker's code is compiled only
- * once in its life.
+ * A process that packs and extracts one archive after the other, as a worker does. So V8 compiles its code only once.
  */
 export interface ArchiveProcess {
-  /** Seconds of one command. */
+  /** Returns how many seconds the command took. */
   run(command: 'pack' | 'take' | 'extract', archive: string, folder: string): Promise<number>;
 }
 

@@ -24,7 +24,7 @@ export interface Child {
   stop(): Promise<void>;
 }
 
-/** Starts a Node program that listens on PORT, and waits until `path` gives any answer at all. */
+/** Starts a Node program that listens on PORT, and waits until `path` answers with any status. */
 export async function startChild(
   script: string,
   env: Record<string, string>,
@@ -58,7 +58,7 @@ export async function startChild(
   throw new Error(`${script} did not answer`);
 }
 
-/** Linux counts in hundredths of a second, whatever its clock is. That is fine enough for a load of some seconds. */
+/** Linux reports processor time in hundredths of a second. That is fine enough for a load of some seconds. */
 const microsecondsPerTick = 10_000;
 
 function cpuTimeOf(pid: number | undefined): CpuTime {
@@ -68,7 +68,7 @@ function cpuTimeOf(pid: number | undefined): CpuTime {
   } catch {
     return undefined;
   }
-  // Only the name may contain spaces. After it, user time is the 12th field and system time the 13th.
+  // The name is the only field that may contain spaces, so the fields are counted after its bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
 }

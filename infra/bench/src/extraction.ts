@@ -15,7 +15,7 @@ const child = path.join(__dirname, 'archive-child.js');
 interface Peer {
   name: string;
   bin: string;
-  /** How many times faster ours must be. */
+  /** How many times faster Drydock must be than this peer. */
   bar?: number;
   prepare(folder: string, tree: string): Promise<unknown>;
   /** Restores into `target`, which does not exist yet. */
@@ -79,10 +79,10 @@ const oursIn = (worker: ArchiveProcess): Peer => ({
 });
 
 interface Seconds {
-  /** Seconds until the program had ended. */
+  /** Seconds until the program ended. */
   done: number;
   /**
-   * The time until the file system was synced as well. Half of it is the disk's, and is the same for every contestant.
+   * Seconds until the file system was synced as well. The sync depends mostly on the disk, which is the same for all.
    */
   synced: number;
 }
@@ -98,8 +98,8 @@ async function restoreOnce(peer: Peer, places: { folder: string; tree: string },
 }
 
 /**
- * Extraction of 50,000 files, against the tools that people use today. The contestants take turns, so that changes of
- * the machine's speed affect all of them equally.
+ * Measures the extraction of 50,000 files by Drydock and by common tools. They take turns, so that changes of the
+ * machine's speed affect all of them equally.
  */
 export const benchExtraction = (): Promise<void> =>
   withWorkspace('extraction', (folder) =>
@@ -115,7 +115,8 @@ export const benchExtraction = (): Promise<void> =>
       for (const peer of all) await peer.prepare(folder, tree);
       const targets = await freshTargets(folder);
       const seconds = new Map<string, Seconds[]>();
-      // The first round is not counted: it compiles our code, which a worker does once in its life.
+      // The first round is not counted, because V8 compiles Drydock's code in it. A worker compiles only once in its
+      // life.
       for (let round = 0; round <= rounds; round += 1) {
         for (const peer of all) {
           const taken = await restoreOnce(peer, { folder, tree }, targets);

@@ -21,7 +21,7 @@ const fragments = ['tables.sql', 'workflow.sql'].map((name) =>
   path.resolve(__dirname, '../../../packages/workflow/prisma', name),
 );
 
-/** Milliseconds from the commit of the accepting transaction to the first line of the first step. */
+/** Returns the milliseconds from the commit of the accepting transaction to the first line of the first step. */
 async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<number[]> {
   const pool = new Pool({ connectionString: databaseUrl });
   for (const file of fragments) await pool.query(fs.readFileSync(file, 'utf8'));
@@ -74,8 +74,8 @@ async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<numb
 }
 
 /**
- * The time from accepting to the first step, against the time from BullMQ's add to its start. Both are on a durable
- * cluster, and on each backend.
+ * Compares the time from accepting to the first step with the time from BullMQ's `add` to the job's start, on each
+ * backend. The databases write durably, as in production.
  */
 export const benchFirstStep = (): Promise<void> =>
   withWorkspace('first-step', async (folder) => {
@@ -91,7 +91,7 @@ export const benchFirstStep = (): Promise<void> =>
       const ours = median(
         await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl),
       );
-      // A higher number is better in the table, because the number is how much of the allowed multiple is left.
+      // The row shows how much of the allowed multiple is left, because a higher number must be better.
       const allowed = backend === 'Redis' ? 8 : 4;
       rows.push({
         what: `accepted (committed) to first step on ${backend}, p50 (at most ${allowed} times)`,
@@ -107,7 +107,7 @@ export const benchFirstStep = (): Promise<void> =>
       rows,
       `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`,
     );
-    // The servers end together with this process, because BullMQ's Postgres backend keeps a connection for a moment
+    // The servers stop only when this process ends, because BullMQ's Postgres backend keeps a connection for a moment
     // after its close.
   });
 

@@ -6,7 +6,7 @@ import { type Load, type LoadResult, runLoad } from './load';
 import { median } from './measure';
 import { type Row, say } from './report';
 
-/** The flags with which the supervisor and compose start the gateway. Its peers get the same. */
+/** The supervisor and docker-compose.yml start the gateway with these flags. The gateway's peers get the same flags. */
 const flags = ['--max-semi-space-size=64'];
 const peersScript = path.join(__dirname, 'gateway-peers.js');
 const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/preload.js');
@@ -17,10 +17,12 @@ function token(): string {
   return unsigned + crcOf(unsigned);
 }
 
-/** The other end of telemetry: it answers at once, after 2 s, or never. */
+/** The collectors of telemetry: one answers at once, one after 2 s, and one never. */
 type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
 
-/** Processes that are compared, before the same trivial upstream and the same keys service. All end with `stop`. */
+/**
+ * Starts the processes that are compared. All share one trivial upstream and one keys service. `stop` ends all of them.
+ */
 export async function startArena() {
   const started: Child[] = [];
   const start = async (
@@ -48,7 +50,8 @@ export async function startArena() {
         ...(process.env['REDIS_URL'] === undefined ? {} : { REDIS_URL: process.env['REDIS_URL'] }),
         ...env,
       },
-      // The gateway is started like every process of ours. Without a collector it loads nothing of the SDK.
+      // The gateway is started with the telemetry preload, like every process of Drydock. Without a collector the
+      // preload loads nothing of the SDK.
       { path: '/healthz', flags: ['--require', telemetryPreload] },
     );
   const startPeer = (role: string): Promise<Child> => start(peersScript, { ROLE: role, UPSTREAM: upstream.url });
@@ -58,16 +61,15 @@ export async function startArena() {
 }
 
 /**
- * Loads all of them in each round. The order turns, so that none is always first, and other work of the machine slows
- * all alike.
- * Resolves with the results of each, by round.
+ * Loads each contestant once in each round. The order rotates, so that no contestant is always first. Resolves with the
+ * results of each contestant, by round.
  */
 export async function compare(
   contestants: ReadonlyMap<string, Child>,
   rounds: number,
 ): Promise<Map<string, LoadResult[]>> {
   const results = new Map<string, LoadResult[]>([...contestants.keys()].map((name) => [name, []]));
-  // V8 compiles hot code for several seconds, and for longer the more a process does.
+  // V8 compiles hot code for several seconds, so the first load is not counted.
   for (const child of contestants.values()) await loadOnce(child);
   for (let round = 0; round < rounds; round += 1) {
     const order = [...contestants];
@@ -81,7 +83,7 @@ export async function compare(
   return results;
 }
 
-/** Ratios are of one round each, and the row has their median. */
+/** The row has the median of the rounds' ratios. Each ratio compares two results of the same round. */
 export function rowOf(
   results: ReadonlyMap<string, readonly LoadResult[]>,
   what: string,
@@ -111,7 +113,7 @@ export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUp
     child.cpuTime,
   );
 
-/** Medians of both figures. CPU time hardly depends on what else the machine does; requests per second do. */
+/** Both medians are needed: CPU time hardly depends on the machine's other work, while requests per second do. */
 function middle(results: readonly LoadResult[]): LoadResult {
   const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));
   return {

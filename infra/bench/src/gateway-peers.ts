@@ -25,7 +25,9 @@ const answering =
     response.end(bytes);
   };
 
-/** Accepts spans and metrics and throws them away. It answers after this many milliseconds, or never when null. */
+/**
+ * Accepts spans and metrics and discards them. It answers after `answerMs` milliseconds, or never when that is null.
+ */
 const collecting =
   (answerMs: number | null): http.RequestListener =>
   (request, response) => {
@@ -41,7 +43,7 @@ const roles: Record<string, () => http.RequestListener> = {
   upstream: () => answering(body),
   keys: () => answering(verification),
   collector: () => collecting(0),
-  // The delay is shorter than the 3 s after which a process stops waiting for a collector.
+  // The delay must be shorter than 3 s, after which a process stops waiting for a collector.
   'slow-collector': () => collecting(2_000),
   'hanging-collector': () => collecting(null),
   'http-proxy-3': () => {

@@ -3,8 +3,8 @@ import { compare, rowOf, startArena } from './gateway-arena';
 import { printRows } from './report';
 
 /**
- * The gateway authenticates, limits and signs, while its peers only pass requests on. All use the same trivial
- * upstream, in turn, for three rounds.
+ * Compares the gateway, which authenticates, limits and signs, with proxies that only pass requests on. All use the
+ * same trivial upstream.
  */
 export async function benchGateway(): Promise<void> {
   const rounds = 3;

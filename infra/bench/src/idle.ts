@@ -5,7 +5,7 @@ import { startBenchStack } from './stack';
 
 const settleSeconds = 90;
 const measuredSeconds = 60;
-/** The most that all processes together may take while nobody asks anything. */
+/** The most memory and processor time that all processes together may use while no request arrives. */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 
 interface Member {
@@ -13,11 +13,11 @@ interface Member {
   parent: number;
   name: string;
   /**
-   * Memory in kB. A page that is shared counts as a part in each process. So the sum over all processes is what the
-   * machine really uses.
+   * Memory in kB. A page that processes share is divided among them, so the sum over all processes is the machine's
+   * real use.
    */
   pss: number;
-  /** Hundredths of a second of processor time since the start. */
+  /** Hundredths of a second of processor time since the process started. */
   ticks: number;
 }
 
@@ -25,7 +25,7 @@ const read = (file: string): string | null => {
   try {
     return fs.readFileSync(file, 'utf8');
   } catch {
-    return null; // it has just ended
+    return null; // the process has just ended
   }
 };
 
@@ -36,8 +36,7 @@ function readMember(pid: number): Member | null {
     read(`/proc/${pid}/cmdline`),
   ];
   if (stat === null || rollup === null || command === null) return null;
-  // Only the name may contain spaces. After it, the parent is the second field, and user and system time are the 12th
-  // and 13th.
+  // The name is the only field that may contain spaces, so the fields are counted after its bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     pid,
@@ -48,7 +47,7 @@ function readMember(pid: number): Member | null {
   };
 }
 
-/** The supervisor and everything below it. */
+/** Returns the supervisor and all its descendants. */
 function readFamily(supervisor: number): Map<number, Member> {
   const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const members = all.flatMap((pid) => readMember(Number(pid)) ?? []);

@@ -10,8 +10,8 @@ const rounds = 3;
 const keys = 100;
 
 /**
- * `GET /v1/api-keys` through gateway and service, against the same query in one process with only Express and Prisma,
- * on the same database.
+ * Compares `GET /v1/api-keys` through gateway and service with the same query in one process that has only Express and
+ * Prisma. Both use the same database.
  */
 export async function benchListKeys(): Promise<void> {
   const stack = await startBenchStack();

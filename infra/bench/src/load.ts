@@ -12,18 +12,14 @@ export interface Load {
 export interface LoadResult {
   requestsPerSecond: number;
   /**
-   * Processor time of the process under load for one request, over all its threads; undefined if it could not be read.
+   * Processor time for one request, over all threads of the loaded process. It is undefined if it could not be read.
    */
   cpuMicroseconds: number | undefined;
-  /** How long the requests took. */
   p50Ms: number;
   p99Ms: number;
 }
 
-/**
- * Puts load on a server for `seconds`, after the requested seconds of warm-up. Refuses a run in which any answer was
- * not 2xx.
- */
+/** Puts load on a server for `seconds`, after a warm-up. Throws if any answer was not 2xx. */
 export async function runLoad(
   { url, headers = {}, connections = 32, seconds = 5, warmUpSeconds = 2 }: Load,
   cpuOf?: () => CpuTime,
@@ -44,5 +40,4 @@ export async function runLoad(
   };
 }
 
-/** Requests per second, for callers that need nothing else. */
 export const requestsPerSecond = async (load: Load): Promise<number> => (await runLoad(load)).requestsPerSecond;

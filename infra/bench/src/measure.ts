@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** The middle one of an odd number of measurements. */
+/** Returns the middle of an odd number of measurements. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   const middle = sorted[Math.floor(sorted.length / 2)];
@@ -15,7 +15,7 @@ export interface Command {
   env?: Record<string, string>;
 }
 
-/** Seconds that a whole process takes. Rejects with its output when it fails. */
+/** Returns the seconds from a command's start to its end. Rejects with the command's output when it fails. */
 export function timeCommand({ bin, args, cwd, env }: Command): Promise<{ seconds: number; output: string }> {
   return new Promise((resolve, reject) => {
     const started = performance.now();

@@ -13,7 +13,7 @@ import { freshTargets, withWorkspace } from './workspace';
 
 const files = 20_000;
 const rounds = 5;
-/** One file in a hundred. */
+/** One file in a hundred changes between two backups. */
 const changedEvery = 100;
 
 const storageSchema = z.object({
@@ -52,7 +52,7 @@ async function call({ base, token }: Site, method: 'GET' | 'POST' | 'PUT', targe
   return { json: JSON.parse(text) as unknown, location: String(answer.headers['location'] ?? '') };
 }
 
-/** Requests work on the site and waits for its end. */
+/** Starts a workflow on the site and waits until it ends. */
 async function carry(site: Site, rest: string, body: object): Promise<Workflow> {
   const { location } = await call(site, 'POST', site.path + rest, body);
   for (;;) {
@@ -67,7 +67,7 @@ async function carry(site: Site, rest: string, body: object): Promise<Workflow> 
 const secondsBetween = (from: string, to: string | null | undefined): number =>
   (Date.parse(to ?? '') - Date.parse(from)) / 1000;
 
-/** The time from the 202 until customers see the restored site: staged, synced and switched. */
+/** Returns the time from the 202 to the end of the step `thaw`, after which visitors see the restored site. */
 const secondsUntilLive = ({ created_at: from, steps }: Workflow): number =>
   secondsBetween(from, steps.find(({ name }) => name === 'thaw')?.finished_at);
 
@@ -136,7 +136,7 @@ async function measureRestores(site: Site, repository: Restic, folder: string, m
   await carry(site, '/offsite/copies', { kind: 'full' });
   const [backup] = backupsSchema.parse((await call(site, 'GET', `${site.path}/backups`)).json).backups;
   const [copy] = copiesSchema.parse((await call(site, 'GET', `${site.path}/offsite`)).json).copies;
-  // Syncs the disk, so that no measurement pays for what an earlier one has left to be written.
+  // Syncs the disk, so that a measurement does not include writes of an earlier one.
   const settle = () => timeCommand({ bin: 'sync', args: ['-f', folder] });
   for (let round = 0; round < rounds; round += 1) {
     await settle();
@@ -181,11 +181,11 @@ function rowsOf(measured: Measured, size: string): Row[] {
   ];
 }
 
-/** Copies and restores through the whole of Drydock, against restic on the same S3 server. */
+/** Compares off-site copies and restores through the whole of Drydock with restic on the same S3 server. */
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // Everything is on one new file system, because creating files is slower soon after others were deleted.
+    // The data folder lies on a new file system, because creating files is slower soon after others were deleted.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();

@@ -41,8 +41,8 @@ interface ServedSite {
 }
 
 /**
- * Two sites on the site host of `tree`, a built checkout of this repository: one with a style sheet and a page of rows,
- * and one with an application.
+ * Creates two sites on the site host that was built in the checkout `tree`. One has a style sheet and a page of rows,
+ * and the other has an application.
  */
 async function makeSite(
   tree: string,
@@ -82,9 +82,9 @@ async function fillDatabase(connectionString: string): Promise<void> {
 }
 
 /**
- * A static file, a page of rows and an application on a site host. The first two are compared with a bare peer that has
- * the same bytes and the same query. DRYDOCK_BENCH_TREE names another built checkout, whose site host is measured in
- * the same minutes.
+ * Measures a static file, a page of rows and an application on a site host. The file and the page are compared with a
+ * bare peer that has the same bytes and the same query. DRYDOCK_BENCH_TREE names another built checkout, whose site
+ * host is measured alternately.
  */
 export async function benchPages(): Promise<void> {
   await withWorkspace('pages', async (folder) => {
@@ -150,7 +150,7 @@ async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   return Object.assign(new URL(adminUrl), { pathname: `/${found[0]?.datname ?? ''}` }).href;
 }
 
-/** Loads each contestant in turn, for `rounds` rounds. The first contestant is ours. */
+/** Loads all contestants once in each round. The first contestant is Drydock. */
 async function compare(
   what: string,
   bar: number,

@@ -2,7 +2,8 @@ import { createPostgresBackend, type Processor, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 
 /**
- * Milliseconds from BullMQ's `add` to the first line of its processor, one job at a time, on the backend of the URL.
+ * Returns the milliseconds from BullMQ's `add` to the first line of its processor. It adds one job at a time, on the
+ * backend of the URL.
  */
 export async function rawAddToStart(queueUrl: string, samples: number): Promise<number[]> {
   let arrived: () => void = () => {};

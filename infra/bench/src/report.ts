@@ -3,9 +3,9 @@ export interface Row {
   ours: string;
   peer: string;
   peerValue: string;
-  /** How many times better than the peer. More is better for us, whatever the unit is. */
+  /** How many times better Drydock is than the peer. A higher ratio is better in every row. */
   ratio: number;
-  /** The ratio that the issue asks for, or undefined for a row that has no goal. */
+  /** The ratio that is the goal. It is undefined for a row without a goal. */
   bar?: number;
 }
 
@@ -14,7 +14,7 @@ const verdict = (row: Row): string => {
   return row.ratio >= row.bar ? `ok (bar ${row.bar})` : `MISSED (bar ${row.bar})`;
 };
 
-/** A table in Markdown, so that it can be copied into docs/benchmarks.md as it is printed. */
+/** Prints a table in Markdown, so that it can be copied into docs/benchmarks.md. */
 export function printRows(title: string, rows: readonly Row[], note = ''): void {
   const lines = [`### ${title}`, '', '| what | ours | peer | peer | ratio | |', '|---|---|---|---|---|---|'];
   for (const row of rows) {

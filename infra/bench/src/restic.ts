@@ -8,7 +8,7 @@ interface ObjectStorage {
   secret_access_key: string;
 }
 
-/** A restic repository on a storage that speaks S3. Its cache is in `folder`. */
+/** A restic repository on S3 storage. Its cache lies in `folder`. */
 export class Restic {
   private readonly environment: Record<string, string>;
 
@@ -22,14 +22,14 @@ export class Restic {
     };
   }
 
-  /** Seconds of one command. */
+  /** Returns how many seconds the command took. */
   async run(args: readonly string[], cwd?: string): Promise<number> {
     const { environment: env } = this;
     return (await timeCommand({ bin: 'restic', args: ['-q', ...args], env, ...(cwd === undefined ? {} : { cwd }) }))
       .seconds;
   }
 
-  /** Seconds that a restore into `target` takes, until its files are safe on disk. */
+  /** Returns the seconds of a restore into `target`, including the sync to disk. */
   async restore(command: readonly string[], target: string): Promise<number> {
     const restored = await this.run([...command, '--target', target]);
     return restored + (await timeCommand({ bin: 'sync', args: ['-f', target] })).seconds;

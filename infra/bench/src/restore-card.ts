@@ -13,7 +13,7 @@ const madeSchema = z.looseObject({ id: z.string() });
 
 type Call = (path: string, body?: object) => Promise<unknown>;
 
-/** A column that is already full, with one of its cards in the archive. */
+/** Creates a board column with `cards` cards, and archives one more card of it. */
 async function fill(call: Call, pool: Pool, boardPath: string, cards: number): Promise<string> {
   const column = madeSchema.parse(await call(`${boardPath}/columns`, { name: `${cards} cards` }));
   const card = madeSchema.parse(await call(`${boardPath}/cards`, { column_id: column.id, title: 'the one' }));
@@ -28,8 +28,8 @@ async function fill(call: Call, pool: Pool, boardPath: string, cards: number): P
 }
 
 /**
- * The p50 of a restore through the gateway, by turns in a column of ten cards and in one of ten thousand. The number of
- * neighbours must not matter.
+ * Measures the p50 of a card's restore through the gateway, alternately in a column of ten cards and in one of ten
+ * thousand. The number of neighbours must not matter.
  */
 export async function benchRestoreCard(): Promise<void> {
   const stack = await startBenchStack();

@@ -1,8 +1,9 @@
-// The history of a large installation, which Postgres itself generates within minutes.
+// Lets Postgres itself generate the history of a large installation, because inserts through a client would take too
+// long.
 import type pg from 'pg';
 import { say } from './report';
 
-/** How much data there is. DRYDOCK_BENCH_SCALE makes it smaller, to try out the program itself. */
+/** The share of the full amount of data. A smaller DRYDOCK_BENCH_SCALE serves to try out the program itself. */
 const share = Number(process.env['DRYDOCK_BENCH_SCALE'] ?? '1');
 const count = (whole: number): number => Math.ceil(whole * share);
 export const sizes = {
@@ -15,15 +16,15 @@ export const sizes = {
 };
 
 const org = (number: string): string => `('01900000-0000-7000-8000-' || lpad(to_hex(${number}), 12, '0'))::uuid`;
-/** An id as uuidv7 would make it at that moment, with a hash as its random part. */
+/** Returns SQL for an id like uuidv7's of the moment `at`. A hash replaces the random part. */
 const idAt = (at: string, seed: string): string =>
   `(lpad(to_hex((extract(epoch FROM ${at}) * 1000)::bigint), 12, '0') || '7' || substr(md5(${seed}), 1, 3) || '8' || substr(md5(${seed}), 4, 15))::uuid`;
 const series = (name: string, length: number): string => `generate_series(1, ${length}) AS ${name}`;
 
 /**
- * Backups of ten days, each kept for eight. A fifth has expired and was removed, some of it an hour ago. An hour's
- * worth is to expire now, another hour's worth is to be removed, and half a day's worth is still locked. The sites of
- * one sweep are due now.
+ * Backups of ten days, each kept for eight. A fifth has expired and was removed, some of it an hour ago. One hour's
+ * worth expires now, another hour's worth is removed now, and half a day's worth is still locked. The sites of one
+ * sweep are due now.
  */
 const hostingScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   [
@@ -108,7 +109,10 @@ const keysScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   ],
 ];
 
-/** Fills an empty database of the service. Its indexes are created afterwards, as when such a database is copied. */
+/**
+ * Fills an empty database of the service. The indexes are dropped and created again after the inserts, because that is
+ * faster.
+ */
 export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys'): Promise<void> {
   await client.query("SET maintenance_work_mem = '256MB'; SET work_mem = '128MB'");
   const { rows: indexes } = await client.query<{ name: string; definition: string }>(
@@ -123,6 +127,6 @@ export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys
   }
   await client.query('RESET session_replication_role');
   for (const { definition } of indexes) await client.query(definition);
-  // A table that was never analysed would get another query plan.
+  // Postgres needs fresh statistics, because it plans queries differently without them.
   await client.query('VACUUM ANALYZE');
 }

@@ -4,7 +4,7 @@ import { median } from './measure';
 interface Statement {
   text: string;
   calls: number;
-  /** Milliseconds of each call, as its caller measured them. */
+  /** Milliseconds of each call, as measured by the caller. */
   ms: number[];
   rows: number;
   plan: string;
@@ -37,7 +37,10 @@ const isStatement = ({ text }: Asked): boolean => /^\s*\(?\s*(select|with|insert
 
 type Query = (this: pg.Client, ...args: unknown[]) => unknown;
 
-/** Sees every statement that this process sends, also from libraries: Prisma and plain pg use the same client. */
+/**
+ * Records every statement of this process. It replaces the method of pg.Client, because both Prisma and plain pg use
+ * that client.
+ */
 export function createRecorder(): Recorder {
   const prototype = pg.Client.prototype as unknown as { query: Query };
   const { query } = prototype;
@@ -94,5 +97,5 @@ export function createRecorder(): Recorder {
   };
 }
 
-/** The middle one also of an even number. */
+/** `median` takes only an odd number of values, so an even number loses its first. */
 export const middle = (values: readonly number[]): number => median(values.length % 2 === 0 ? values.slice(1) : values);

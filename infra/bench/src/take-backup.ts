@@ -9,7 +9,7 @@ const files = 50_000;
 const rounds = 5;
 const resticEnvironment = { RESTIC_PASSWORD: 'bench' };
 
-/** Each writes into a folder of its own, which exists before the clock starts. */
+/** Writes a backup into the folder `place`, which exists before the clock starts. */
 type Taker = (place: string, tree: string) => Promise<number>;
 
 const packOurs =
@@ -31,8 +31,8 @@ const takersWith = (worker: ArchiveProcess): ReadonlyArray<readonly [name: strin
 ];
 
 /**
- * A first backup of 50,000 files, fsync included, against restic's. The contestants take turns. The first round is not
- * counted, because a worker compiles its code once in its life.
+ * Compares a first backup of 50,000 files, fsync included, with restic's. The contestants take turns. The first round
+ * is not counted, because a worker compiles its code once in its life.
  */
 export const benchTakeBackup = (): Promise<void> =>
   withWorkspace('take-backup', (folder) =>

@@ -9,10 +9,9 @@ const roundSeconds = 2;
 const off = 'without telemetry';
 
 /**
- * Compares the gateway with telemetry at its default, before collectors of every kind, with the gateway without
- * telemetry. Both are under load at the same time, because the rounds of this machine differ by more than the measured
- * effect. Each pair has new processes, because V8 compiles each process differently. The collector is a process of its
- * own, and uses the same processors.
+ * Compares the gateway with telemetry, before each kind of collector, with the gateway without telemetry. Both are
+ * loaded at the same time, because the machine's speed changes between rounds by more than the effect. Each pair has
+ * new processes, because V8 compiles each process differently.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();
@@ -38,7 +37,7 @@ export async function benchTelemetry(): Promise<void> {
   }
 }
 
-/** Resolves with the results of both, by round. */
+/** Loads both gateways at the same time. Resolves with the results of each, by round. */
 async function compareAtOnce(
   name: string,
   start: (env?: Record<string, string>) => Promise<Child>,
@@ -50,13 +49,13 @@ async function compareAtOnce(
   ]);
   for (let pair = 0; pair < pairs; pair += 1) {
     const both = [[name, await start(env)] as const, [off, await start()] as const];
-    // The order alternates, because the process that is called first is a little slower.
+    // The order alternates, because the process that is called first is slightly slower.
     if (pair % 2 === 1) both.reverse();
     const load = (seconds: number) =>
       Promise.all(
         both.map(async ([who, child]) => [who, await loadOnce(child, { seconds, warmUpSeconds: 0 })] as const),
       );
-    // V8 compiles hot code for several seconds.
+    // V8 compiles hot code for several seconds, so this load is not counted.
     await load(8);
     for (let round = 0; round < rounds; round += 1)
       for (const [who, result] of await load(roundSeconds)) results.get(who)?.push(result);

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** Sizes as on real sites: mostly small files, and some of a megabyte. The mean is about 13 kB. */
+/** Sizes resemble real sites: most files are small, and some have a megabyte. The mean is about 13 kB. */
 function sizeOf(number: number): number {
   if (number % 200 === 0) return 1 << 20;
   if (number % 10 === 0) return 32 << 10;
@@ -9,8 +9,8 @@ function sizeOf(number: number): number {
 }
 
 /**
- * A file's content. Among the files of one size, every other one compresses like text, and the rest like pictures. The
- * same number gives the same bytes in every run.
+ * Returns a file's content, which is the same in every run. Among the files of one size, half compress like text, and
+ * half like pictures.
  */
 function contentOf(number: number, size: number): Buffer {
   const buffer = Buffer.alloc(size);
@@ -28,7 +28,7 @@ function contentOf(number: number, size: number): Buffer {
   return buffer;
 }
 
-/** Creates `files` files in folders of a hundred below `root`. Returns how many bytes they have. */
+/** Creates `files` files below `root`, a hundred to a folder. Returns their total size in bytes. */
 export function makeTree(root: string, files: number, sizeOfFile: (number: number) => number = sizeOf): number {
   let bytes = 0;
   for (let number = 0; number < files; number += 1) {

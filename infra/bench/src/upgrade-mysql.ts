@@ -10,10 +10,9 @@ import { printRows } from './report';
 import { type Measured, upgrade, withDatabaseHost } from './upgrade';
 import { withWorkspace } from './workspace';
 
-/** About how much data, in megabytes. */
+/** The approximate amount of data, in megabytes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 500);
 const rowsPerSecond = 200;
-/** An upgrade from one version to the next. */
 type Step = readonly [from: string, to: string];
 const steps: readonly Step[] = [
   ['10.5', '10.11'],
@@ -21,7 +20,7 @@ const steps: readonly Step[] = [
 ];
 const password = 'the-owner-s-password';
 const tables = 10;
-/** A row has a number, twelve hashes as text, and two indexed columns. */
+/** The size of a row: a number, twelve hashes as text, and two indexed columns. */
 const rowBytes = 480;
 
 async function connect(login: ConnectionOptions): Promise<Connection> {
@@ -57,7 +56,7 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs the move while the writer writes. Counts the rows that were acknowledged to the writer and are missing. */
+/** Runs `move` while a writer inserts rows. Counts the rows that the server acknowledged and then lost. */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,
@@ -77,7 +76,7 @@ async function underWriter<T>(
   return { ...moved, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** The host of databases does the upgrade, as in the service's workflow, but without its backups. */
+/** The host of databases does the upgrade in the steps of the service's workflow, but without its backups. */
 async function measureOurs([from, to]: Step): Promise<Measured> {
   let measured: Measured | null = null;
   await withDatabaseHost('upgrade-mysql', async (client) => {
@@ -102,7 +101,9 @@ async function measureOurs([from, to]: Step): Promise<Measured> {
   return measured;
 }
 
-/** The data folder is copied while the server is stopped. The newer version's own program then upgrades it. */
+/**
+ * Copies the data folder while the server is stopped. The upgrade program of the newer version then upgrades the copy.
+ */
 async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome'>> {
   const [older, newer] = [await findEngine('mariadb', from), await findEngine('mariadb', to)];
   return withWorkspace('upgrade-mysql-offline', async (folder) => {
@@ -121,7 +122,7 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
         await server.stop();
         await timeCommand({ bin: 'cp', args: ['-a', before, after] });
         fs.renameSync(path.join(after, `mariadb-${from}`), path.join(after, `mariadb-${to}`));
-        // The time includes the upgrade program, because nobody else can connect before it has ended.
+        // The time includes the upgrade program, because no client can connect before it ends.
         const upgraded = await startMysql({ engine: newer, folder: after, bufferPoolBytes });
         await runUpgradeProgram(newer, upgraded, path.join(folder, 'tools'));
         server = upgraded;
@@ -134,8 +135,8 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
 }
 
 /**
- * The program starts its helpers by itself, from the folder in which it was started. Each helper there is a script,
- * which runs the program with the loader of its own version.
+ * MariaDB's upgrade program starts its helper programs from its own folder. That folder contains scripts, each of which
+ * runs one program with the loader of its version.
  */
 async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlServer, folder: string): Promise<void> {
   const loader = programs.client?.slice(0, -1) ?? [];
@@ -153,7 +154,7 @@ async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlSer
   await timeCommand({ bin: path.join(folder, 'mariadb-upgrade'), args });
 }
 
-/** Each step of MariaDB under a live writer, compared with a copy of the data folder. */
+/** Compares each step of MariaDB under a live writer with a copy of the data folder. */
 export async function benchUpgradeMysql(): Promise<void> {
   for (const step of steps) await benchStep(step);
 }

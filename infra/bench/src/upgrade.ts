@@ -11,7 +11,7 @@ import { Client } from 'pg';
 import { printRows } from './report';
 import { withWorkspace } from './workspace';
 
-/** Roughly how many megabytes of data. DRYDOCK_BENCH_UPGRADE_MB=1000 takes some minutes. */
+/** The approximate amount of data, in megabytes. 1000 MB take some minutes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 150);
 const rowsPerSecond = 200;
 const claim = { fence: '1' };
@@ -66,8 +66,8 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /**
- * Upgrades from the first instance of the new major to the end of the comparison and ANALYZE, as the service's workflow
- * does, but without its backups.
+ * Runs the steps of the service's upgrade workflow from the first instance of the new major to ANALYZE, but without the
+ * backups.
  */
 export async function upgrade(
   client: DatabaseHostClient,
@@ -105,13 +105,16 @@ async function measure(client: DatabaseHostClient, route: UpgradePath): Promise<
   return { ...upgraded, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** An upgrade from 16 to 18 under a live writer, by logical replication and by the offline copy, on the same data. */
+/**
+ * Compares an upgrade from 16 to 18 by logical replication with one by the offline copy, on the same data under a live
+ * writer.
+ */
 export const benchUpgrade = (): Promise<void> =>
   withDatabaseHost('upgrade', async (client) =>
     printUpgrade(await measure(client, 'logical'), await measure(client, 'offline')),
   );
 
-/** A host of databases in a folder of its own. */
+/** Starts a host of databases in its own folder for the duration of `work`. */
 export const withDatabaseHost = (name: string, work: (client: DatabaseHostClient) => Promise<void>): Promise<void> =>
   withWorkspace(name, async (folder) => {
     fs.chmodSync(folder, 0o711);

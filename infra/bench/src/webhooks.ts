@@ -12,22 +12,22 @@ const events = 10_000;
 const stormSeconds = 60;
 const ticksPerSecond = 10;
 /**
- * How many restores are accepted each second, one after the other. As many are accepted before the storm, after a
- * warm-up.
+ * While the events are sent, this many restores are accepted each second, one after the other. The same number is
+ * accepted before, for comparison, after a warm-up.
  */
 const acceptsPerSecond = 4;
 const warmUps = 150;
 
 /**
- * Audit entries of agency. Each is an event of one of 500 cards: it goes from the outbox to keys, is put in order, and
- * is sent to the webhook.
+ * Inserts audit entries of agency, about 500 different cards. Each entry travels from the outbox to keys, which orders
+ * the entries and sends them to the webhook.
  */
 const insertSql = `
   INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target)
   SELECT gen_random_uuid(), $1::uuid, 'live', NULL, 'card.update', '/v1/agency/boards/' || $1 || '/cards/' || md5((n % 500)::text)::uuid
   FROM generate_series($2::int, $3::int) AS n`;
 
-/** A receiver that accepts everything, and records when each event of the storm came for the first time. */
+/** Starts a receiver that accepts everything, and records when each event first arrived. */
 async function startReceiver() {
   const lagsMs = new Map<string, number>();
   const take = async (message: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
@@ -47,8 +47,8 @@ async function startReceiver() {
 }
 
 /**
- * Accepting restores through the gateway while 10,000 events a minute go to a webhook, compared with accepting them
- * without any events.
+ * Compares accepting restores through the gateway while 10,000 events a minute go to a webhook with accepting them
+ * without events.
  */
 export async function benchWebhooks(): Promise<void> {
   const receiver = await startReceiver();

@@ -1,4 +1,6 @@
-/** The settings of C's allocator that the supervisor and docker-compose.yml give the hosting worker. */
+/**
+ * Settings of glibc's memory allocator. The supervisor and docker-compose.yml give the hosting worker the same values.
+ */
 export const workerEnvironment = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '16777216',

@@ -3,7 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { timeCommand } from './measure';
 
-/** A folder for one benchmark, below DRYDOCK_BENCH_DIR or the system's temporary folder. It is removed at the end. */
+/**
+ * Creates a folder for one benchmark, below DRYDOCK_BENCH_DIR or the system's temporary folder. The folder is removed
+ * after `work`.
+ */
 export async function withWorkspace<T>(name: string, work: (folder: string) => Promise<T>): Promise<T> {
   const folder = fs.mkdtempSync(path.join(process.env['DRYDOCK_BENCH_DIR'] ?? os.tmpdir(), `drydock-bench-${name}-`));
   try {
@@ -14,17 +17,16 @@ export async function withWorkspace<T>(name: string, work: (folder: string) => P
 }
 
 export interface Targets {
-  /** A new folder for each measured run. Asking for the next one, or `null`, removes the last one. */
+  /** Returns a new folder for one measured run, and removes the previous one. */
   fresh(): Promise<string>;
   close(): Promise<void>;
   kind: string;
 }
 
 /**
- * Creating files soon after a mass delete is several times slower on ext4. So each run gets a new file system in a loop
- * device, where one may be mounted. The image of that file system already has its blocks, and it is written without the
- * page cache, as a disk is. Otherwise every sync would pay for a second copy of all pages in memory and for the growth
- * of the image, which took three times as long as the sync itself.
+ * Creating files on ext4 is several times slower soon after a mass delete. So each run gets a new file system in a loop
+ * device, if the process may mount one. The image's blocks are allocated beforehand, and direct I/O bypasses the page
+ * cache. Otherwise a sync would include a second copy of all pages and the growth of the image.
  */
 async function loopTargets(folder: string): Promise<Targets> {
   const image = path.join(folder, 'fresh.img');
@@ -47,7 +49,6 @@ async function loopTargets(folder: string): Promise<Targets> {
       await timeCommand({ bin: 'losetup', args: ['--direct-io=on', '--find', '--show', image] })
     ).output.trim();
     await timeCommand({ bin: 'mount', args: [device, mount] });
-    // Detached as soon as it is unmounted.
     await timeCommand({ bin: 'losetup', args: ['--detach', device] });
     mounted = true;
     return path.join(mount, 'out');

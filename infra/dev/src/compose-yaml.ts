@@ -1,7 +1,10 @@
 /** The longest line of the file, in characters. */
 const widthMax = 155;
 
-/** The value behind `key:` as YAML: on the same line if it is short and plain, otherwise each part on its own line. */
+/**
+ * Returns the value after `key:` as YAML. A short value is on the same line, and the parts of a longer one have their
+ * own lines.
+ */
 export function yaml(value: unknown, depth: number): string {
   const line = flow(value);
   const isMerged = isMap(value) && '<<' in value && depth < 4 && !('test' in value);
@@ -16,7 +19,7 @@ export function yaml(value: unknown, depth: number): string {
     : ` ${line}`;
 }
 
-/** Puts as many parts of a list on a line as fit. */
+/** Breaks a list into lines of at most `widthMax` characters. */
 export function wrap(parts: readonly string[], indent: string): string {
   const lines: string[] = [];
   for (const part of parts) {
@@ -37,7 +40,7 @@ function flow(value: unknown): string {
   return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
 }
 
-/** Quotes words that YAML would read as something else, and text with special characters. An alias is not quoted. */
+/** Quotes a word that YAML would read as another type, and text with special characters. An alias is not quoted. */
 function scalar(text: string): string {
   if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
   return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text)

@@ -104,7 +104,7 @@ test('while the master key is rotated who accepts a secret is given both, the cu
   expect(audit['hosting']).toBe(both('hosting.AUDIT_TOKEN_SECRET'));
 });
 
-// It needs no Docker for this.
+// `docker-compose config` works without a running Docker.
 const tool = findProgram(['docker-compose']);
 const itWith = tool === null ? test.skip : test;
 const needs = tool === null ? ' (needs docker-compose)' : '';

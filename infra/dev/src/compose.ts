@@ -1,4 +1,4 @@
-// `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json. They are the topology in containers.
+// `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json from the topology.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process';
 import { wrap, yaml } from './compose-yaml';
@@ -21,13 +21,15 @@ const sitesSettings = 'listen_addresses=127.0.0.1 hba_file=/etc/postgresql/pg_hb
 const quietLog = 'log_min_error_statement=panic log_error_verbosity=terse';
 const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-postgres': 5432, redis: 6379 };
 
-/** Containers call each other by name. Every program of ours listens on the same port of its own container. */
+/** Containers reach each other by name, so every program of Drydock can listen on the same port. */
 export const programPort = 8080;
 export const volumesRoot = '/var/lib/drydock';
-/** Files in the volumes belong to this numeric id, which is `node` in the image. */
+/** Files in the volumes belong to the numeric id of the image's user `node`. */
 const imageUser = '1000:1000';
 
-/** A secret is written as its label in angle brackets. infra/docker/derive-secrets.mjs replaces it by the secret. */
+/**
+ * A secret's place holder is its label in angle brackets. infra/docker/derive-secrets.mjs replaces it with the secret.
+ */
 const place: SecretPlace = {
   isEmbedded: false,
   addressOf: (name) => `${name}:${storePorts[name] ?? programPort}`,
@@ -49,7 +51,10 @@ const planOf = (name: string): ProcessPlan | undefined => plans.find((plan) => p
 const volumeOf = (mount: string): string => mount.replace(/:ro$/, '');
 const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.map(volumeOf)))];
 
-/** The secrets of each container, by variable. '' stands for a secret that the operator writes into its file. */
+/**
+ * The secrets of each container, by variable. The empty text stands for a secret that the operator writes into its
+ * file.
+ */
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
   ...servicesWithDatabase.map((service): [string, Variables] => [
@@ -59,7 +64,7 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ['create-databases', createDatabasesSecrets(place)],
 ]);
 
-/** The file of each secret, by its template: `<first container>.<variable>`, however many containers get it. */
+/** The file of each secret, by the secret's template. Its name contains the first container that gets the secret. */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
   for (const [variable, template] of Object.entries(variables)) {
@@ -68,12 +73,12 @@ for (const [container, variables] of secretsOf) {
   }
 }
 
-/** Two files that the operator fills are two secrets, although both are still empty. */
+/** Secrets from the operator all have an empty template. So their key is their container and variable. */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
 
-/** The secrets that a container gets: the variable, and the name of its file in infra/docker/secrets. */
+/** Returns each variable that is a secret, with the name of its file in infra/docker/secrets. */
 export const secretFilesOf = (container: string): Variables =>
   Object.fromEntries(
     Object.entries(secretsOf.get(container) ?? {}).map(([variable, template]) => [
@@ -87,26 +92,26 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/** `NAME_FILE` for each secret. Our settings and the image of Postgres read the value from that file. */
+/** Returns a `NAME_FILE` for each secret. Drydock's programs and the image of Postgres read the secret from it. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
   return Object.fromEntries(names.map((name) => [`${name}_FILE`, `/run/secrets/${name}`]));
 }
 
-/** The networks of a container: its own, and those of the containers that it needs or calls. */
+/** Returns a container's networks: its own, and those of the containers that it needs or calls. */
 export function networksOf({ network, needs, calls = [] }: ProcessPlan): Network[] {
   return [...new Set([network, ...[...needs, ...calls].flatMap((name) => planOf(name)?.network ?? [])])].sort();
 }
 
-/** The limits of a container that sets no others. */
+/** The limits of a container, unless its plan has others. */
 const usualLimits = { mem_limit: '512m', cpus: 1, cpu_shares: 1_024, pids_limit: 512 };
 
 const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites' || network === 'managed';
-/** When the machine is busy, what customers run gets less CPU than the control plane. */
+/** Customers' code gets less CPU than the control plane when the machine is busy. */
 const customersLimits = { cpus: 2, cpu_shares: 256, pids_limit: 8_192 };
 
-/** The limits of a container that differ from the usual ones. With a gigabyte or more it may take two cores. */
+/** Returns the limits that differ from the usual ones. A container with a gigabyte or more may use two cores. */
 function limitsOf(plan: ProcessPlan, base: 'program' | 'store') {
   const { memoryMb } = plan;
   return {
@@ -122,7 +127,7 @@ const healthy = '*healthy';
 function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   const conditions = {
     ...(volumes.length === 0 ? {} : { 'prepare-volumes': completed }),
-    // The migration has waited for Postgres.
+    // The migration itself waits for Postgres, so this container waits for the migration instead of Postgres.
     ...(database === undefined ? {} : { [`migrate-${database}`]: completed }),
     ...Object.fromEntries(
       needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy]),
@@ -131,7 +136,7 @@ function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   return Object.keys(conditions).length === 0 ? {} : { depends_on: conditions };
 }
 
-/** Variables that containers share. Each group also has the variables of the group before it. */
+/** Variables that several containers share. Each group includes the group before it. */
 const common: Variables = {
   HOST: '0.0.0.0',
   PORT: String(programPort),
@@ -148,9 +153,9 @@ const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object
 const ofQueued: Variables = filesOf(['QUEUE_URL']);
 const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvironment(place));
 
-/** The environment without the variables that come from its group. */
+/** Returns the container's environment as a reference to its group and the variables that are not in the group. */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
-  // The process that sends webhooks has a database, but no part in the calls between services.
+  // The sender of webhooks has a database, but calls no service and needs no shared secret.
   if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };
   if (!needs.includes('redis')) return { '<<': '*service', ...without(ofService, variables, name) };
   const queued = { ...ofService, ...ofQueued };
@@ -158,7 +163,7 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
   return { '<<': '*hosting', ...without({ ...queued, ...ofHosting }, variables, name) };
 }
 
-/** @throws when the container would be given what the topology does not give it */
+/** Returns the variables outside the group. @throws when the group has one that the topology does not give */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
   if (container !== undefined && added.length > 0)
@@ -209,12 +214,13 @@ function storeOf(plan: ProcessPlan) {
   }
   const isOfSites = name === 'sites-postgres';
   const ofSites = {
-    // The private memory of one session, in bytes. A value of a gigabyte fails, and does not keep both cores busy.
+    // Limits the private memory of one session, in bytes. A value of a gigabyte then fails, instead of keeping both
+    // cores busy.
     ulimits: { data: 536_870_912 },
-    // The server listens on a port only within its container, for the health check, because applications could reach
-    // any other port. The site host connects through the socket. A backup locks every table of a site at once, and
-    // these settings give 80,000 locks for the server's 100 connections. Failed statements are not logged, because the
-    // log would keep the password of an ALTER ROLE; the client gets the error.
+    // The server's port is reachable only in its container, for the health check, because applications could reach any
+    // other port. The site host connects through the socket. A backup locks all tables of a site at once, so the
+    // settings allow 80,000 locks for 100 connections. Failed statements are not logged, because an ALTER ROLE contains
+    // a password.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {
@@ -246,10 +252,9 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** Jobs that run before each start. They change only what is wrong. */
+/** Jobs that run before each start. A job changes only what is missing or wrong. */
 const jobs = {
-  // Gives new volumes, which belong to root, to the user that our programs run as. It needs one capability and no
-  // network.
+  // New volumes belong to root. This job gives them to the user of Drydock's programs.
   'prepare-volumes': {
     '<<': '*job',
     user: '0:0',
@@ -258,7 +263,7 @@ const jobs = {
     entrypoint: ['chown', imageUser, ...programVolumes.map((name) => place.folderOf(name))],
     volumes: programVolumes.map((name) => `${name}:${place.folderOf(name)}`),
   },
-  // Creates the roles and databases that are missing, also when there is data already, and sets their passwords.
+  // Creates missing roles and databases and sets the passwords. It also runs on a cluster that has data.
   'create-databases': {
     '<<': '*job',
     entrypoint: ['node', migrateTool, 'databases'],
@@ -271,9 +276,9 @@ const jobs = {
 };
 
 const unprivileged = 'no-new-privileges:true';
-/** Shared parts; the key is the anchor. */
+/** Parts that several services share, by the name of their YAML anchor. */
 const anchors = {
-  // A log that grows without end would fill the disk of the databases.
+  // Logs are limited, because an endless log would fill the disk of the databases.
   logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
   health: { interval: '2s', timeout: '3s', retries: 30 },
   healthy: { condition: 'service_healthy' },
@@ -288,7 +293,7 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // DRAIN_SECONDS, and 25 s for work in progress.
+  // The grace period is DRAIN_SECONDS and 25 s for work in progress.
   program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
@@ -297,7 +302,7 @@ const anchors = {
     networks: ['data'],
     depends_on: { 'create-databases': completed },
   },
-  // The images of Postgres and Valkey start as root, give their volume to their own user, and become that user.
+  // These images start as root, give their volume to their own user, and then switch to it.
   store: {
     restart: 'unless-stopped',
     stop_grace_period: '60s',
@@ -309,7 +314,7 @@ const anchors = {
     logging: '*logging',
   },
   customers: customersLimits,
-  // Docker's default profiles forbid what boxes are made of: user namespaces, mounts, a /proc. No capability is given.
+  // Docker's default profiles forbid the user namespaces and mounts that isolate customers' code.
   boxes: [unprivileged, 'seccomp=unconfined', 'apparmor=unconfined', 'systempaths=unconfined'],
   common,
   service: { '<<': '*common', ...ofService },
@@ -317,7 +322,6 @@ const anchors = {
   hosting: { '<<': '*queued', ...ofHosting },
 };
 
-/** Text of docker-compose.yml. */
 export function renderCompose(): string {
   const services = {
     ...jobs,
@@ -325,7 +329,7 @@ export function renderCompose(): string {
       plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)]),
     ),
   };
-  // From these two networks nothing outside the machine can be reached.
+  // These two networks have no route to the outside of the machine.
   const networks = Object.fromEntries(
     [...new Set(plans.flatMap(networksOf))]
       .sort()
@@ -357,7 +361,7 @@ export function renderCompose(): string {
   return sections.join('\n');
 }
 
-/** The text of infra/docker/secrets.json: the file of each secret, with labels in place of what is derived. */
+/** Each secret's file. An operator's secret is empty, and a derived one has its label. */
 export const renderSecrets = (): string =>
   `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
 
@@ -366,7 +370,7 @@ export const composeFiles: ReadonlyMap<string, () => string> = new Map([
   ['infra/docker/secrets.json', renderSecrets],
 ]);
 
-/** `--check` changes nothing, and fails when a file differs from what the topology gives. */
+/** With `--check`, changes nothing and fails when a file differs from the topology. */
 function main(isCheck: boolean): number {
   const stale = [...composeFiles].filter(
     ([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render(),

@@ -15,10 +15,7 @@ import {
 import { z } from 'zod';
 import type { SecretPlace } from './place';
 
-/**
- * Replaces a file in one step: a reader sees the old content or the new content, also after a kill -9. Only this user
- * can read it.
- */
+/** Replaces a file in one step, so that a reader or a crash never finds half of it. Only this user can read it. */
 function writeFileAtomically(file: string, content: string): void {
   const unfinished = `${file}.${process.pid}`;
   fs.writeFileSync(unfinished, content, { mode: 0o600 });
@@ -31,20 +28,19 @@ export function writeJsonAtomically(file: string, value: unknown): void {
 
 const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.string() });
 
-/** The supervisor's death told orphans to end. A process that still runs after this time hangs. */
+/** Orphaned processes end by themselves when their supervisor dies. A process that still runs after this time hangs. */
 const graceMs = 5_000;
 
 /**
- * A supervisor checks again after this time. When two start at the same moment, both find no other one and both write.
- * The one that wrote last continues.
+ * A supervisor reads supervisor.json again after this time. Two supervisors that start together may both find no other
+ * one and both write it. The later writer continues.
  */
 const sameMomentMs = 250;
 
 /**
- * Takes over the data folder. Refuses while another supervisor works on it. Otherwise ends the processes that an
- * earlier one has left. A process is only ended when its pid, its start time and its program all match what was noted
- * about it. Another process that now has this pid is not touched. Postgres and Redis end their own leftovers
- * (packages/postgres).
+ * Claims the data folder for this supervisor. Refuses if another supervisor works on it. Otherwise it ends the
+ * processes that an earlier supervisor left. A process is ended only when its pid, its start time and its program all
+ * match the record, because a pid may be reused. Postgres and Redis end their own leftovers (packages/postgres).
  */
 export async function claimDataFolder(dataDir: string, say: (line: string) => void): Promise<void> {
   makePassableFolder(dataDir);
@@ -73,14 +69,13 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
     throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
 }
 
-/** The secrets of a label, as hex. The labels are those of containers too. */
+/** Returns the secret of a label, as hex. Containers use the same labels. */
 type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**
- * The master key of this data folder, created at the first start (0600). Only the supervisor has it: no process gets
- * it. `master.key` may hold several keys, separated by commas, and is read at each start of a process. That is how one
- * key replaces another. The secrets of emulators, which replace other people's servers, then come from the earlier key,
- * which is in `emulators-master.key`.
+ * Opens the master key of this data folder, which the first start creates (0600). No process but the supervisor gets
+ * it. `master.key` may hold several keys, separated by commas, so that one key can replace another. The secrets of
+ * emulators do not change then: they come from the earlier key in `emulators-master.key`.
  */
 export function openMasterKey(dataDir: string): Secrets {
   const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
@@ -109,7 +104,7 @@ const proofsSchema = z.record(
   z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }),
 );
 
-/** The identity of a process of an earlier run: its pid, its start time, and a text in its command line. */
+/** The identity of a process: its pid, its start time, and a text in its command line. */
 type NotedProcess = ProcessProof & { program: string };
 
 export interface ProcessTable {
@@ -121,8 +116,8 @@ export interface ProcessTable {
 const proofsFile = (dataDir: string): string => path.join(dataDir, 'proofs.json');
 
 /**
- * `<dataDir>/processes.json` says which pid and port each process has now. A process that is down is not in it.
- * `proofs.json` beside it holds what the next start needs to recognise a leftover.
+ * Opens `<dataDir>/processes.json`, which has the pid and port of each running process. `proofs.json` beside it
+ * identifies the processes for the next start, in case this supervisor is killed.
  */
 export function openProcessTable(dataDir: string): ProcessTable {
   const file = path.join(dataDir, 'processes.json');
@@ -148,7 +143,7 @@ export function openProcessTable(dataDir: string): ProcessTable {
   };
 }
 
-/** The processes that an earlier run noted and did not remove from its notes, by name. */
+/** Returns the processes that an earlier supervisor recorded as running, by name. */
 function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
   const file = proofsFile(dataDir);
   return fs.existsSync(file) ? proofsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
@@ -157,30 +152,30 @@ function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
 const portsSchema = z.record(z.string(), z.int());
 
 /**
- * The ports are lower than the range from which Linux and macOS give ports to outgoing connections, and lower than the
- * ports of sites and databases (`packages/agent`). So none of them takes one of these ports between two starts.
+ * The ports lie below the range from which Linux and macOS give ports to outgoing connections, and below the ports of
+ * sites and databases (`packages/agent`). So no other program gets one of them by chance.
  */
 const firstPort = 20_000;
 const endPort = 25_000;
 /**
- * A supervisor that listens on the first port of a block owns the whole block. So two that start at the same time never
- * choose the same port.
+ * A supervisor owns a block of ports while it listens on the block's first port. So two supervisors never choose the
+ * same port.
  */
 const blockSize = 100;
 
 export interface PortBook {
   /**
-   * Returns the same port as at the last start. It is another one only when some other program now listens on it, and
-   * then `say` is called.
+   * Returns the same port as at the last start. If another program listens on that port, `say` is called and a new port
+   * is returned.
    */
   settle(name: string): Promise<number>;
-  /** Notes a port that the user has chosen. @throws when another program listens on it */
+  /** Records a port that the user has chosen. @throws when another program listens on it */
   insist(name: string, port: number): Promise<number>;
-  /** Lets the block go. */
+  /** Releases the block of ports. */
   close(): Promise<void>;
 }
 
-/** Ports by process, kept in `<dataDir>/ports.json`. Call `settle` for processes that are not running yet. */
+/** Keeps the ports of processes in `<dataDir>/ports.json`. `settle` is for processes that are not running yet. */
 export async function openPortBook(dataDir: string, say: (line: string) => void): Promise<PortBook> {
   const file = path.join(dataDir, 'ports.json');
   const ports = fs.existsSync(file) ? portsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
@@ -208,11 +203,11 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
   };
 }
 
-/** Listens on the first port of a block until it is closed: on the `wanted` port when that is free. */
+/** Listens on the first port of a block: on `wanted` if that is free, otherwise on a random one. */
 async function holdBlock(wanted: number | undefined): Promise<{ port: number; close(): Promise<void> }> {
   for (let port = wanted; ; port = undefined) {
     port ??= firstPort + blockSize * randomInt((endPort - firstPort) / blockSize);
-    // It does not keep the process alive, and ends every connection at once.
+    // The server only reserves the port. It ends every connection at once, and does not keep this process alive.
     const server = net.createServer((socket) => socket.destroy()).unref();
     const isOurs = await new Promise<boolean>((resolve) => {
       server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));

@@ -1,5 +1,5 @@
-// `npm run dev:call METHOD PATH [BODY]`: sends a request to a service that runs alone, as the gateway would, with a
-// token for this very request.
+// `npm run dev:call METHOD PATH [BODY]`: sends a request to a service that runs alone. The request carries a token as
+// the gateway would sign it.
 
 import { randomUUID } from 'node:crypto';
 import { endpoints } from '@drydock/contracts/endpoints';
@@ -13,14 +13,14 @@ import { servicesWithDatabase } from './place';
 const usage = `npm run dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;
 
-/**
- * The calling organisation when ORG_ID is not set. It is always the same, so that one call finds what another one has
- * created.
- */
+/** The calling organisation if ORG_ID is not set. It is fixed, so that one call finds objects of an earlier call. */
 const devOrgId = '01890000-0000-7000-8000-000000000001';
 const devKeyId = '01890000-0000-7000-8000-000000000002';
 
-/** The service whose contract has this path, or undefined for /healthz and similar paths, which every service has. */
+/**
+ * Returns the service whose contract has this path. Returns undefined for paths such as /healthz, which every service
+ * has.
+ */
 function findService(method: string, path: string): string | undefined {
   const segments = (path.split('?')[0] ?? '').split('/');
   const found = endpoints.find((endpoint) => {
@@ -73,7 +73,7 @@ async function call(method: string, path: string, body: string | undefined): Pro
   if (response.statusCode >= 400) process.exitCode = 1;
 }
 
-/** Why nothing answers there, as far as the launcher of the service knows. */
+/** Returns why the service does not answer, as far as its launcher knows. */
 function describeSilence(service: string, error: Error): string {
   const reason = readDevEnvironment(service)?.down ?? `${error.message}; it may still be starting`;
   return `${service} does not answer: ${reason}`;

@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { z } from 'zod';
 
-/** The root of the clone, both from `infra/dev/src` and from `infra/dev/dist`. */
+/** The root of the clone. The path is the same from `infra/dev/src` and from `infra/dev/dist`. */
 export const repoRoot = path.resolve(__dirname, '../../..');
 
-/** A path in the clone. */
+/** Returns the absolute path of a file in the clone. */
 export const inRepo = (relative: string): string => path.join(repoRoot, relative);
 
 const environmentSchema = z.object({
@@ -12,19 +12,22 @@ const environmentSchema = z.object({
   DRYDOCK_DATA_DIR: z.string().min(1).default('.data'),
   DRYDOCK_RATE_LIMIT_SCALE: z.string().optional(),
   TRUSTED_PROXIES: z.string().optional(),
-  /** Receivers of webhooks on this machine, host:port,host:port. */
+  /** Receivers of webhooks that may be on this machine, as host:port,host:port. */
   DRYDOCK_WEBHOOK_ALLOW: z.string().optional(),
-  /** The first of the ports on which processes serve their metrics, one port each. When left out, no process does. */
+  /**
+   * The first of the ports on which processes serve their metrics, one port each. If it is not set, none serves
+   * metrics.
+   */
   OTEL_EXPORTER_PROMETHEUS_PORT: z.coerce.number().int().min(1_024).max(65_000).optional(),
-  /** Tests set this: databases without fsync, the managed ones too. */
+  /** Set by tests: all databases run without fsync. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
-  /** Tests set this: the amount of demo content. */
+  /** Set by tests: the amount of demo content. */
   DRYDOCK_DEMO: z.enum(['whole', 'sites']).default('whole'),
   QUEUE_BACKEND: z.enum(['redis', 'postgres']).optional(),
   REDIS_URL: z.url().optional(),
 });
 
-/** Variables that every process gets unchanged. Processes get no other variable of our environment. */
+/** Every process gets these variables unchanged, and no other variable of the user's environment. */
 const passedOn = [
   'PATH',
   'HOME',
@@ -43,26 +46,28 @@ const passedOn = [
   'SANDBOX_SLOW_MS',
 ] as const;
 
-/** OpenTelemetry's own variables, except those that each process sets for itself. */
+/**
+ * Tells whether OpenTelemetry's SDK reads the variable. Excluded are the variables that each process sets for itself.
+ */
 const isOfTelemetry = (name: string): boolean =>
   name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';
 
 export interface DevConfig {
-  /** The port of the gateway. 0 chooses a free one and keeps it. */
+  /** The port of the gateway. 0 chooses a free port and keeps it for later starts. */
   port: number;
   dataDir: string;
   metricsPort: number | undefined;
-  /** Settings of the topology that are set. */
+  /** The values of the topology's settings. */
   settings: Readonly<Record<string, string | undefined>>;
   isEphemeral: boolean;
   demo: 'whole' | 'sites';
   queueBackend: 'redis' | 'postgres' | undefined;
   redisUrl: string | undefined;
-  /** The environment of every process of ours, besides its own settings. */
+  /** The environment of every process of Drydock, besides its own settings. */
   commonEnvironment: Record<string, string>;
 }
 
-/** Reads the environment once. @throws naming the variable that is wrong */
+/** Reads the settings from the environment. @throws naming the variable that is wrong */
 export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const parsed = environmentSchema.safeParse(given);
@@ -89,7 +94,8 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
     redisUrl: values.REDIS_URL,
     commonEnvironment: {
       NODE_ENV: environment['NODE_ENV'] ?? 'development',
-      // The SDK warns in every process that its versions of 2027 will need a newer Node. Ours is pinned.
+      // The SDK warns in every process that its versions of 2027 need a newer Node. The warning has no use here,
+      // because the SDK's version is pinned.
       AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
       ...Object.fromEntries(common),
     },

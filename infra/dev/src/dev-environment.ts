@@ -12,13 +12,13 @@ const devEnvironmentSchema = z.object({
   down: z.string().nullable().default(null),
 });
 
-/** The environment of a service that is developed alone; `npm run dev:call` reads it. */
+/** The environment of a service that runs alone. `npm run dev:call` reads it. */
 export interface DevEnvironment {
-  /** The launcher that holds the databases. When it is gone, nothing of this is running. */
+  /** The launcher, which also runs the databases. If it is gone, the service is not running either. */
   owner: ProcessProof;
   port: number;
   environment: Readonly<Record<string, string>>;
-  /** Why the service does not answer now, as far as its launcher knows. */
+  /** Why the service does not answer now, or null. */
   down: string | null;
 }
 
@@ -30,7 +30,7 @@ export function publishDevEnvironment(service: string, environment: DevEnvironme
   writeJsonAtomically(fileOf(service), environment);
 }
 
-/** The environment of a service that runs alone now, or null when it does not. */
+/** Returns the environment of a service that runs alone now, or null if it does not run. */
 export function readDevEnvironment(service: string): DevEnvironment | null {
   const file = fileOf(service);
   if (!fs.existsSync(file)) return null;

@@ -4,13 +4,12 @@ import type { GuardedChild } from '@drydock/process';
 import { request } from 'undici';
 
 /**
- * A program that is being developed. It is started again after each change. When its code cannot start, the next change
- * is waited for.
+ * A program under development. It is restarted after each change. If its code cannot start, it stays down until the
+ * next change.
  */
 export interface DevProgram {
   /**
-   * Ends the running program and starts the code as it is compiled now. Never throws: a program that does not start is
-   * reported.
+   * Ends the running program and starts the compiled code. It never throws, but reports a program that does not start.
    */
   restart(): void;
   stop(): Promise<void>;
@@ -18,20 +17,20 @@ export interface DevProgram {
 
 export interface DevProgramOptions {
   name: string;
-  /** Starts the program once. Its standard error is a pipe. */
+  /** Starts the program once, with a pipe as its standard error. */
   start: () => Promise<GuardedChild>;
-  /** The URL at which the program answers HTTP. Undefined for a program that is not called. */
+  /** The URL at which the program answers HTTP. It is undefined for a program without a server. */
   url: string | undefined;
-  /** The command that calls the program. It is part of the line that says where the program listens. */
+  /** The command that calls the program. The line that says where the program listens shows it. */
   how?: string;
-  /** Called with the reason when it is down, and with null when it answers. */
+  /** Gets the reason when the program is down, and null when it answers. */
   onState?: (reason: string | null) => void;
   say: (line: string) => void;
 }
 
 const stopTimeoutMs = 28_000;
 const everyMs = 50;
-/** Matches an uncaught error as Node prints it. */
+/** Matches the first line of an uncaught error as Node prints it. */
 const complaintPattern = /^(?:Error: (.+)|(\w+Error\b.*))$/m;
 
 export function runDevProgram({
@@ -56,7 +55,7 @@ export function runDevProgram({
       const [, plain, named] = complaintPattern.exec(text) ?? [];
       complaint = plain ?? named ?? complaint;
     });
-    // At `close`, all of its output has been read.
+    // The event `close` comes after all output was read, so the complaint is known.
     void once(child.process, 'close').then(([code, signal]: (number | string | null)[]) => {
       if (current !== child) return;
       current = undefined;

@@ -1,5 +1,5 @@
 /**
- * `npm run dev NAME`, as a developer runs it.
+ * Runs `npm run dev NAME` as a developer would.
  *
  * @tier long
  * @processes

@@ -1,6 +1,6 @@
-// `npm run dev NAME`: one service, its API and its worker, the gateway or an agent, with everything that it needs,
-// compiled and started again at every change. `--seed` runs everything else of `npm start` with it, and the demo
-// content. `--inspect` opens its debugger.
+// `npm run dev NAME`: runs one service (its API and its worker), the gateway or an agent, with everything that it
+// needs. It is compiled and restarted at every change. `--seed` also runs the rest of `npm start` and creates the demo
+// content. `--inspect` opens the debugger's port.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -19,15 +19,15 @@ import { type TypeWatch, watchTypes } from './watch-types';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const developable = [...servicesWithDatabase, 'gateway', 'site-host', 'database-host'];
-/** Node's usual port for the inspector. The worker has the next port. */
+/** Node's usual port of the debugger. The worker uses the next port. */
 const inspectorPort = 9_229;
 
-/** The package of a built program. */
+/** Returns the folder of the package that contains a built program. */
 const folderOf = (entry: string): string => path.dirname(path.dirname(inRepo(entry)));
 const isWorker = (name: string): boolean => name.endsWith('-worker');
 const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
 
-/** Runs one of its programs from `dist`. */
+/** Starts a program from its package's `dist`. */
 function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
   const preload = inRepo('packages/service/dist/telemetry/preload.js');
   const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];
@@ -69,7 +69,7 @@ async function run(service: string, options: { inspect: boolean; seed: boolean }
   await seed(stack, config);
 }
 
-/** Compiles the sources of the program and of the packages at each change, and then starts the programs. */
+/** Compiles the program and the packages at each change, and then restarts the programs. */
 function watch({ name, entry }: NodeProgram, programs: readonly DevProgram[]): Promise<TypeWatch> {
   const project = folderOf(entry);
   const packages = fs.readdirSync(inRepo('packages')).map((folder) => inRepo(`packages/${folder}/src`));
@@ -102,7 +102,6 @@ function runPrograms(
   });
 }
 
-/** Creates the demo content through the gateway, as `npm start` does. */
 async function seed(stack: Stack, config: DevConfig): Promise<void> {
   const demo = await seedDemo({
     ...demoToolsOf(stack),

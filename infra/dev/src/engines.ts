@@ -1,5 +1,5 @@
 // `npm run engines -- mariadb@10.11 …`: fetches the programs of MariaDB and MySQL from Debian's packages. Without a
-// name, it lists what this machine has.
+// name, it lists the engines on this machine.
 
 import { engineFolders, fetchableEngines, fetchEngine, listEngines } from '@drydock/mysql';
 import { readCommandLine } from '@drydock/process';

@@ -49,7 +49,7 @@ test('processes.yaml is what the topology makes; npm run helm writes it', () => 
 
 test('every process is in the chart, or its address is a value; what it reads of the values is there', () => {
   const names = topology.filter(({ isEmbeddedOnly }) => isEmbeddedOnly !== true).map(({ name }) => name);
-  // Only the host of sites connects to the cluster of the sites.
+  // The cluster of the sites is missing in the chart, because only the site host connects to it.
   const inChart = names.filter((name) => !(name in values.outside) && name !== 'sites-postgres');
   expect(Object.keys(processes).sort()).toEqual(inChart.sort());
   for (const { env, volumes, callsOutside } of Object.values(processes)) {
@@ -87,7 +87,7 @@ test('no process is reached by one that the topology does not let call it, and o
   expect(processes['gateway']?.callsOutside).toEqual(['redis']);
 });
 
-/** The fields that the schema refuses when these values replace those of the chart. */
+/** Returns the fields that the schema refuses when `given` replaces values of the chart. */
 function refusalsOf(given: Record<string, unknown>): string[] {
   const schema = z.fromJSONSchema(JSON.parse(fs.readFileSync(path.join(chart, 'values.schema.json'), 'utf8')));
   const result = schema.safeParse({ ...values, ...given });
@@ -111,7 +111,7 @@ test('values.schema.json takes the examples, and refuses what is misspelt, of a 
   expect(wrong.map((given) => refusalsOf({ outside, ...given }).length)).toEqual(wrong.map(() => 1));
 });
 
-// .ci/fetch-helm brings both.
+// .ci/fetch-helm installs both helm and the types.
 const tools = process.env['DRYDOCK_HELM'] ?? '/var/cache/drydock-helm';
 const helm = path.join(tools, 'helm');
 const itWith =
@@ -142,7 +142,7 @@ describe.each(examples)('%s', (name) => {
       await run(helm, ['lint', '--strict', chart, ...example(name)]);
       const manifests = await render(...example(name));
       expect(manifests.length).toBeGreaterThan(40);
-      // The types of the Prometheus operator are not available here.
+      // No package has the types of the Prometheus operator, so PodMonitor is not checked.
       const known = manifests.filter(({ kind }) => kind !== 'PodMonitor');
       const moduleOf = ({ apiVersion, kind }: { apiVersion: string; kind: string }) =>
         `${apiVersion.startsWith('keda.sh/') ? '@kubernetes-models/keda' : 'kubernetes-models'}/${apiVersion}/${kind}`;
@@ -242,7 +242,7 @@ itWith('a process gets the variables that docker-compose.yml gives it, and its o
       SITE_HOST_URL: 'http://10.0.0.5:8080',
       DATABASE_HOST_URL: 'http://10.0.0.6:8080',
     };
-    // The chart has two gateways, of which one waits for the other's clients.
+    // The chart has two gateways. The longer drain lets a stopping one wait for its clients.
     if (metadata.name === 'gateway') moved['DRAIN_SECONDS'] = '40';
     const given = Object.fromEntries(
       wanted.filter(([name, value]) => value !== '' && name !== 'OTEL_EXPORTER_PROMETHEUS_HOST'),

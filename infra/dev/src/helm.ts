@@ -1,6 +1,6 @@
-// `npm run helm`: writes infra/helm/processes.yaml, which gives the chart's templates every process of ours: its
-// command, environment and secrets, and which processes it calls. What an operator chooses (replicas, resources,
-// addresses) is not in that file. It is in the chart's values.yaml, which is written by hand.
+// `npm run helm`: writes infra/helm/processes.yaml, which describes every process of Drydock for the chart's templates:
+// command, environment, secrets and the processes that it calls. Settings of an operator (replicas, resources,
+// addresses) are in the chart's values.yaml, which is written by hand.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process';
@@ -11,9 +11,7 @@ import { type Place, readinessPath, servicesWithDatabase, type Variables } from 
 import type { ProcessPlan } from './process-plan';
 import { topology } from './topology';
 
-/**
- * The chart does not contain databases, the queue, and the hosts that run customers' code. Their addresses are values.
- */
+/** Databases, the queue and the hosts of customers' code are not in the chart. Their addresses are values. */
 const isOutside = ({ run, network }: ProcessPlan): boolean =>
   'store' in run || network === 'sites' || network === 'managed';
 const isInChart = (plan: ProcessPlan): boolean => plan.isEmbeddedOnly !== true && !isOutside(plan);
@@ -21,7 +19,7 @@ const isInChart = (plan: ProcessPlan): boolean => plan.isEmbeddedOnly !== true &
 const inChart = topology.filter(isInChart);
 const outside = topology.filter((plan) => plan.isEmbeddedOnly !== true && isOutside(plan));
 
-/** Values are Helm templates. A process in the chart is found through its Service, which has the same name. */
+/** The texts are Helm templates. A process in the chart is reached through the Service of the same name. */
 const place: Place = {
   isEmbedded: false,
   addressOf: (name) => (outside.some((plan) => plan.name === name) ? `<${name}>` : `${name}:${programPort}`),
@@ -31,7 +29,8 @@ const place: Place = {
 };
 
 /**
- * The URL of a process outside of the chart is one Helm value, scheme included, so that an operator can choose https.
+ * Returns a process's environment. The URL of a process outside of the chart becomes one Helm value, so that an
+ * operator can choose https.
  */
 const environmentOf = (plan: ProcessPlan): Variables =>
   Object.fromEntries(
@@ -45,7 +44,7 @@ const isWorker = ({ name }: ProcessPlan): boolean => name.endsWith('-worker');
 const roleOf = (plan: ProcessPlan): 'api' | 'worker' | 'emulator' =>
   plan.network === 'clouds' ? 'emulator' : isWorker(plan) ? 'worker' : 'api';
 
-/** Receivers of webhooks, the bucket, the vendor and the clouds are on the internet. */
+/** Processes that call the internet: receivers of webhooks, buckets, the vendor and the clouds. */
 const callsInternet = new Set(['keys-worker', 'hosting', 'hosting-worker', 'compute', 'compute-worker']);
 
 const calleesOf = ({ needs, calls = [] }: ProcessPlan): string[] => [...new Set([...needs, ...calls])];
@@ -59,7 +58,7 @@ function entryOf(plan: ProcessPlan) {
     role: roleOf(plan),
     args: [...(run.flags ?? []), run.entry],
     memory: `${memoryMb}Mi`,
-    // The backlog is a metric of the workers that have a queue.
+    // Only a worker with a queue has the metric of the backlog.
     hasQueue: isWorker(plan) && plan.needs.includes('redis'),
     env: environmentOf(plan),
     secrets: secretFilesOf(plan.name),
@@ -70,7 +69,6 @@ function entryOf(plan: ProcessPlan) {
   };
 }
 
-/** Text of infra/helm/processes.yaml. */
 export function renderProcesses(): string {
   const migrations = Object.fromEntries([
     ['create-databases', { args: [migrateTool, 'databases'], secrets: secretFilesOf('create-databases') }],
@@ -94,7 +92,7 @@ export function renderProcesses(): string {
 
 export const chartFile = 'infra/helm/processes.yaml';
 
-/** `--check` changes nothing, and fails when the file differs from what the topology gives. */
+/** With `--check`, changes nothing and fails when the file differs from the topology. */
 function main(isCheck: boolean): number {
   const file = inRepo(chartFile);
   const isStale = !existsSync(file) || readFileSync(file, 'utf8') !== renderProcesses();

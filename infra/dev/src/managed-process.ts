@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { type DevConfig, inRepo, repoRoot } from './dev-config';
 import type { ManagedProcess, Running } from './supervisor';
 
-/** One older file is kept beside the current one. */
+/** The size at which a log file is renamed. One older file is kept. */
 const logBytesMax = 10 << 20;
 
 interface ChildLog {
@@ -15,7 +15,7 @@ interface ChildLog {
 }
 
 /**
- * Appends to `<folder>/<name>.log`. A file that has grown past 10 MB is renamed to `<name>.1.log`. Output that cannot
+ * Opens `<folder>/<name>.log` for appending. A file that exceeds 10 MB is renamed to `<name>.1.log`. Output that cannot
  * be written is lost.
  */
 export function openChildLog(folder: string, name: string): ChildLog {
@@ -33,28 +33,27 @@ export function openChildLog(folder: string, name: string): ChildLog {
         fs.appendFileSync(file, chunk, { mode: 0o600 });
         bytes += chunk.length;
       } catch {
-        // When the disk is full, these lines are lost. An error thrown where a child's output is read would end this
-        // process, and every other process with it.
+        // Lines are lost when the disk is full. An error here would end this supervisor, and every process with it.
       }
     },
   };
 }
 
-/** The last lines of a log, for an error message. */
+/** Returns the last lines of a log, for an error message. */
 export function readLastLines(file: string, linesMax: number): string {
   if (!fs.existsSync(file)) return '(it wrote no log)';
   return fs.readFileSync(file, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n');
 }
 
-/** pino's level of `error`; `fatal` is above it. */
+/** pino's level of `error`. Only `fatal` is higher. */
 const errorLevel = 50;
 const quietMs = 60_000;
 
 const entrySchema = z.looseObject({ level: z.number(), msg: z.string().default('') });
 
 /**
- * Picks the errors out of a process' log for the terminal: only the message, and the same message once a minute. Is
- * called with the process' output as it comes.
+ * Returns a function that gets the process's output and prints its errors on the terminal. It prints only the message,
+ * and the same message at most once a minute.
  */
 function createErrorSummary(name: string, say: (line: string) => void): (chunk: string) => void {
   let rest = '';
@@ -77,7 +76,7 @@ function readError(line: string): string | null {
     const entry = entrySchema.parse(JSON.parse(line));
     return entry.level >= errorLevel ? entry.msg : null;
   } catch {
-    return null; // a line that is no log entry of ours
+    return null; // the line is no log entry
   }
 }
 
@@ -86,18 +85,17 @@ export interface NodeProgram {
   /** The built entry point, relative to the clone's root. */
   entry: string;
   port: number;
-  /** Node's own. */
+  /** Flags of Node itself. */
   flags: readonly string[];
   environment: Readonly<Record<string, string>>;
 }
 
-/** The limit is longer than the 25 s in which a process of ours hands over its work. */
+/** The limit is longer than the 25 s in which a process may finish its work. */
 const stopTimeoutMs = 28_000;
 
 /**
- * A process of ours: Node with the telemetry preload, with an environment of its own and nothing from this process'
- * environment. Its output goes to `<logsDir>/<name>.log`. `describe` is called again at each start, because secrets may
- * have been rotated.
+ * A Node program as a supervised process, with the telemetry preload. It gets only its own environment. Its output goes
+ * to `<logsDir>/<name>.log`. `describe` is called at each start, because secrets may have been rotated.
  */
 export function managedNode(describe: () => NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
   const { name, port, flags, entry: program } = describe();
@@ -131,17 +129,17 @@ export function managedNode(describe: () => NodeProgram, logsDir: string, say: (
 
 export interface ManagedPostgres {
   managed: ManagedProcess;
-  /** The server of the latest start. @throws before the first start */
+  /** Returns the server of the latest start. @throws before the first start */
   server(): PostgresServer;
 }
 
-/** An embedded Postgres as a supervised process, with the same folder, port and password at every start. */
+/** An embedded Postgres as a supervised process. It has the same folder, port and password at every start. */
 export function managedPostgres(options: {
   name: string;
   folder: string;
   port: number;
   isEphemeral: boolean;
-  /** The account under which the program runs, when this process is root. */
+  /** The account of the program, used when this process is root. */
   account: number;
   sessionBytes?: number;
   isSocketOnly?: boolean;
@@ -163,14 +161,14 @@ export function managedPostgres(options: {
   };
 }
 
-/** The queue of this start: the user's Redis, a private one of ours, or tables in our Postgres. */
+/** The queue of this start: the user's Redis, a private Redis, or tables in Drydock's Postgres. */
 type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
   note: string;
 };
 
 /**
- * REDIS_URL, else a Valkey or Redis on the PATH, else Postgres. QUEUE_BACKEND forces one of the two backends. @throws
- * when Redis is forced and there is none
+ * Chooses REDIS_URL, else a Valkey or Redis on the PATH, else Postgres. QUEUE_BACKEND forces a backend. @throws when
+ * Redis is forced and there is none
  */
 export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>): QueueChoice {
   if (config.queueBackend === 'postgres') return { kind: 'postgres', note: 'Postgres' };
@@ -182,8 +180,8 @@ export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>
 }
 
 /**
- * The private Redis as a supervised process. `passwordsNow` is called at each start, because secrets may have been
- * rotated since the last one.
+ * A private Redis as a supervised process. `passwordsNow` is called at each start, because secrets may have been
+ * rotated.
  */
 export function managedRedis({
   passwordsNow,

@@ -1,4 +1,4 @@
-// `npm run migrate:new -- SERVICE NAME`: writes the migration that brings a service's history up to its Prisma schema.
+// `npm run migrate:new -- SERVICE NAME`: writes the migration from a service's present migrations to its Prisma schema.
 
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
@@ -16,7 +16,8 @@ async function main(service: string | undefined, name: string | undefined): Prom
   const serviceDir = inRepo(`services/${service}`);
   if (!fs.existsSync(path.join(serviceDir, 'prisma/schema')))
     throw new Error(`There is no services/${service}/prisma/schema`);
-  // the history is replayed into a shadow database, so a temporary server is used, which has nobody's data
+  // Prisma replays the migrations into a shadow database. A temporary server is used, so that no real server gets that
+  // database.
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrate-'));
   fs.chmodSync(folder, 0o711);
   const server = await startPostgres({ folder, isEphemeral: true });

@@ -1,5 +1,5 @@
 // `npm run mutants`: plants one defect after another in a copy of the working tree, and runs the suites of the gate
-// that should find it. This shows whether a short gate is a good one. With names, only those defects are planted.
+// that should find it. An undetected defect shows a gap in the gate. With names, only those defects are planted.
 // `--whole` runs every suite of `npm test` for each.
 
 import { spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ const root = process.cwd();
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const secondsSince = (started: number): string => ((performance.now() - started) / 1000).toFixed(1);
 
-/** Runs a command in the copy, to its end. Resolves with its exit code and, to explain a failure, its output. */
+/** Runs a command in the copy. Resolves with its exit code and its output, which explains a failure. */
 function run(copy: string, command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
   const child = spawn(command, args, {
     cwd: copy,
@@ -39,7 +39,7 @@ async function build(copy: string, files: Iterable<string>): Promise<void> {
   if (code !== 0) throw new Error(`the compiler finds it before any test does: ${output.trim()}`);
 }
 
-/** Runs the suites, or the whole gate when there are none. Resolves with the suites that failed. */
+/** Runs the suites, or the whole gate if `files` is empty. Resolves with the suites that failed. */
 async function runSuites(copy: string, files: readonly string[]): Promise<Suite[]> {
   const log = scratchFile('suites.jsonl');
   const reporter = `--reporters=${path.join(copy, 'packages/testing/jest/reporter.cjs')}`;
@@ -54,8 +54,8 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
 }
 
 /**
- * The tests that failed, as `file › title`, those of the expected suites first. A test that only notices that a text
- * has changed does not count: the suite of the list of defects notices every such change.
+ * Returns the failed tests as `file › title`, those of the expected suites first. The suite that checks the list of
+ * defects does not count, because it fails at every change of a listed file.
  */
 function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
   const broken = [...suites].sort(
@@ -67,8 +67,8 @@ function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string
 }
 
 /**
- * Plants the defect. `alsoBuild` is the file of the previous defect, which was put back. Resolves with the tests that
- * found this one.
+ * Plants the defect and runs its suites. `alsoBuild` is the restored file of the previous defect, which must be built
+ * again. Resolves with the tests that found this defect.
  */
 async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, isWhole: boolean): Promise<string[]> {
   const file = path.join(copy, defect.file);
@@ -85,7 +85,7 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   }
 }
 
-/** Says of each defect whether it was found. Resolves with the number of those that were not. */
+/** Prints whether each defect was found. Resolves with the number of undetected ones. */
 async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   let failed = 0;
   let planted: string[] = [];
@@ -131,9 +131,7 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-/**
- * Resolves with the number of defects that were not found. A suite that already fails without a defect cannot find any.
- */
+/** Resolves with the number of undetected defects. A suite that already fails without a defect cannot detect any. */
 async function inCopy(chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   const copy = copyTree(root);
   const started = performance.now();

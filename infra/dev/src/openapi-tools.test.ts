@@ -1,5 +1,5 @@
 /**
- * The contract, read by tools of other authors.
+ * Reads the contract with tools of other authors.
  *
  * @tier long
  * @processes

@@ -1,7 +1,7 @@
-// The values that environments are made of: addresses, folders, settings and secrets of one place, and values that
+// Values for the environments of processes: addresses, folders, settings and secrets of one place, and values that
 // several processes share.
 
-/** Services with a database and a role of their own. */
+/** Services that have a database and a role. */
 export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];
 
@@ -9,56 +9,57 @@ export type Variables = Record<string, string>;
 
 /** The differences between a deployment on one machine (`npm start`) and one in containers (docker-compose.yml). */
 export interface Place {
-  /** True for `npm start`, which runs emulators for what an operator would provide. */
+  /** True for `npm start`, which runs emulators instead of the operator's providers. */
   isEmbedded: boolean;
-  /** `host:port` of a process. @throws for an unknown name */
+  /** Returns `host:port` of a process. @throws for an unknown name */
   addressOf(name: string): string;
-  /** Absolute path of a volume of that name. */
+  /** Returns the absolute path of a volume. */
   folderOf(name: string): string;
   /**
-   * The folder of the Unix socket of the Postgres with older sites, whose port refuses their roles. '' where there is
-   * no such Postgres.
+   * Returns the socket folder of the Postgres that serves sites of earlier versions. Their roles cannot log in through
+   * its port. Returns '' where there is no such Postgres.
    */
   sitesSocketFolder(): string;
-  /** A setting by the operator that is not secret. '' when it is not set. */
+  /** Returns a setting of the operator that is not secret, or `fallback` ('' by default). */
   setting(variable: string, fallback?: string): string;
 }
 
 /**
- * A place that also knows the secrets. It is only given to `secrets` of a process, so that no secret can get into plain
+ * A place that also knows the secrets. Only the function `secrets` of a plan gets it, so that no secret gets into plain
  * variables.
  */
 export interface SecretPlace extends Place {
-  /** The secret of this label, as hex, derived from the current master key. */
+  /** Returns a label's secret as hex, derived from the current master key. */
   current(label: string): string;
   /**
-   * The secret of this label for a process that accepts several. While the master key is rotated, it is one from each
-   * key, the current one first.
+   * Returns a label's secret for a process that accepts several. While the master key is rotated, there is one from
+   * each key, the current one first.
    */
   rotated(label: string): string;
   /**
-   * The part of a login's name in Postgres that depends on its password, because a role has only one password there.
+   * Returns the part of a login's name that depends on its password. During a rotation two logins are needed, because a
+   * login has only one password in Postgres.
    */
   fingerprint(label: string): string;
   /**
-   * The secret of an emulator. On one machine it replaces somebody else's server, whose secrets stay as they are when
-   * ours are rotated.
+   * Returns the secret of an emulator. With `npm start` an emulator replaces a provider, whose secrets do not change
+   * when Drydock's master key is rotated.
    */
   derive(label: string): string;
-  /** Superuser's URL of one of our two clusters; '' where there are no older sites. */
+  /** Returns the superuser's URL of a cluster, or '' if no sites of earlier versions exist. */
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
-  /** The URL of the queue: Redis, or a database of our cluster. */
+  /** Returns the URL of the queue: Redis, or a database of Drydock's cluster. */
   queueUrl(): string;
-  /** Undefined when the queue is in Postgres. */
+  /** Returns the URL of Redis, or undefined if the queue is in Postgres. */
   redisUrl(): string | undefined;
 }
 
-/** The path that says whether a process of ours can do its work. `/healthz` only says that it runs. */
+/** The path whose answer says that a process can do its work. `/healthz` only says that it runs. */
 export const readinessPath = '/readyz';
 
 export const urlOf = (place: Place, name: string): string => `http://${place.addressOf(name)}`;
 
-/** The URL with which a service connects to its database. */
+/** Returns the URL with which a service connects to its database. */
 export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | 'queue'): string {
   const label = `postgres:${service}`;
   return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
@@ -95,26 +96,26 @@ export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace):
 export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'keys') });
 
 /**
- * How long an API keeps working while others take its place. `npm start` has one of each API, and so nothing to wait
- * for.
+ * The time in which an API still serves requests while another process takes over. `npm start` runs only one of each
+ * API, so nothing takes over.
  */
 export const drainTime = (place: Place, variable = 'DRAIN_SECONDS'): Variables =>
   place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting(variable, '5') };
 
-/** Receivers of webhooks that may be at any address: a setting for developers who try webhooks out. */
+/** Receivers of webhooks that may have any address. Developers use this setting to try out webhooks. */
 export const webhookReceivers = (place: Place): Variables => {
   const allowed = place.setting('DRYDOCK_WEBHOOK_ALLOW');
   return allowed === '' ? {} : { DRYDOCK_WEBHOOK_ALLOW: allowed };
 };
 
-/** The demo's buckets at the S3 emulator, by owner. The bucket of Drydock's backups has Object Lock. */
+/** The demo's buckets at the S3 emulator, by owner. The bucket of Drydock's backups uses Object Lock. */
 export const buckets = {
   backups: 'drydock-backups',
   customer: 'demo-customer',
   sandboxCustomer: 'demo-sandbox-customer',
 } as const;
 
-/** The settings for the owner of a bucket of the S3 emulator. The access key has the bucket's name. */
+/** Returns the settings with which an owner of a bucket uses the S3 emulator. The access key has the bucket's name. */
 export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
   endpoint: urlOf(place, 's3-stand-in'),
   region: 'us-east-1',
@@ -124,7 +125,7 @@ export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
 });
 export type S3Keys = ReturnType<typeof s3KeysOf>;
 
-/** How the demo makes things happen at an emulator without Drydock. */
+/** Returns the access with which the demo changes an emulator directly, without Drydock. */
 export const emulatorAdmin = (
   name: 'hetzner-stand-in' | 'vendor-stand-in',
   place: SecretPlace,
@@ -133,12 +134,12 @@ export const emulatorAdmin = (
   token: place.derive(`${name}:admin`),
 });
 
-/** Live accounts at the emulators replace real ones, so only `npm start` has them. */
+/** Live accounts at the emulators replace real accounts, so only `npm start` has them. */
 const accountsIn = (place: Place): readonly string[] => (place.isEmbedded ? ['live', 'sandbox'] : ['sandbox']);
 
 /**
- * `name=secret,name=secret` for each account of an emulator. In containers an account has two secrets while the master
- * key is rotated.
+ * Returns `name=secret,name=secret` for the accounts of an emulator. In containers an account has two secrets while the
+ * master key is rotated.
  */
 export function accountList(place: SecretPlace, name: string, suffix = ''): string {
   const accepted = place.isEmbedded ? place.derive : place.rotated;
@@ -147,7 +148,7 @@ export function accountList(place: SecretPlace, name: string, suffix = ''): stri
     .join(',');
 }
 
-/** The place of backups. */
+/** The bucket of Drydock's backups. */
 const backupsBucket = (place: Place): Variables => ({
   BACKUPS_S3_ENDPOINT: place.isEmbedded ? urlOf(place, 's3-stand-in') : place.setting('BACKUPS_S3_ENDPOINT'),
   BACKUPS_S3_REGION: place.isEmbedded ? 'us-east-1' : place.setting('BACKUPS_S3_REGION', 'us-east-1'),
@@ -160,22 +161,22 @@ const vendorUrls = (place: Place): Variables =>
     ? { VENDOR_URL: urlOf(place, 'vendor-stand-in'), VENDOR_SANDBOX_URL: urlOf(place, 'vendor-stand-in') }
     : { VENDOR_URL: place.setting('VENDOR_URL') };
 
-/** The environment that both hosting processes have in common. */
+/** The environment that hosting's API and worker share. */
 export const hostingEnvironment = (place: Place): Variables => ({
   ...keysUrl(place),
   ...backupsBucket(place),
   ...vendorUrls(place),
   SITE_HOST_URL: urlOf(place, 'site-host'),
   BACKUPS_DIR: place.folderOf('backups'),
-  // The demo's customers have their storage at the emulator. In no other deployment may customers' storage be on
-  // loopback.
+  // The demo's customers have their storage at the emulator. Elsewhere customers' storage may not have a loopback
+  // address.
   ...(place.isEmbedded ? { DRYDOCK_OFFSITE_ALLOW: place.addressOf('s3-stand-in') } : {}),
 });
 
-/** Values that only `npm start` knows. For containers the operator provides them, and '' says so. */
+/** Returns `value` for `npm start`. In containers the operator provides the value, which '' stands for. */
 export const embeddedOr = (place: SecretPlace, value: string): string => (place.isEmbedded ? value : '');
 
-/** The offer of Hetzner's emulator, at the prices of a small provider. */
+/** The plans and prices of Hetzner's emulator. */
 const hetznerOffer = {
   currency: 'EUR',
   specs: {
@@ -186,7 +187,7 @@ const hetznerOffer = {
   plans: { small: 'cpx11', medium: 'cpx21' },
 };
 
-/** The offer of the Proxmox emulator: its sizes, and the templates that machines are made from. */
+/** The plans, prices, sizes and templates of the Proxmox emulator. */
 const proxmoxOffer = {
   currency: 'EUR',
   specs: { 'vm-small': { hour_minor: 1, month_minor: 390 }, 'vm-medium': { hour_minor: 2, month_minor: 790 } },
@@ -198,7 +199,10 @@ const proxmoxOffer = {
   templates: { 'debian-12': 9_000, 'debian-12-zfs': 9_001 },
 };
 
-/** The ranges of one mode, each with its provider. The tokens either can change machines or can only read them. */
+/**
+ * Returns the deploy targets of one mode, each with its provider. The driver's tokens can change machines, and the
+ * reader's can only read them.
+ */
 export function computeTargets(place: SecretPlace, account: 'live' | 'sandbox', role: 'driver' | 'reader'): string {
   const suffix = role === 'reader' ? ':reader' : '';
   const proxmoxToken = role === 'reader' ? 'reader' : 'drydock';

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { openPortBook } from './data-folder';
 
 /**
- * Ports on which another program of this test listens. Other suites of the run take ports of the same range, and these
- * must not count.
+ * Ports on which other programs appear to listen. The real check is replaced, because other suites use ports of the
+ * same range.
  */
 const mockStrangers = new Set<number>();
 jest.mock('@drydock/process', () => ({

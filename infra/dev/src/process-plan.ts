@@ -1,34 +1,34 @@
 import type { Place, SecretPlace, ServiceWithDatabase, Variables } from './place';
 
 /**
- * Networks of containers. A process listens in its own network, and joins those of the processes that it needs or
- * calls. Only the gateway is in `front`, and it cannot reach `data`, where our databases are. From `data` and `queue`
- * the internet cannot be reached.
+ * Networks of containers. A process listens in its own network, and joins the networks of processes that it needs or
+ * calls. Only the gateway is in `front`. It cannot reach `data`, where Drydock's databases are. `data` and `queue` have
+ * no route to the internet.
  */
 export type Network = 'front' | 'control' | 'data' | 'queue' | 'sites' | 'managed' | 'clouds';
 
 export interface ProcessPlan {
   name: string;
-  /** The built entry point with Node's own flags, or the server that the place provides. */
+  /** The compiled entry point with flags for Node, or a server that the deployment provides. */
   run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
-  /** Processes that are started before it and stopped after it. */
+  /** Processes that are started before this one and stopped after it. */
   needs: readonly string[];
-  /** Processes that it calls as well, but can start and be useful without. */
+  /** Processes that this one also calls, but does not need for its start. */
   calls?: readonly string[];
-  /** The service whose database it uses. The database is created and migrated before the process starts. */
+  /** The service whose database the process uses. The database is created and migrated before the process starts. */
   database?: ServiceWithDatabase;
-  /** Whether only `npm start` runs the process, because it replaces something that an operator has. */
+  /** Set if only `npm start` runs the process, because it replaces a provider of the operator. */
   isEmbeddedOnly?: true;
-  /** Whether it serves content of earlier versions. `npm start` runs it when its folder exists in the data folder. */
+  /** Set if the process serves content of earlier versions. `npm start` runs it only if its folder exists. */
   isForOldData?: true;
   network: Network;
-  /** Volumes that it writes, or, with `:ro`, only reads. For `npm start`, each is a folder in the data folder. */
+  /** Volumes that the process writes, or only reads (`:ro`). `npm start` uses folders in the data folder. */
   volumes?: readonly string[];
-  /** Whether the process runs customers' programs in boxes, for which its container needs namespaces. */
+  /** Set if the process isolates customers' programs. Its container then needs namespaces. */
   makesBoxes?: true;
-  /** Memory of its container, in MB. */
+  /** The memory limit of the container, in MB. */
   memoryMb: number;
   environment?(place: Place): Variables;
-  /** Variables whose value is a secret or contains one. '' stands for a secret that the operator provides. */
+  /** Variables that are or contain a secret. '' stands for a secret that the operator provides. */
   secrets?(place: SecretPlace): Variables;
 }

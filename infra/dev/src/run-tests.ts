@@ -1,6 +1,6 @@
-// `npm test`: the checks, then the suites of the gate. `npm run test:all`: the long suites, too. `npm run chaos`:
-// hours. `npm run check`: only the checks. `npm test -- PATTERN` runs the suites that the pattern names, whatever their
-// tier is. `npm test -- --as-root` runs those marked `@root`, as root. Each ends with `N passed, N failed`, where each
+// `npm test`: the checks and the suites of the gate. `npm run test:all`: the long suites as well. `npm run chaos`: the
+// suites that take hours. `npm run check`: only the checks. `npm test -- PATTERN` runs the suites that match, of any
+// tier. `npm test -- --as-root` runs the suites marked `@root`, as root. Each prints `N passed, N failed`, where each
 // check counts as one.
 
 import { execFileSync } from 'node:child_process';
@@ -22,7 +22,7 @@ import {
   scratchFile,
 } from './tests/suites';
 
-/** The most suites that may fail once and pass on their own before the whole run fails. */
+/** The most suites that may fail first and pass alone. With more, the whole run fails. */
 const flakySuitesMax = 2;
 
 interface Counts {
@@ -38,9 +38,9 @@ const options = {
   'as-root': { type: 'boolean', default: false },
   all: { type: 'boolean', default: false },
   chaos: { type: 'boolean', default: false },
-  /** `n/m`: the n-th of m parts. */
+  /** `n/m` runs the n-th of m parts. */
   shard: { type: 'string' },
-  /** Runs suites again that an earlier run of the same files has shown to pass. */
+  /** Also runs suites that passed in an earlier run of the same files. */
   afresh: { type: 'boolean', default: false },
 } as const;
 
@@ -59,7 +59,7 @@ async function main(): Promise<number> {
     counts.failed += checked.failed;
     write(`Checks: ${secondsSince(started)} s`);
   }
-  // A formatting error is reported after a minute, not after all tests.
+  // Failed checks end the run, so that a formatting error is reported after a minute.
   if (counts.failed === 0 && !values['checks-only']) add(counts, await runSuites(scope, values, positionals));
   const wholeSince = Number(process.env['DRYDOCK_COMMAND_STARTED_MS']);
   if (wholeSince > 0) write(`With install and build: ${((Date.now() - wholeSince) / 1000).toFixed(0)} s`);
@@ -100,7 +100,7 @@ async function runSuites(
   return { ...counts, failed: counts.failed + (isUnexplained ? 1 : 0) };
 }
 
-/** The files for jest. */
+/** Returns the test files for jest. */
 function suitesToRun(
   scope: Scope,
   { 'as-root': asRoot, all: isAll, shard }: { 'as-root': boolean; all: boolean; shard?: string },
@@ -118,8 +118,8 @@ function suitesToRun(
 }
 
 /**
- * Runs a failed suite once more, alone, if it says that it runs real processes. When it passes then, it is reported as
- * flaky. When more suites failed than may be flaky, the run has failed, and nothing is run again.
+ * Runs a failed suite once more, alone, if it runs real processes. If it then passes, it is reported as flaky. If more
+ * than `flakySuitesMax` suites failed, none is run again.
  */
 async function giveSecondChances(
   ran: Suite[],
@@ -130,8 +130,8 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // A single file makes jest run the tests in its own process. What a failed test left open would keep that process
-    // from ending.
+    // jest runs a single file in its own process. Open handles of a failed test would keep that process alive without
+    // this flag.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(
       ...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map(
@@ -143,7 +143,7 @@ async function giveSecondChances(
   return { suites: latestOf(readSuites(run.log)).filter(({ file }) => names.has(file)), flaky };
 }
 
-/** The latest result of each suite. */
+/** Returns the latest result of each suite. */
 const latestOf = (suites: readonly Suite[]): Suite[] => [
   ...new Map(suites.map((suite) => [suite.file, suite])).values(),
 ];
@@ -159,7 +159,7 @@ function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   };
 }
 
-/** The log of a run, whose name depends on the exact sources. Another commit or another edit starts a new log. */
+/** Returns the log of a run. Its name depends on the exact sources, so that another commit or edit starts a new log. */
 function resumableLog(scope: Scope, afresh: boolean): string {
   const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);

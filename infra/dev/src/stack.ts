@@ -21,39 +21,35 @@ import type { ProcessPlan } from './process-plan';
 import { createSupervisor, type Supervisor } from './supervisor';
 import { findPlan, topology, withNeeds } from './topology';
 
-/** Processes of the topology on this machine, with what they need. */
+/** Processes of the topology on this machine, with everything that they need. */
 export interface Stack {
-  /** Starts them. Calls `tell` with the name of each when it becomes ready. */
+  /** Starts the processes. Calls `tell` with the name of each when it becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
-  /** Addresses and secrets. Those of the databases are known only after the start. */
+  /** Addresses and secrets. The databases' values are known only after the start. */
   place: SecretPlace;
-  /** A process of ours as it is run here. */
+  /** Returns the program, environment and port of a process on this machine. */
   programOf(name: string): NodeProgram;
   processesFile: string;
-  /** Notes for the user, once it is up. */
+  /** Returns notes for the user. They are complete after the start. */
   notes(): string[];
-  /** Stops every process, each one after those that need it. May be called at any time, and more than once. */
+  /** Stops every process after the processes that need it. It may be called at any time, and repeatedly. */
   stop(): Promise<void>;
 }
 
 interface StackOptions {
-  /** Processes to run, with everything that they need. When missing, the whole topology. */
+  /** The processes to run, with everything that they need. The default is the whole topology. */
   names?: readonly string[];
-  /** Processes that the caller runs itself. What they need is started, but they are not. */
+  /** Processes that the caller runs itself. Only the processes that they need are started. */
   without?: readonly string[];
-  /**
-   * Called when all processes have been spawned, before any of them is waited for. The caller then starts those that it
-   * runs itself.
-   */
+  /** Called when all processes were spawned, but may not be ready. The caller then starts its own. */
   onSpawned?: () => void;
 }
 
-/** A backup locks every table of a site at once. This gives 80,000 locks for the server's 200 connections. */
+/** A backup locks all tables of a site at once. This value allows 80,000 locks for the server's 200 connections. */
 const sitesLocks = '400';
 
 /**
- * Takes over the data folder and prepares the start. Calls `say` with a line for each event that the user did not ask
- * for.
+ * Claims the data folder and prepares the start. Calls `say` with a line for each event that the user did not request.
  */
 export async function openStack(
   config: DevConfig,
@@ -101,8 +97,8 @@ export async function openStack(
   };
 
   /**
-   * Finds a port for each process before the first of them runs, also for those that do not run now, because other
-   * processes get the addresses of all.
+   * Finds a port for every process of the topology before the first one starts, because processes get the addresses of
+   * all others.
    */
   async function settlePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();
@@ -121,7 +117,7 @@ export async function openStack(
     const { run, environment, secrets, network } = findPlan(name);
     if ('store' in run) throw new Error(`${name} is no program of ours`);
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
-    // An emulator sends us no spans, because the server that it replaces would not either.
+    // An emulator sends no spans, because the provider that it replaces would send none.
     const commonEnvironment = Object.fromEntries(
       Object.entries(config.commonEnvironment).filter(
         ([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_'),
@@ -164,8 +160,8 @@ export async function openStack(
   }
 
   /**
-   * Once for all services: two services that change the rights of one database at the same time would disturb each
-   * other.
+   * Creates the databases of all services in one call, because two services that change rights at the same time would
+   * conflict.
    */
   async function createDatabases(): Promise<void> {
     const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
@@ -193,9 +189,8 @@ export async function openStack(
   }
 
   /**
-   * Follows the graph of needs. Each process is started once, when everything that it needs has started. A database
-   * server has started when it answers. A program of ours has started when it is spawned, because programs wait for
-   * each other by themselves, as after a restart.
+   * Starts each process once, after the processes that it needs. A database server counts as started when it answers. A
+   * program of Drydock counts as started when it is spawned, because programs wait for each other by themselves.
    */
   async function start(tell: (line: string) => void): Promise<void> {
     const starting = new Map<string, Promise<void>>();
@@ -274,7 +269,7 @@ export async function openStack(
   };
 }
 
-/** Each process has a port of its own, which is the same at every start. */
+/** Returns the metrics port of a process. The port is the same at every start. */
 const metricsPortOf = (first: number | undefined, name: string): number | undefined =>
   first === undefined ? undefined : first + topology.findIndex((plan) => plan.name === name);
 
@@ -287,14 +282,11 @@ function writeTargets(file: string, first: number, programs: readonly ProcessPla
   writeJsonAtomically(file, targets);
 }
 
-/** When everything starts at once on two cores, a process needs 2 to 3 s. This is for slower machines. */
+/** On two cores a process needs 2 to 3 s when everything starts at once. The limit allows for slower machines. */
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 
-/**
- * Resolves when the process says that it is ready. @throws when it keeps dying or never becomes ready, with the end of
- * its log
- */
+/** Resolves when the process is ready. @throws with the end of its log, if it dies repeatedly or never becomes ready */
 async function waitUntilReady(supervisor: Supervisor, name: string, port: number, logFile: string): Promise<void> {
   const until = performance.now() + readyTimeoutMs;
   while (!(await isReady(port))) {
@@ -318,7 +310,7 @@ async function isReady(port: number): Promise<boolean> {
   }
 }
 
-/** How applications are kept separate on this machine. */
+/** Describes how applications are isolated from each other on this machine. */
 function describeIsolation(isolation: Isolation): string {
   switch (isolation.kind) {
     case 'accounts':

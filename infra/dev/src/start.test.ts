@@ -1,6 +1,6 @@
 /**
- * Every process is killed in turn, with all of the demo content and on both queues; as root, applications have accounts
- * of their own.
+ * Kills every process, one after the other, with the whole demo content and on both queues. As root, applications have
+ * their own accounts.
  *
  * @tier long
  * @processes
@@ -34,7 +34,7 @@ async function listSites(stack: TestStack): Promise<number> {
   return answer.status;
 }
 
-/** All of the demo content once; two cores that run other suites beside it need a minute for it. */
+/** Only the first backend creates the whole demo, because that takes a minute on a busy machine. */
 const [firstBackend] = serviceBackends();
 
 describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend) => {
@@ -107,7 +107,7 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
       const examples = await Examples.read(stack.demo);
       await examples.sendAll();
       expect([...examples.succeeded, ...examples.refused].sort()).toEqual(examples.names);
-      // Nothing in a healthy demo waits for staff.
+      // No workflow of a healthy demo waits for staff, so these operations are refused.
       const kinds = ['DeletedSite', 'Database', 'Server', 'Site'];
       const waiting = kinds.flatMap((kind) => [`abandon${kind}Workflow`, `retry${kind}Workflow`]);
       expect([...examples.refused].sort()).toEqual(waiting.sort());
@@ -116,7 +116,8 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {
     const before = stack.processes();
-    // On the second queue only these two are killed, because no other process depends on the kind of queue.
+    // On the second queue only these two are killed, because the queue's backend matters only to a service and its
+    // worker.
     const victims = queueBackend === firstBackend ? Object.keys(before) : ['hosting', 'hosting-worker'];
     for (const name of victims) {
       await stack.killAndWait(name);

@@ -1,6 +1,6 @@
-// `npm start`: the whole of Drydock in processes on this machine, with demo content, until Ctrl-C.
-// `npm start -- NAME…`: these processes and what they need, without demo content.
-// `npm start -- --traces`: with a page that shows the traces of all of them.
+// `npm start`: runs the whole of Drydock on this machine, with demo content, until Ctrl-C. `npm start -- NAME…`: runs
+// these processes and those that they need, without demo content. `npm start -- --traces`: also serves a page of all
+// traces.
 
 import path from 'node:path';
 import { proveProcess, readCommandLine } from '@drydock/process';
@@ -33,14 +33,14 @@ async function main(): Promise<void> {
   });
   try {
     const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
-    if (isStopping()) return; // a demo seed that was in progress has failed only because of the stop
+    if (isStopping()) return; // a seed that was in progress has failed only because of the stop
     const notes = [...stack.notes(), ...(traces === undefined ? [] : [`Traces: ${traces.url} shows the last 300`])];
     process.stdout.write(
       `\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`,
     );
-    process.send?.('ready'); // to a test that started us
+    process.send?.('ready'); // to the parent process, if it is a test
   } catch (error) {
-    if (isStopping()) return; // what was in progress failed because everything stops, and the handler of the signal exits
+    if (isStopping()) return; // the work failed because of the stop, and the handler of the signal exits
     say(error instanceof Error ? error.message : String(error));
     await stack.stop();
     process.exit(1);
@@ -50,10 +50,7 @@ async function main(): Promise<void> {
 const usage = `npm start [-- [--traces] [NAME…]]
   Everything with demo content; with names these processes and what they need, without it. --traces shows all traces in the browser.`;
 
-/**
- * If wanted, starts the page that shows traces, and makes every process send all of its spans to it, including those of
- * reads.
- */
+/** Starts the page of traces, if wanted, and makes every process send all of its spans to it. */
 async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
   if (!isWanted) return { config };
   const common = config.commonEnvironment;
@@ -65,8 +62,8 @@ async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ confi
 }
 
 /**
- * Starts everything, and then creates the demo content. Returns a list of what is where, with one command that works as
- * it is printed.
+ * Starts everything, and then creates the demo content. Returns lines that tell the user the addresses and a command
+ * that works as printed.
  */
 async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]> {
   let demo: Demo | undefined;
@@ -105,7 +102,7 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
   ];
 }
 
-/** Starts some processes and what they need. Returns how to call each of them. */
+/** Starts some processes and those that they need. Returns lines that tell the user how to call each. */
 async function startSome(stack: Stack, config: DevConfig, names: readonly string[]): Promise<string[]> {
   await runSteps([{ title: `Starting ${names.join(', ')} and what is needed for it`, run: stack.start }]);
   const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
@@ -116,21 +113,21 @@ async function startSome(stack: Stack, config: DevConfig, names: readonly string
   const lines = names.flatMap((name) => [
     `  ${name} listens on ${stack.place.addressOf(name)}`,
     ...('entry' in findPlan(name).run ? [`    curl -s http://${stack.place.addressOf(name)}/readyz`] : []),
-    // The gateway would sign the request. Here, this command signs it.
+    // Without a gateway, `npm run dev:call` signs the request.
     ...(isService(name) ? [`    SERVICE=${name} npm run dev:call METHOD PATH [BODY]`] : []),
   ]);
   return ['Up:', ...lines, `  Logs are in ${path.join(path.relative(process.cwd(), config.dataDir) || '.', 'logs')}`];
 }
 
-/** Something that takes a while. `tell` shows a line below it while it runs. */
+/** A part of the start. `tell` shows a line below its title while it runs. */
 interface Step {
   title: string;
   run(tell: (line: string) => void): Promise<void>;
 }
 
 /**
- * Runs steps in order: as a moving list on a terminal, and as one plain line for each step in CI or a pipe. The first
- * step that fails ends the run.
+ * Runs steps in order. A terminal shows an animated list, and CI or a pipe gets a plain line for each step. The first
+ * failed step ends the run.
  */
 async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = process.stdout): Promise<void> {
   if (!output.isTTY || (process.env['CI'] ?? '') !== '') {
@@ -147,7 +144,7 @@ async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = pro
         task.output = line;
       }),
   }));
-  // the supervisor handles signals, while listr2 would end the process at once
+  // signals are left to the supervisor, because listr2 would end the process at once
   await new Listr(tasks, { registerSignalListeners: false, rendererOptions: { collapseErrors: false } }).run();
 }
 

@@ -1,9 +1,9 @@
-/** How often to check whether the process that started this one still runs. */
+/** How often the parent process is checked. */
 const parentCheckMs = 500;
 
 /**
- * Calls `stop` once, at the first of: Ctrl-C, SIGTERM, a closed terminal, the death of the process that started this
- * one (an npm that is killed cannot pass a signal on). Then exits with 0, or with 1 when stopping failed.
+ * Calls `stop` once, at the first of: Ctrl-C, SIGTERM, a closed terminal, the parent's death (a killed npm passes no
+ * signal on). Then exits with 0, or with 1 if `stop` failed.
  */
 export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boolean } {
   let stopping = false;
@@ -24,7 +24,7 @@ export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boo
   setInterval(() => {
     if (process.ppid !== parent) begin();
   }, parentCheckMs).unref();
-  // once the terminal is gone, writing to it must not end this process before everything is stopped
+  // a closed terminal makes writes fail, which must not end this process before everything is stopped
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   return { isStopping: () => stopping };
 }

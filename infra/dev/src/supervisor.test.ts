@@ -13,7 +13,10 @@ import { createSupervisor, type ManagedProcess, type Running, type Supervisor } 
 
 let dataDir: string;
 let said: string[];
-/** The pauses that the supervisor asked for, in milliseconds. After five of them nothing is started any more. */
+/**
+ * The pauses that the supervisor requested, in milliseconds. The fifth one never ends, so that the test can look at
+ * five.
+ */
 let pauses: number[];
 let supervisor: Supervisor;
 const say = (line: string): void => void said.push(line);

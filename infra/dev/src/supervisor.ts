@@ -7,7 +7,8 @@ export interface Running {
   port: number;
   proof: ProcessProof;
   /**
-   * A text in its command line, by which a leftover is recognised. Empty when the process handles its own leftovers.
+   * A text in the process's command line, which identifies a leftover. It is empty if the process ends its own
+   * leftovers.
    */
   program: string;
   exited: Promise<ChildExit>;
@@ -15,7 +16,8 @@ export interface Running {
 }
 
 /**
- * A process that shall run. `start` resolves once it is spawned, or, for a server without a /readyz, once it answers.
+ * A process that must keep running. `start` resolves when it is spawned, or, for a server without /readyz, when it
+ * answers.
  */
 export interface ManagedProcess {
   name: string;
@@ -24,21 +26,21 @@ export interface ManagedProcess {
 
 export interface Supervisor {
   /**
-   * Resolves when the process was started for the first time. From then on it is restarted whenever it dies. @throws
-   * when the first start fails
+   * Resolves after the first start. From then on the process is restarted whenever it dies. @throws when the first
+   * start fails
    */
   keepRunning(managed: ManagedProcess): Promise<Running>;
-  /** How many times the process has died since it was first started. */
+  /** Returns how often the process has died since its first start. */
   deathsOf(name: string): number;
-  /** Starts nothing any more from now on. A process that is just being started is stopped as soon as it has started. */
+  /** Prevents further starts. A process whose start is in progress is stopped afterwards. */
   close(): void;
-  /** Stops these processes, all at once. Resolves when they have ended. */
+  /** Stops these processes at the same time. Resolves when they have ended. */
   stop(names: readonly string[]): Promise<void>;
 }
 
 const firstDelayMs = 250;
 const delayMsMax = 10_000;
-/** When a process has run this long, its later death has nothing to do with its start. */
+/** A process that ran for this long has started well. Its later death counts as a first one. */
 const steadyMs = 30_000;
 
 interface Kept {
@@ -49,13 +51,13 @@ interface Kept {
   ended: Promise<void>;
 }
 
-/** Waits for this time, or until the signal aborts. */
+/** Waits for `ms`, or until the signal aborts. */
 type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
 const pauseByClock: Pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined);
 
 /**
- * Keeps processes running, and the process table up to date. After a first death a process is started again at once.
- * After several quick deaths in a row, the pauses grow.
+ * Keeps processes running and records them in the table. A process is restarted at once after its first death, and with
+ * growing pauses after several quick deaths.
  */
 export function createSupervisor(
   table: ProcessTable,
@@ -66,8 +68,8 @@ export function createSupervisor(
   let isClosed = false;
 
   /**
-   * When the disk is full, the table is wrong until the next change. That must not keep any process from being started
-   * again.
+   * Records a change. When the disk is full, the table stays wrong until the next change, but the process must still be
+   * restarted.
    */
   function note(change: () => void): void {
     try {

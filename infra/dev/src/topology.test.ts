@@ -1,7 +1,7 @@
 import type { SecretPlace } from './place';
 import { topology, withNeeds } from './topology';
 
-/** Each secret is the label that it is derived by, so that the test can read what a process holds. */
+/** Each secret is its own label, so that the test can recognise it. */
 const place: SecretPlace = {
   isEmbedded: true,
   addressOf: () => '127.0.0.1:1',
@@ -28,8 +28,8 @@ function secretsOf(program: string): Set<string> {
 }
 
 /**
- * The secrets that each API shares only with its worker, the gateway and keys. `readersOf` has the secrets with which
- * it can only read.
+ * Returns the secrets that an API shares only with its worker, the gateway and keys. `readersOf` has the read-only
+ * ones.
  */
 const ownSecrets = (service: string): string[] => [
   `<postgres:${service}>`,

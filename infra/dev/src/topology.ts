@@ -1,5 +1,5 @@
-// The one list of all processes of Drydock: command, needs, environment, secrets, network and limits. `npm start`,
-// `npm run dev`, docker-compose.yml, the secrets of containers and the list of databases are all made from it.
+// The only list of Drydock's processes: command, needs, environment, secrets, network and limits. `npm start`, `npm run
+// dev`, docker-compose.yml, the secrets of containers and the list of databases are generated from it.
 
 import {
   accountList,
@@ -44,13 +44,13 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'queue',
     memoryMb: 512,
-    // The secret is a line of the configuration, because Valkey reads no secret from a file by itself, and every
-    // account can read a command line.
+    // The secret is in the configuration, because Valkey reads no secret from a file of its own, and every account can
+    // read a command line.
     secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];
 
-/** The hosts of what customers have, and the emulators of providers. */
+/** The hosts of customers' sites and databases, and the emulators of providers. */
 const hosts: readonly ProcessPlan[] = [
   {
     name: 's3-stand-in',
@@ -90,7 +90,7 @@ const hosts: readonly ProcessPlan[] = [
     isEmbeddedOnly: true,
     network: 'clouds',
     memoryMb: 256,
-    // Jobs of the emulator take three seconds, while a real vendor takes minutes.
+    // The emulator's jobs take three seconds, because a real vendor's minutes would slow the demo down.
     environment: (place) => ({ STATE_DIR: place.folderOf('vendor'), JOB_SECONDS: '3' }),
     secrets: (place) => ({
       ACCOUNT_KEYS: accountList(place, 'vendor-stand-in'),
@@ -173,7 +173,7 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     memoryMb: 512,
     environment: (place) => ({ ...keysUrl(place), ...drainTime(place), ...webhookReceivers(place) }),
-    // It receives the audit entries of every other service.
+    // `AUDIT_TOKEN_SECRETS` verifies the audit entries that every other service sends.
     secrets: (place) => ({
       ...serviceSecrets('keys', place),
       WEBHOOK_SECRET: place.rotated('webhooks'),
@@ -185,7 +185,8 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // It sends webhooks. It calls addresses that customers choose, so the only secret it has is the one for signatures.
+    // The process sends webhooks to addresses that customers choose. So its only secret, besides the database's, is the
+    // one for signatures.
     name: 'keys-worker',
     run: { entry: 'services/keys/dist/worker.js' },
     needs: ['postgres'],
@@ -196,7 +197,7 @@ const services: readonly ProcessPlan[] = [
     secrets: (place) => ({ DATABASE_URL: databaseUrl(place, 'keys'), WEBHOOK_SECRET: place.rotated('webhooks') }),
   },
   {
-    // It reads the site host, the bucket and the vendor, each with a credential that cannot change anything.
+    // The API reads the site host, the bucket and the vendor with credentials that cannot change anything.
     name: 'hosting',
     run: { entry: 'services/hosting/dist/server.js' },
     needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
@@ -208,7 +209,7 @@ const services: readonly ProcessPlan[] = [
     environment: (place) => ({
       ...hostingEnvironment(place),
       ...drainTime(place),
-      // No name server knows the demo's domains.
+      // No name server knows the demo's domains, so `npm start` skips the proof.
       DOMAIN_PROOF: place.isEmbedded ? 'skipped' : place.setting('DOMAIN_PROOF', 'required'),
     }),
     secrets: (place) => ({
@@ -221,7 +222,7 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // Only the worker opens archives.
+    // Only the worker can decrypt archives.
     name: 'hosting-worker',
     run: { entry: 'services/hosting/dist/worker.js' },
     needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
@@ -230,8 +231,9 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     volumes: ['backups', 'spool'],
     memoryMb: 1_024,
-    // glibc has an arena for each thread. Two are enough for the archive's threads, and save about 13 MB. It gives each
-    // buffer over 128 kB back to the kernel at once. When such buffers are kept, an extraction takes a fifth less time.
+    // glibc creates a memory arena for each thread. Two are enough for the archive's threads and save about 13 MB. By
+    // default glibc returns each buffer over 128 kB to the kernel at once. Keeping them makes an extraction a fifth
+    // faster.
     environment: (place) => ({
       ...hostingEnvironment(place),
       SPOOL_DIR: place.folderOf('spool'),
@@ -310,7 +312,7 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // Only the worker opens archives and changes what is on the host.
+    // Only the worker can decrypt archives and change the host.
     name: 'databases-worker',
     run: { entry: 'services/databases/dist/worker.js' },
     needs: ['postgres', 'redis', 'database-host'],
@@ -332,7 +334,8 @@ const services: readonly ProcessPlan[] = [
   },
   {
     name: 'gateway',
-    // Requests live for a millisecond. More room for young objects makes each a fifth cheaper. At most 192 MB.
+    // Objects of a request live for a millisecond. A larger young generation (at most 192 MB) makes each request a
+    // fifth cheaper.
     run: { flags: ['--max-semi-space-size=64'], entry: 'services/gateway/dist/server.js' },
     needs: [...servicesWithDatabase, 'redis'],
     network: 'front',
@@ -345,7 +348,7 @@ const services: readonly ProcessPlan[] = [
       DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
       TRUSTED_PROXIES: place.setting('TRUSTED_PROXIES'),
     }),
-    // It signs its calls to each service with the secret of that service.
+    // The gateway signs its calls to each service with that service's secret.
     secrets: (place) => ({
       ...Object.fromEntries(
         servicesWithDatabase.map((service) => [
@@ -360,7 +363,7 @@ const services: readonly ProcessPlan[] = [
 
 export const topology: readonly ProcessPlan[] = [...dataStores, ...hosts, ...services];
 
-/** @throws with the list of names */
+/** Finds a process by name. @throws with the list of names */
 export function findPlan(name: string): ProcessPlan {
   const plan = topology.find((each) => each.name === name);
   if (plan === undefined)
@@ -368,7 +371,7 @@ export function findPlan(name: string): ProcessPlan {
   return plan;
 }
 
-/** The named processes and everything that they need, directly or indirectly, in the order of the topology. */
+/** Returns the named processes and everything that they need, directly or indirectly, in the order of the topology. */
 export function withNeeds(names: readonly string[]): ProcessPlan[] {
   const found = new Set<ProcessPlan>();
   const add = (name: string): void => {

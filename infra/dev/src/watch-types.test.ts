@@ -14,8 +14,8 @@ let said: string[];
 let watch: TypeWatch;
 const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
 /**
- * Writes a file with a time after the end of any compiler. A file that is saved while a compiler runs makes the next
- * one compile everything, which is right but slow.
+ * Writes a file with a time in the future. A file that appears to be written during a compilation makes the next one
+ * compile everything, which is slow.
  */
 const writeNewer = (text: string, name: string): void => {
   const draft = path.join(folder, 'draft');

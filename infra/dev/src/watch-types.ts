@@ -13,29 +13,29 @@ export interface TypeWatchOptions {
   name: string;
   /** The folder of its tsconfig.json. */
   project: string;
-  /** Folders whose files are watched. */
   sources: readonly string[];
   say: (line: string) => void;
-  /** Called after the first compilation, with or without errors, and after every later one without a type error. */
+  /** Called after the first compilation, even with errors, and after every later one without type errors. */
   onCompiled?: () => void;
 }
 
-/** An editor writes a file in several steps. */
+/** An editor writes a file in several steps, so the compiler waits for this time. */
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
 
-/** Files that the compiler reads. Those that an editor keeps beside them, such as `.port.ts.swp`, start nothing. */
+/** Tells whether the compiler reads a file. An editor's own files, such as `.port.ts.swp`, start no compilation. */
 const isSource = (file: string): boolean => file.endsWith('.ts');
-/** When the file was written. A file that is gone counts as new, because the compiler notices that by itself. */
+/**
+ * Returns when the file was written. A deleted file counts as new, because the compiler notices a deletion by itself.
+ */
 const writtenAtMs = (file: string): number =>
   fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 /**
- * Compiles a project whenever a file of `sources` changes, and shows every type error. While there is an error the
- * compiler writes nothing (`noEmitOnError`). A process that runs the project then keeps running the last code without
- * errors, and the developer is told that. This compiles by itself because the watch mode of TypeScript 7 misses
- * changes. It does not use Node's recursive `fs.watch`, which loses a file for good after an editor has replaced it by
- * a rename.
+ * Compiles a project whenever a file of `sources` changes, and shows every type error. With a type error the compiler
+ * writes nothing (`noEmitOnError`), so a running process keeps the last code without errors. TypeScript 7's watch mode
+ * is not used, because it misses changes. Node's recursive `fs.watch` is not used either, because it loses a file that
+ * an editor has replaced by a rename.
  */
 export async function watchTypes({ name, project, sources, say, onCompiled }: TypeWatchOptions): Promise<TypeWatch> {
   const stopping = new AbortController();
@@ -61,8 +61,8 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
     compiler.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    // At `close`, all of its output has been read, and the processes that it started have ended. Until then those may
-    // still write.
+    // The event `close` comes after all output was read and the compiler's own processes have ended. Until then those
+    // may still write files.
     const [code]: (number | null)[] = await once(compiler.process, 'close');
     if (stopping.signal.aborted) return;
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);
@@ -72,8 +72,8 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
   }
 
   /**
-   * One compiler at a time. `tsc -b` thinks that a file which is older than its output is compiled. A file that was
-   * written while the last compiler ran may be older than the output and still not be compiled. Then the next compiler
+   * Runs one compiler at a time. `tsc -b` assumes that a file older than its output is compiled. A file that was
+   * written during the last compilation may be older than the output and still not compiled. The next compiler then
    * compiles everything again.
    */
   async function compileWhileWanted(): Promise<void> {

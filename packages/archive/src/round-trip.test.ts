@@ -102,9 +102,7 @@ const randomTree = fc.dictionary(
   },
 );
 
-/**
- * The cases are the same in each run, so that a failure comes from the current change. `npm run chaos` takes new ones.
- */
+/** The seed is fixed, so that a failure comes from the present change. `npm run chaos` uses new seeds. */
 const seeded = {
   seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
 };
@@ -286,15 +284,15 @@ test('a tree of a thousand folders comes back to its last one', async () => {
 });
 
 /**
- * Makes a deep path step by step and leaves a file at its end, because no call accepts such a path. It does not use
- * `cd`, which asks for the whole path.
+ * Creates a deep path step by step, because no system call accepts it at once, and writes a file at its end. It does
+ * not use the shell's `cd`, which needs the whole path.
  */
 function makeDeep(site: string, name: string, depth: number): void {
   const script = `for (1..$ARGV[1]) { mkdir $ARGV[0] or die; chdir $ARGV[0] or die } exec '/bin/sh', '-c', 'echo deep >bottom; ln bottom second; ln -s bottom link; touch -d @1500000000.123456789 bottom'`;
   expect(spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).status).toBe(0);
 }
 
-/** Reads the file at the end of a deep path, by the same steps. */
+/** Reads the file at the end of a deep path, step by step. */
 function readDeep(site: string, name: string, depth: number): string {
   const script = `for (1..$ARGV[1]) { chdir $ARGV[0] or die } exec '/bin/sh', '-c', "stat -c '%h %.9Y' bottom; readlink link; cat second"`;
   return spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).stdout.toString();
@@ -315,7 +313,7 @@ test.each([
   for (const folder of [site, target]) spawnSync('rm', ['-rf', join(folder, name)]);
 });
 
-/** Packs a tree without writing it, for the facts that packing reports. */
+/** Packs a tree without writing it. Returns the facts that packing reports. */
 async function packNowhere(site: string): Promise<{ entries: number; skipped: { path: string; reason: string }[] }> {
   const skipped: { path: string; reason: string }[] = [];
   const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
@@ -336,7 +334,7 @@ test('a path longer than the format takes is left out and reported, and keeps no
   expect(entries).toBe(263);
 });
 
-/** An access list as the kernel takes it: rows of tag, rights and account. */
+/** Encodes an access list for the kernel: rows of tag, rights and account. */
 function accessList(...rows: [tag: number, rights: number, id: number][]): Buffer {
   const list = Buffer.alloc(4 + 8 * rows.length);
   list.writeUInt32LE(2);
@@ -357,7 +355,7 @@ const sharedList = accessList(
   [32, 0, nobody],
 );
 
-/** Makes files and folders with attributes of every kind. */
+/** Creates files and folders with attributes of every kind. */
 function buildAttributes(site: string): void {
   mkdirSync(join(site, 'shared'));
   writeFileSync(join(site, 'plain'), 'x');
@@ -414,7 +412,7 @@ test('what an archive does not keep of a path is said, and the path is kept', as
   expect(entries).toBe(1);
 });
 
-/** FIFOs, bits that only files of programs have, and links and FIFOs with several names. */
+/** Creates FIFOs, files with set-id and sticky bits, and links and FIFOs with several names. */
 function buildSpecial(site: string): void {
   for (const mode of [0o4755, 0o2711, 0o1644]) {
     writeFileSync(join(site, mode.toString(8)), 'x');

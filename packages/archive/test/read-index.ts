@@ -12,7 +12,7 @@ export interface ListedEntry {
   mode: number;
   mtimeSeconds: number;
   mtimeNanoseconds: number;
-  /** Hex, files only. */
+  /** In hex, for files only. */
   sha256: string;
   /** The target of a symlink or hard link, otherwise ''. */
   link: string;
@@ -26,9 +26,7 @@ export interface ReadIndexOptions {
   signal?: AbortSignal;
 }
 
-/**
- * Lists a tree root as a chain describes it, in path order and in bounded memory. @throws ArchiveError while iterating
- */
+/** Lists a tree root of a chain, in path order and in bounded memory. @throws ArchiveError while iterating */
 export async function* readIndex(options: ReadIndexOptions): AsyncGenerator<ListedEntry> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   for await (const batch of mergeTree(archives, options.root, options.signal)) {

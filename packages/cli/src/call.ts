@@ -8,7 +8,7 @@ import { type Input, readInput } from './operation';
 import { clean, type Format, isObject, print, printNext, recordOf, tableOf } from './output';
 import { ask, canAsk, openProgress, tell } from './terminal';
 
-/** Options of every command and of some commands, as commander reads them. */
+/** A command's options as commander reads them. Some commands have only a part of them. */
 export interface Options {
   [name: string]: unknown;
   output: Format;
@@ -19,12 +19,12 @@ export interface Options {
   all?: boolean;
   wait?: boolean;
   detach?: boolean;
-  /** Milliseconds. */
+  /** In milliseconds. */
   timeout?: number;
   idempotencyKey?: string;
 }
 
-/** Carries out the command of an operation. */
+/** Runs the command of an operation. */
 export async function runOperation(id: OperationId, given: readonly string[], options: Options): Promise<void> {
   const operation = operations[id];
   const plan = planOf(id);
@@ -84,7 +84,7 @@ async function printPage(
   if (output === 'table' && typeof next === 'string') tell(`There are more: --all, or --cursor ${clean(next)}`);
 }
 
-/** The preflight's answer in lines; empty if it is none. */
+/** Returns the preflight's answer as lines, or no line if there is no such answer. */
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;
@@ -107,7 +107,7 @@ function preflightLines(found: unknown): string[] {
 const findingLine = ({ level, code, detail }: Record<string, unknown>): string =>
   `  ${String(level).padEnd(8)}  ${String(detail)} (${String(code)})`;
 
-/** Ends the command when the call would be refused now. */
+/** Ends the command if the preflight says that the call would be refused. */
 function stopAtRefusal(preflight: unknown): void {
   if (isObject(preflight) && isObject(preflight['refusal']))
     throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));
@@ -121,7 +121,7 @@ async function dryRun(session: Session, id: OperationId, input: Input, format: F
   stopAtRefusal(preflight);
 }
 
-/** Shows what would happen, and asks the user to type the name of what it would happen to. */
+/** Shows what the call would do, and asks the user to type the target's name. */
 async function confirm(
   session: Session,
   id: OperationId,
@@ -140,10 +140,10 @@ async function confirm(
     throw new UsageError('That is not its name, so nothing was done');
 }
 
-/** A domain, if there is one, because two sites may have the same name. */
+/** Returns a target's domain if it has one, because two sites may have the same name. */
 function nameOf(target: unknown): string {
   const { primary_domain, label, name, id } = isObject(target) ? target : {};
-  // A name without any visible character could be confirmed by typing nothing.
+  // A name without a visible character is not used, because an empty line would confirm it.
   const names = [primary_domain, label, name, id].map((one) => (typeof one === 'string' ? clean(one).trim() : ''));
   return names.find((one) => one !== '') ?? 'yes';
 }
@@ -154,9 +154,9 @@ const progressOf = (workflow: Workflow): string =>
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
- * Follows long-running work that the server accepted. Waits for it on a terminal, or with the option to wait. Then
- * prints one document with the answer and the workflow, also when waiting ends early. The answer may hold something
- * that is never shown again, such as a password.
+ * Follows a workflow that the server accepted. It waits for the end on a terminal, or if the options say so. Then it
+ * prints one document with the answer and the workflow. It prints the document even if waiting fails, because the
+ * answer may hold something that is shown only once, such as a password.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
@@ -202,7 +202,7 @@ function tellEnd(workflow: Workflow | undefined): void {
   for (const finding of workflow.findings) tell(clean(findingLine({ ...finding })));
 }
 
-/** Prints each state of a workflow to its end. */
+/** Prints each state of a workflow until its end. */
 async function watch(session: Session, events: string, { output, timeout }: Options): Promise<void> {
   const path = events.replace(/\/events$/, '');
   const signal = timeout === undefined ? undefined : AbortSignal.timeout(timeout);
@@ -221,7 +221,7 @@ async function watch(session: Session, events: string, { output, timeout }: Opti
   if (last.status === 'failed' || last.status === 'needs_attention') throw new WorkflowError(last);
 }
 
-/** Prints each event as it comes, until it is interrupted or its time is over. */
+/** Prints each event as it comes, until Ctrl-C or the time-out. */
 async function watchEvents(session: Session, { query }: Input, { output, timeout }: Options): Promise<void> {
   const signal = timeout === undefined ? undefined : AbortSignal.timeout(timeout);
   try {
@@ -234,7 +234,7 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
   }
 }
 
-/** A stream without any event belongs to work that had already ended. */
+/** Prints the final state. The stream of a workflow has no event if the workflow had already ended. */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);
   await printNext(format, workflow, () => clean(`${workflow.status}  ${progressOf(workflow)}`));

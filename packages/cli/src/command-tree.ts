@@ -4,7 +4,7 @@ import { type OperationId, operations } from './generated/contract';
 import { addFields } from './operation';
 import { clean } from './output';
 
-/** The ids of the operations, in the order in which help lists them. */
+/** The ids of the operations, in the order of the help. */
 export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
 
 export function planOf(id: OperationId): CommandPlan {
@@ -14,14 +14,14 @@ export function planOf(id: OperationId): CommandPlan {
 
 export const commandOf = (id: OperationId): string => planOf(id).command;
 
-/** The operation that shows, without changing anything, what this operation would do. */
+/** Returns the operation that shows what operation `id` would do, without doing it. */
 export const dryRunFor = (id: OperationId): OperationId | undefined =>
   operationIds.find((other) => {
     const plan = plans[other];
     return 'dryRunOf' in plan && plan.dryRunOf === id;
   });
 
-/** The command that follows the workflow at this path. */
+/** Returns the command that follows the workflow at this path. */
 export function watchOf(path: string): string {
   for (const id of operationIds.filter((id) => operations[id].isStream)) {
     const pattern = operations[id].path.replace(/\/events$/, '').replace(/\{\w+\}/g, '([^/?]+)');
@@ -31,7 +31,7 @@ export function watchOf(path: string): string {
   return clean(`GET ${path}`);
 }
 
-/** `90`, `90s`, `10m` or `2h` in milliseconds. */
+/** Parses `90`, `90s`, `10m` or `2h` into milliseconds. */
 export function parseDuration(text: string): number {
   const [, digits, unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
   if (digits === undefined) throw new InvalidArgumentError('Give seconds, or a number with s, m or h, such as 10m.');
@@ -39,7 +39,7 @@ export function parseDuration(text: string): number {
   return Number(digits) * (seconds[unit] ?? 1) * 1_000;
 }
 
-/** Runs an operation with the arguments and options that its command was given. */
+/** Runs an operation with the arguments and options of its command. */
 export type Run = (id: OperationId, given: readonly string[], options: Record<string, unknown>) => Promise<void>;
 
 /** Adds the command of every operation of the contract to `program`. */
@@ -66,7 +66,7 @@ export function addOperations(program: Command, run: Run): void {
 
 function addOperation(command: Command, id: OperationId, { asks, follow }: CommandPlan, run: Run): void {
   const operation = operations[id];
-  // The summary in the contract says how to read the stream. The help of a command says what the command does.
+  // The contract's summary explains how a client reads the stream. The help needs a summary of the command.
   const ofStream =
     id === 'watchEvents'
       ? 'Print each event as it comes, until Ctrl-C'

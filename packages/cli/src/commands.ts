@@ -1,27 +1,26 @@
 import type { OperationId } from './generated/contract';
 
 export interface CommandPlan {
-  /** The words of the command. Its arguments and options come from the contract. */
+  /** The command's words. Its arguments and options come from the contract. */
   command: string;
   /**
-   * Columns of the table that is printed: of a list, or of the answer that starts long-running work. When left out:
-   * every field, and for long-running work the fields of its workflow.
+   * Columns of the printed table. Without them, all fields are printed, or the fields of the workflow if the operation
+   * starts one.
    */
   columns?: readonly string[];
   /**
-   * The command destroys or replaces something, and asks the user to type that thing's name. This operation answers the
-   * name. With `argument`, the name is the last argument.
+   * Set if the command destroys or replaces something, so that the user must type its name. The name is in the answer
+   * of this operation, or, with `argument`, is the last argument.
    */
   asks?: OperationId | 'argument';
-  /** The name of the group alone runs this command: `drydock events` is `drydock events list`. */
+  /** The group's name alone runs this command: `drydock events` is `drydock events list`. */
   isDefault?: boolean;
-  /** The stream that is read instead when the option `--follow` is given. */
+  /** The stream that the option `--follow` reads. */
   follow?: OperationId;
 }
 
 /**
- * An operation that is an option of another operation's command. It shows what that command would do, and changes
- * nothing.
+ * An operation behind another command's option `--dry-run`. It shows what the command would do, and changes nothing.
  */
 export interface DryRun {
   dryRunOf: OperationId;
@@ -35,7 +34,7 @@ const database = ['id', 'label', 'engine', 'engine_version', 'size', 'status', '
 const snapshot = ['id', 'description', 'status', 'size_gb', 'created_at'];
 const key = ['id', 'name', 'prefix', 'sandbox', 'last_used_at', 'created_at'];
 
-/** The command of every operation of the contract. The build fails when an operation has none. */
+/** The command of every operation of the contract. TypeScript reports an operation without a command. */
 export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   getMe: { command: 'whoami', columns: ['key.name', 'key.prefix', 'org.name', 'org.id', 'mode', 'scopes'] },
 
@@ -197,7 +196,7 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   replayWebhookDelivery: { command: 'webhooks replay' },
 };
 
-/** Words that only lead to commands. */
+/** Groups of commands, with their descriptions. */
 export const groups: Readonly<Record<string, string>> = {
   sites: 'Sites, and the restore of one',
   'sites quota': 'How many sites an organisation may have',

@@ -1,7 +1,10 @@
 import type { Command, Option } from 'commander';
 import { listNames } from './contexts';
 
-/** The script for each shell. All of them ask `drydock __complete`, so that they offer what this version takes. */
+/**
+ * The completion script of each shell. Every script calls `drydock __complete`, so that it offers the words of the
+ * installed version.
+ */
 const scripts = {
   bash: `_drydock() {
   local line
@@ -36,7 +39,7 @@ const shells = Object.keys(scripts);
 type Candidate = readonly [word: string, description: string];
 const bare = (words: readonly string[]): Candidate[] => words.map((word) => [word, '']);
 
-/** The words that could replace the last, unfinished one. */
+/** Returns the words that could complete the last one. */
 export function candidatesFor(program: Command, words: readonly string[]): Candidate[] {
   const unfinished = words.at(-1) ?? '';
   let command = program;
@@ -69,7 +72,7 @@ const optionsOf = (command: Command): Option[] => [
   ...(command.parent === null ? [] : optionsOf(command.parent)),
 ];
 
-/** The command `drydock completion SHELL`, and the command that its scripts call. */
+/** Adds `drydock completion SHELL`, and the command that the completion scripts call. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')

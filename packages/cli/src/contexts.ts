@@ -10,11 +10,11 @@ import type { Input } from './operation';
 import { clean, type Format, isObject, print, tableOf } from './output';
 import { ask, canAsk, readStdin, tell } from './terminal';
 
-/** One installation and the key for it. */
+/** An installation and the key for it. */
 export interface Target {
   url: string;
   key: string;
-  /** A description of where the installation was found. */
+  /** The source of the URL and the key, for messages. */
   from: string;
 }
 
@@ -27,7 +27,7 @@ const fileOf = ({ folder }: Config): string => path.join(folder, 'contexts.json'
 const keyPattern = /^dd_(?:live|test)_[\x21-\x7e]+$/;
 const isLoopback = (host: string): boolean => /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
 
-/** The contexts of this user. Throws when other users could read the keys, or could replace them. */
+/** Reads the contexts of this user. Throws if other users could read or replace the keys. */
 function readContexts(config: Config): Contexts {
   const file = fileOf(config);
   let text: string;
@@ -64,7 +64,7 @@ function parseContexts(file: string, text: string): Contexts {
   try {
     found = JSON.parse(text);
   } catch {
-    // A text that is no JSON is refused below.
+    // Invalid JSON is refused below.
   }
   const contexts: Contexts = { current: null, contexts: {} };
   if (!isObject(found) || !isObject(found['contexts']))
@@ -78,10 +78,7 @@ function parseContexts(file: string, text: string): Contexts {
   return contexts;
 }
 
-/**
- * Writes a file beside the old one and renames it. A command that is killed leaves either the old contexts or the new
- * ones.
- */
+/** Writes a second file and renames it, so that a killed command leaves either the old or the new contexts. */
 function writeContexts(config: Config, contexts: Contexts): void {
   fs.mkdirSync(config.folder, { recursive: true, mode: 0o700 });
   const beside = `${fileOf(config)}.${crypto.randomUUID()}`;
@@ -96,7 +93,7 @@ function writeContexts(config: Config, contexts: Contexts): void {
 export function findTarget(name: string | undefined, config: Config = readConfig()): Target {
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {
-    // A key must only be sent to the installation that it was given for.
+    // A key is sent only to the installation that it was given for. So neither variable is combined with a context.
     if (url === undefined || key === undefined)
       throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
     if (!keyPattern.test(key)) throw new UsageError('DRYDOCK_KEY is no key: one begins with dd_live_ or dd_test_');
@@ -128,7 +125,7 @@ async function readKey(url: string): Promise<string> {
   return key;
 }
 
-/** Names of the contexts, for completion. Empty when they cannot be read. */
+/** Returns the names of the contexts for completion, or none if they cannot be read. */
 export function listNames(): string[] {
   try {
     return Object.keys(readContexts(readConfig()).contexts);
@@ -137,7 +134,7 @@ export function listNames(): string[] {
   }
 }
 
-/** `drydock contexts …` */
+/** Adds the commands `drydock contexts …`. */
 export function addContextCommands(contexts: Command, formatOf: (command: Command) => Format): void {
   const config = readConfig();
   contexts
@@ -193,7 +190,6 @@ export function addContextCommands(contexts: Command, formatOf: (command: Comman
 
 export interface Session {
   drydock: Drydock;
-  /** Calls an operation by its name. */
   call(id: OperationId, input: Input, options?: CallOptions): Promise<unknown>;
   /** The `Location` header of the last answer. After a 202 this is the path of the workflow. */
   location(): string | null;
@@ -211,7 +207,7 @@ export function openSession(context: string | undefined): Session {
       return response;
     },
   });
-  // The table of operations here and the methods of the client are generated from the same contract.
+  // The table of operations and the client's methods are generated from the same contract.
   const methods = drydock as unknown as Record<OperationId, (input: Input, options?: CallOptions) => Promise<unknown>>;
   return { drydock, call: (id, input, options) => methods[id](input, options), location: () => location };
 }

@@ -16,8 +16,8 @@ const timeoutMs = 10_000;
 const clockToleranceSeconds = 60;
 
 /**
- * Checks everything that a command needs, in the order in which a command needs it, and says for each failure what to
- * do. Ends with the exit code of the first check that fails.
+ * Runs the checks in the order in which a command needs them, and gives advice for each failure. Exits with the code of
+ * the first failed check.
  */
 export async function runDoctor(context: string | undefined, format: Format): Promise<void> {
   const checks: Check[] = [];
@@ -39,7 +39,7 @@ export async function runDoctor(context: string | undefined, format: Format): Pr
   if (failed !== undefined) throw new ShownError(failed.exitCode ?? exitCodes.unavailable);
 }
 
-/** Sends no key: these pages do not need one. */
+/** Requests a page without the key, because these pages do not need one. */
 const ask = ({ url }: Target, path: string): Promise<Response> =>
   fetch(new URL(path, url), { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
 

@@ -76,7 +76,7 @@ describe('the commands', () => {
       const mustAsk = isDestructive(id) || operations[id].method === 'DELETE' || hasDryRun.includes(id);
       return mustAsk && 'command' in plan && plan.asks === undefined;
     });
-    // These two destroy nothing: a server is started, and a card is taken out of the archive.
+    // These two operations destroy nothing: they start a server, and take a card out of the archive.
     expect(silent).toEqual(['powerOnComputeServer', 'restoreCard']);
   });
 

@@ -12,7 +12,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
-// A reader that stops reading early, such as head, is no failure.
+// A reader may close the pipe early, as head does. That is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.defect),
 );

@@ -2,10 +2,10 @@ import { ConnectionError, ProblemError, WaitTimeoutError, WorkflowError } from '
 import { CommanderError } from 'commander';
 import { clean } from './output';
 
-/** The exit codes of the command. Scripts rely on them, and docs/guides/command.md lists them. */
+/** The command's exit codes. Scripts rely on them, and docs/guides/command.md lists them. */
 export const exitCodes = {
   done: 0,
-  /** A defect of the command itself. */
+  /** A defect of the command-line tool. */
   defect: 1,
   usage: 2,
   notAllowed: 3,
@@ -17,17 +17,17 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** The command was called in a way that cannot work. Nothing was sent. */
+/** The user's input cannot work. Nothing was sent. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Ctrl-C. */
+/** The user pressed Ctrl-C. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
-/** A preflight that refuses, or a check of `doctor` that fails. The output has already shown it. */
+/** A failure that the output has already shown: a refusing preflight, or a failed check of `doctor`. */
 export class ShownError extends Error {
   override readonly name = 'ShownError';
   readonly exitCode: number;
@@ -56,7 +56,7 @@ export function exitCodeOfStatus(status: number): number {
   return status >= 500 ? exitCodes.unavailable : exitCodes.refused;
 }
 
-/** The cause of the error, and what to do. Empty for an error that the output has already shown. */
+/** Returns an error's cause and advice. It is empty for an error that the output has already shown. */
 export function messageOf(error: unknown): string {
   if (error instanceof ShownError || error instanceof CommanderError) return '';
   if (error instanceof ProblemError) {

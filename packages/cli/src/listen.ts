@@ -11,16 +11,16 @@ export interface ListenOptions {
   type?: string;
   resource?: string;
   secret?: string;
-  /** Milliseconds. */
+  /** In milliseconds. */
   timeout?: number;
 }
 
-/** How long the receiver may take to answer, the same as for a webhook. */
+/** The receiver has the same time to answer as for a webhook. */
 const answerMs = 15_000;
 
 /**
- * Sends every event from now on to a receiver on the user's own machine, one after the other, signed as a webhook is.
- * Nothing is sent a second time. Lasts until it is interrupted or its time is over.
+ * Forwards each new event to a receiver on the user's machine, one after the other, signed like a webhook. Nothing is
+ * sent twice. It ends at Ctrl-C or the time-out.
  */
 export async function runListen({
   context,
@@ -48,7 +48,7 @@ export async function runListen({
   }
 }
 
-/** The status of the answer, or the reason why there is no answer. */
+/** Forwards one event. Resolves with the status of the answer, or the reason for its absence. */
 async function forward(event: Event, url: string, secret: string): Promise<string> {
   const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });
   const timestamp = String(Math.floor(Date.now() / 1_000));

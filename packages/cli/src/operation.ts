@@ -4,10 +4,10 @@ import { UsageError } from './exit';
 import { isObject } from './output';
 import { readStdin } from './terminal';
 
-/** One value of a call, as generate.mjs reads it from the contract. */
+/** A value of a call, as generate.mjs reads it from the contract. */
 export interface Field {
   place: 'path' | 'query' | 'body';
-  /** The path to the value inside its part of the request, such as `['plan', 'daily_backups']`. */
+  /** The path to the value within its place, such as `['plan', 'daily_backups']`. */
   steps: readonly string[];
   type: string;
   required: boolean;
@@ -27,7 +27,7 @@ export interface Operation {
   fields: readonly Field[];
   hasBody: boolean;
   takesKey: boolean;
-  /** The operation answers 202, and a workflow does the work. */
+  /** True if the operation answers 202 and a workflow does the work. */
   isLong: boolean;
   isStream: boolean;
   /** The field of the answer that holds the items of a page. */
@@ -40,7 +40,7 @@ export interface Input {
   body?: unknown;
 }
 
-/** Fields whose option has a shorter name, or another name because theirs is taken. */
+/** Shorter option names for fields, and other names for fields whose own name is taken. */
 const shortNames: Readonly<Record<string, string>> = {
   assignee_id: 'assignee',
   backup_id: 'backup',
@@ -56,11 +56,11 @@ const shortNames: Readonly<Record<string, string>> = {
   scopes: 'scope',
 };
 
-/** A placeholder for null until commander has parsed everything, because commander takes null for a missing value. */
+/** Stands for null during parsing, because commander treats null as a missing value. */
 const none = Symbol('null');
 
 const isSecret = ({ steps }: Field): boolean => /secret|password/.test(steps.join());
-/** The contract writes a flag in a query as a choice of two words. */
+/** Tells whether the field is a flag. The contract describes a flag in a query as a choice of two words. */
 const isFlag = ({ type, values }: Field): boolean => type === 'boolean' || values?.toSorted().join() === 'false,true';
 const flagOf = (field: Field): string => {
   const name = field.steps.map((step) => (shortNames[step] ?? step).replaceAll('_', '-')).join('-');
@@ -68,7 +68,7 @@ const flagOf = (field: Field): string => {
 };
 const attributeOf = (flag: string): string => flag.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
 
-/** Adds the arguments and options of a command, which come from the fields of its operation. */
+/** Adds a command's arguments and options from the fields of its operation. */
 export function addFields(command: Command, { fields, hasBody, takesKey }: Operation): void {
   for (const { steps, description } of fields.filter(({ place }) => place === 'path'))
     command.argument(`<${steps[0]}>`, description);
@@ -120,7 +120,7 @@ function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   return number;
 }
 
-/** The input of the operation. Throws a UsageError that names a missing part. */
+/** Returns the input of the operation. Throws a UsageError that names a missing part. */
 export async function readInput(
   operation: Operation,
   given: readonly string[],
@@ -134,7 +134,7 @@ export async function readInput(
     .filter(({ place }) => place === 'path')
     .forEach(({ steps: [name = ''] }, at) => {
       const value = given[at] ?? '';
-      // A path that contains one of these would be a different path.
+      // These values would change the path to another one.
       if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
       input.path[name] = value;
     });
@@ -181,7 +181,7 @@ async function readJson(file: string): Promise<Record<string, unknown>> {
     const body: unknown = JSON.parse(text);
     if (isObject(body)) return body;
   } catch {
-    // A text that is no JSON is refused below.
+    // Invalid JSON is refused below.
   }
   throw new UsageError(`${file === '-' ? 'stdin' : file} holds no JSON object`);
 }

@@ -4,19 +4,19 @@ export const formats = ['table', 'json', 'yaml'] as const;
 export type Format = (typeof formats)[number];
 
 /**
- * Characters that move a cursor, hide text or turn its direction: controls, format characters, separators, halves of a
- * pair.
+ * Characters that could move the cursor, hide text or reverse it: controls, format characters, separators and lone
+ * surrogates.
  */
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /**
- * Text of a server as one harmless line. Neither a server nor the person who named a site may control the reader's
- * terminal.
+ * Turns a server's text into one harmless line. Neither a server nor the person who named a site may control the
+ * reader's terminal.
  */
 export const clean = (text: string): string =>
   stripVTControlCharacters(text.replace(/[\n\t]+/g, ' ')).replace(unsafe, '');
 
-/** Writes each unsafe character as an escape that JSON and YAML read back. Line breaks stay. */
+/** Replaces each unsafe character by an escape that JSON and YAML understand. Line breaks stay. */
 const escapeUnsafe = (text: string, astral: (code: number) => string): string =>
   text.replace(unsafe, (character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -35,7 +35,7 @@ async function toYaml(value: unknown): Promise<string> {
   const document = new Document(value);
   visit(document, {
     Scalar: (_key, node) => {
-      // YAML reads an escape only between double quotes.
+      // YAML understands an escape only between double quotes.
       if (typeof node.value === 'string' && node.value.search(unsafe) !== -1) node.type = 'QUOTE_DOUBLE';
     },
   });
@@ -53,10 +53,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const widthOf = (text: string): number => Array.from(text).length;
 
-/**
- * Columns that are as wide as their content, whatever the width of the terminal. So a pipe gets the same text as the
- * terminal.
- */
+/** Aligns columns by the width of their content only. A pipe then gets the same text as a terminal. */
 function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
   const lineOf = (row: readonly string[]): string =>
@@ -67,7 +64,7 @@ function alignColumns(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${lineOf(row)}\n`).join('');
 }
 
-/** `a.b` of an object. */
+/** Returns the value at a dotted path such as `a.b`. */
 const valueAt = (item: unknown, column: string): unknown =>
   column.split('.').reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), item);
 
@@ -77,7 +74,7 @@ export const tableOf = (columns: readonly string[], items: readonly unknown[]): 
     ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column)))),
   ]);
 
-/** One object, a line for each value in it. */
+/** Prints an object with one line for each value. */
 export function recordOf(value: unknown): string {
   const rows: [string, string][] = [];
   const walk = (name: string, node: unknown): void => {
@@ -89,13 +86,13 @@ export function recordOf(value: unknown): string {
   return alignColumns(rows);
 }
 
-/** Writes the result of a command. `table` gives the form that people read. */
+/** Prints the result of a command. `table` formats it for people. */
 export async function print(format: Format, value: unknown, table: (value: unknown) => string): Promise<void> {
   const text = format === 'json' ? toJson(value) : format === 'yaml' ? await toYaml(value) : table(value);
   process.stdout.write(text);
 }
 
-/** Writes one of many values, at the moment when it comes: as a line of JSON, or a document of YAML. */
+/** Prints one of several values as soon as it exists: a line of JSON, or a document of YAML. */
 export async function printNext(format: Format, value: unknown, line: (value: unknown) => string): Promise<void> {
   if (format === 'json') process.stdout.write(toJson(value, 0));
   else if (format === 'yaml') process.stdout.write(`---\n${await toYaml(value)}`);

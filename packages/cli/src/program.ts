@@ -11,7 +11,7 @@ import { type Format, formats } from './output';
 
 const formatOf = (command: Command): Format => command.optsWithGlobals<Options>().output;
 
-/** The whole command. Its subcommands take over the settings that are made before they are added. */
+/** Builds the whole command. Settings come before the subcommands, because these inherit them when they are added. */
 export function buildProgram(): Command {
   const program = new Command('drydock')
     .description('The control plane of a hosting company, from a terminal or a script.')

@@ -17,8 +17,8 @@ import {
 } from './testing/bench';
 
 /**
- * Golden outputs: what people see on a terminal of 100 columns and what programs get over pipes.
- * `npx jest packages/cli -u` writes them anew.
+ * Compares output with golden files: output on a terminal of 100 columns, and output to a pipe. `npx jest packages/cli
+ * -u` updates the files.
  */
 const bench = new Bench();
 beforeAll(() => bench.start());
@@ -28,7 +28,7 @@ beforeEach(() => {
   bench.seen = [];
 });
 
-/** Addresses differ from run to run. Controls are written out. */
+/** Replaces addresses, which differ from run to run, and shows control characters as text. */
 const shown = (text: string): string =>
   text
     .replaceAll(bench.url, 'http://drydock.test')
@@ -200,7 +200,7 @@ describe('doctor', () => {
         .replace(/\d+ s ahead/, 'N s ahead')
         .replace(/\d+ (operations|commands)/g, 'N $1'),
     ).toMatchSnapshot();
-    // The key is sent only to the operations that need it.
+    // The key is sent only to operations that need it.
     expect(
       bench.seen
         .filter(({ authorization }) => authorization !== undefined)
@@ -236,7 +236,7 @@ describe('completion', () => {
       return false;
     }
   };
-  /** A shell that is missing is left out, and the name of the test says what brings it. */
+  /** Skips the test without its shell. The test's name then says how to install the shell. */
   const itWith = (shell: string, name: string, test: () => Promise<void>): void => {
     const isThere = hasShell(shell);
     (isThere ? it : it.skip)(isThere ? name : `${name}: apt-get install ${shell}`, test);

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { InterruptedError, UsageError } from './exit';
 import { clean } from './output';
 
-/** Whether a question can be asked: both the question and its answer go over the terminal. */
+/** Tells whether the user can be asked, because question and answer need a terminal. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 export const tell = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -27,8 +27,7 @@ export function ask(question: string, { hidden = false } = {}): Promise<string> 
     lines.once('line', (line) => finish(() => resolve(line.trim())));
     lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));
     lines.once('close', () => finish(() => reject(new UsageError('No answer was given'))));
-    // The question is shown only when the terminal is ready for the answer. What is typed then is not echoed by the
-    // terminal itself.
+    // The question is shown only when the terminal has stopped echoing the user's keys.
     lines.setPrompt(question);
     if (hidden) process.stderr.write(question);
     else lines.prompt();
@@ -41,7 +40,7 @@ export async function readStdin(): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** A line on the terminal that each later text replaces. Nothing is shown when stderr is not a terminal. */
+/** Opens a line that each later text replaces. Nothing is shown if stderr is not a terminal. */
 export function openProgress(): { show(text: string): void; end(): void } {
   let isShown = false;
   return {

@@ -45,7 +45,7 @@ const json =
       .end(JSON.stringify(body));
 const hangUp: Answer = (request) => void request.socket.destroy();
 
-/** A server of this test's own over a real socket, which gives its answers one after the other. */
+/** The test's own server on a real socket. It sends `answers` in order. */
 let server: Server;
 let answers: Answer[];
 let seen: IncomingMessage[];
@@ -281,7 +281,7 @@ describe('the types', () => {
     : never;
   type Has<Key extends PropertyKey, Of> = Key extends keyof Of ? true : false;
 
-  // The build fails if the type of one of these changes.
+  // TypeScript reports an error if one of these types changes.
   const site = { siteId: '' };
   const facts = {
     aListNeedsNothing: true satisfies Takes<'listSites', []>,

@@ -37,11 +37,11 @@ type Given<Member extends string, Parameters> = Parameters extends { [Name in Me
     : object;
 
 type OperationId = keyof operations & keyof Routes;
-/** The input of a call: the values of its path and query, and its body. */
+/** The input of a call: path, query and body. */
 type InputOf<Id extends OperationId> = Given<'path', operations[Id]['parameters']> &
   Given<'query', operations[Id]['parameters']> &
   BodyOf<operations[Id]>;
-/** The result of a call. Streams are read by `watch`. */
+/** The result of a call. A stream has none, because `watch` reads it. */
 type ResultOf<Id extends OperationId> = JsonOf<Success<operations[Id]['responses']>>;
 type Arguments<Id extends OperationId, Options> =
   object extends InputOf<Id> ? [input?: InputOf<Id>, options?: Options] : [input: InputOf<Id>, options?: Options];
@@ -52,40 +52,35 @@ type ListId = { [Id in CallableId]: [ItemOf<ResultOf<Id>>] extends [never] ? nev
 type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'] ? Id : never }[CallableId];
 
 export interface WaitOptions extends CallOptions {
-  /** Called with each state of the work that differs from the one before. */
+  /** Called for each changed state of the workflow. */
   onProgress?: (workflow: Workflow) => void;
-  /** Milliseconds after which waiting ends with a WaitTimeoutError. The work itself continues. Default: no limit. */
+  /** Milliseconds after which waiting ends with a WaitTimeoutError. The workflow continues. Default: no limit. */
   timeoutMs?: number;
 }
 
 /**
- * Every operation of docs/openapi.json, by its operationId. Each throws a ProblemError, a ConnectionError, or the
- * reason of its signal.
+ * The operations of docs/openapi.json, by operationId. Each throws a ProblemError, a ConnectionError, or the reason of
+ * its signal.
  */
 export type Drydock = {
   readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>>;
 } & {
-  /** The items of a list. The next page is requested when its items are needed. */
+  /** Yields the items of a list. A page is requested when its first item is needed. */
   readonly all: {
     readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void>;
   };
   /**
-   * Runs long-running work to its end. Returns the workflow that succeeded. Throws WorkflowError when it did not
-   * succeed, and WaitTimeoutError when it took too long.
+   * Starts a workflow and waits until it has succeeded. Throws WorkflowError when it did not succeed, and
+   * WaitTimeoutError when it took too long.
    */
   readonly finish: { readonly [Id in LongId]: (...given: Arguments<Id, WaitOptions>) => Promise<Workflow> };
-  /**
-   * Waits for work that was started earlier, by the path of its workflow, such as
-   * `/v1/sites/{siteId}/workflows/{workflowId}`.
-   */
+  /** Waits for a workflow that was started earlier. Its path is like `/v1/sites/{siteId}/workflows/{workflowId}`. */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
-  /**
-   * The states of a workflow, as they change, until its end. When the stream breaks, it is continued where it broke.
-   */
+  /** Yields the states of a workflow, as they change, until its end. A broken stream is resumed where it broke. */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
   /**
-   * The events of the organisation, as they happen, until the signal is aborted. A stream that breaks is continued
-   * where it was: no event is missed.
+   * Yields the events of the organisation, as they happen, until the signal is aborted. A broken stream is resumed
+   * where it broke, so that no event is lost.
    */
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
@@ -94,11 +89,11 @@ export type Drydock = {
 export type Event = components['schemas']['Event'];
 
 export interface EventOptions extends Pick<CallOptions, 'signal'> {
-  /** Names of types, separated by commas, such as `workflow.*,api_key.create`. Default: all. */
+  /** Types of events, separated by commas, such as `workflow.*,api_key.create`. Default: all. */
   type?: string;
-  /** The path of the one thing whose events are wanted. Default: the events of everything. */
+  /** The path of a resource. Only its events are sent. Default: all events. */
   resource?: string;
-  /** The id of the last event that the caller already has. Default: events from now on. */
+  /** The id of the last event that the caller has. Default: only new events. */
   after?: string;
 }
 
@@ -109,7 +104,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // When `fetch` cannot send a header it quotes it in its error, which would show the key.
+  // `fetch` quotes a header that it cannot send in its error, which would show the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
@@ -129,11 +124,11 @@ export function createDrydock(options: DrydockOptions): Drydock {
     watch: (path: string, own?: Pick<CallOptions, 'signal'>) => watch(options, path, own?.signal),
     events: (own?: EventOptions) => events(options, own),
   };
-  // The members and their types are made from the same table.
+  // TypeScript cannot derive this type, but the members and the type come from the same table.
   return calls as unknown as Drydock;
 }
 
-/** The ETag of the answer, for each value that a call returned. */
+/** The ETag of the answer, by the value that a call returned. */
 const etags = new WeakMap<object, string>();
 
 async function bodyOf(response: Response, known?: object): Promise<unknown> {
@@ -146,8 +141,8 @@ async function bodyOf(response: Response, known?: object): Promise<unknown> {
 }
 
 /**
- * The header with the state of the resource that the caller knows. Throws for a value that no call returned, because
- * without the header the change would be made to any later state.
+ * Returns the header with the known state of a resource. Throws for a value that no call returned, because without the
+ * header the update would replace any later state.
  */
 function conditionOf(method: string, known: object | undefined): Record<string, string> {
   if (known === undefined) return {};
@@ -168,7 +163,7 @@ function requestOf(
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name];
     if (value === undefined || value === '') throw new TypeError(`${id} needs path.${name}`);
-    // A URL reads these two as steps in its path, however they are encoded.
+    // A URL treats these two as steps in its path, even if they are encoded.
     if (value === '.' || value === '..') throw new TypeError(`path.${name} of ${id} cannot be ${value}`);
     return encodeURIComponent(value);
   });
@@ -207,8 +202,8 @@ function workflowPathOf({ headers, url }: Response): string {
 }
 
 /**
- * Milliseconds between two requests. The first is short, so that the end of short work is seen at once. It then grows,
- * which saves requests about long-running work.
+ * Milliseconds between two requests. The first pause is short, so that the end of short work is noticed soon. Longer
+ * pauses save requests about long work.
  */
 const lookMs = { first: 250, max: 2_000 };
 
@@ -237,7 +232,7 @@ async function* watch(options: DrydockOptions, path: string, signal?: AbortSigna
   for (;;) {
     const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
     const response = await send(options, { method: 'GET', path: `${path}/events`, headers, signal });
-    // 204: the last event was the last one.
+    // 204 says that no event follows the last one.
     if (response.status === 204 || response.body === null) return;
     const before = last;
     for await (const { id, data } of eventsOf(response.body)) {
@@ -274,9 +269,9 @@ async function* events(
 }
 
 /**
- * Server-sent events, as the HTML standard defines them: an empty line ends an event, and comments keep the connection
- * alive. Ends with the stream, also when the connection breaks. An event that was incomplete by then is sent again
- * later.
+ * Parses server-sent events as the HTML standard defines them: an empty line ends an event, and comments keep the
+ * connection alive. The iteration ends with the stream, even if the connection breaks. The server sends an incomplete
+ * event again after a reconnect.
  */
 async function* eventsOf(
   body: ReadableStream<Uint8Array>,

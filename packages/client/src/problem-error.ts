@@ -3,7 +3,7 @@ import type { components } from './generated/openapi';
 export type Problem = components['schemas']['Problem'];
 export type ProblemCode = Problem['code'];
 
-/** An answer with status 400 or above. Decide by `code`. The message says what is wrong and what to do. */
+/** An answer with status 400 or above. Programs decide by `code`; the message is for people. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   /** HTTP status. */
@@ -11,7 +11,7 @@ export class ProblemError extends Error {
   readonly code: ProblemCode;
   /** X-Request-Id of the answer, for support. */
   readonly requestId: string;
-  /** The fields that are wrong. */
+  /** The invalid fields. */
   readonly errors: NonNullable<Problem['errors']>;
   /** The whole body. Some codes have extra members, such as `workflow_id`. */
   readonly problem: Problem;
@@ -26,9 +26,7 @@ export class ProblemError extends Error {
   }
 }
 
-/**
- * The call got no answer from Drydock: the connection failed, or something in between answered. `cause` has the reason.
- */
+/** The call got no answer from Drydock: the connection failed, or a proxy answered instead. `cause` has the reason. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
@@ -36,8 +34,8 @@ export class ConnectionError extends Error {
 export type Workflow = components['schemas']['Workflow'];
 
 /**
- * Long-running work did not succeed. `workflow.error` contains the reason. A workflow with the status needs_attention
- * waits for staff.
+ * A workflow did not succeed. `workflow.error` has the reason. The status needs_attention means that it waits for
+ * staff.
  */
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';
@@ -53,7 +51,7 @@ export class WorkflowError extends Error {
   }
 }
 
-/** Long-running work did not end within `timeoutMs`. It continues. Wait for `workflow.id` again. */
+/** A workflow did not end within `timeoutMs`. It continues, and can be waited for again. */
 export class WaitTimeoutError extends Error {
   override readonly name = 'WaitTimeoutError';
   readonly workflow: Workflow;

@@ -1,13 +1,13 @@
 import { ConnectionError, type Problem, ProblemError } from './problem-error';
 
 export interface DrydockOptions {
-  /** Origin of the installation, such as https://api.example.com. */
+  /** The origin of the installation, such as https://api.example.com. */
   baseUrl: string;
-  /** `dd_<live|test>_…`. */
+  /** The API key: `dd_<live|test>_…`. */
   apiKey: string;
-  /** Default: the platform's own. */
+  /** Default: the `fetch` of the JavaScript runtime. */
   fetch?: typeof globalThis.fetch;
-  /** The most times that a request is sent again, where that is safe. Default: 3. */
+  /** The most repetitions of a failed request, if a repetition is safe. Default: 3. */
   retries?: number;
   /** Milliseconds that one attempt may take until its answer begins. Default: 30,000. */
   timeoutMs?: number;
@@ -17,21 +17,20 @@ export interface DrydockOptions {
 export interface CallOptions {
   signal?: AbortSignal;
   /**
-   * Names the call, so that it is carried out once however often it is sent. Default: a new key for each call that
-   * accepts one.
+   * A name for the call: calls with the same key are executed only once. Default: a new key for each call that accepts
+   * one.
    */
   idempotencyKey?: string;
   /**
-   * The result of an earlier call about the same resource. A read returns this very value while it is still current. An
-   * update succeeds only if it is still current, and throws the problem `precondition_failed` if somebody else has
-   * changed the resource.
+   * The result of an earlier call about the same resource. If it is still current, a read returns this value itself. An
+   * update succeeds only if it is still current, and otherwise throws the problem `precondition_failed`.
    */
   known?: object;
 }
 
 export interface Request {
   method: string;
-  /** With its query. */
+  /** The path with its query. */
   path: string;
   body?: unknown;
   headers?: Readonly<Record<string, string>>;
@@ -39,10 +38,13 @@ export interface Request {
   signal?: AbortSignal | undefined;
 }
 
-/** Sends a request until it is answered. Throws ProblemError, ConnectionError, or the reason of the signal. */
+/**
+ * Sends a request, and repeats it while that is safe. Throws ProblemError, ConnectionError, or the reason of the
+ * signal.
+ */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
-  // The key is sent only to this installation, whatever the path says.
+  // The key is sent only to this installation, even if the path is a URL of another one.
   if (new URL(request.path, options.baseUrl).origin !== new URL(options.baseUrl).origin)
     throw new TypeError(`${request.path} is no path of ${options.baseUrl}`);
   for (let attempt = 0; ; attempt += 1) {
@@ -93,8 +95,8 @@ async function tryOnce(
 }
 
 /**
- * The error of Node says only "fetch failed". Its cause says why. When several addresses were tried, that cause has
- * only a code.
+ * Returns the reason of a failed `fetch`. Node's own message says only "fetch failed", so its cause is used. After
+ * several addresses the cause has only a code.
  */
 function reasonOf(error: unknown): string {
   const { message, cause }: { message?: string; cause?: { message?: string; code?: string } } = Object(error);
@@ -118,8 +120,8 @@ const retryAfterOf = ({ headers }: Response): number | null => {
 };
 
 /**
- * Whether a failed request may be sent again. Always, if it did not arrive whole (408) or was not let in (429). If it
- * may have been carried out, only if a repeat changes nothing.
+ * Tells whether a failed request may be repeated: always if the server did not process it (408, 429), otherwise only if
+ * a repetition changes nothing.
  */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;
@@ -131,7 +133,7 @@ function isSafe({ method, idempotencyKey }: Request, error: ProblemError | Conne
 
 const backoffMs = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random());
 
-/** Throws the signal's reason when it is aborted during the pause. */
+/** Rejects with the signal's reason when it is aborted during the pause. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const stop = (): void => {

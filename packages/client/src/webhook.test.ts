@@ -8,7 +8,7 @@ const secretOf = (letter: string): string => `whsec_${Buffer.from(letter.repeat(
 const event = { id: 'event-1', type: 'workflow.succeeded', resource: '/v1/sites/a' };
 const body = JSON.stringify({ type: event.type, timestamp: '2026-11-23T18:39:23.993Z', data: event });
 
-/** Signs a message with the standard's own library. */
+/** Signs a message with the reference library of standardwebhooks.com. */
 function message(secrets: readonly string[], at = new Date()): { headers: Record<string, string>; body: string } {
   const signatures = secrets.map((secret) => new Webhook(secret).sign('event-1', at, body));
   const headers = {
@@ -64,7 +64,7 @@ test('the receiver of the guide takes what is signed, and nothing else', () => {
   const send = `for (const { headers, body } of ${JSON.stringify(messages)})
     console.log((await receive(new Request('http://receiver.test', { method: 'POST', headers, body }))).status);`;
   const output = execFileSync(process.execPath, ['--input-type=module', '-e', `${receiver}\n${send}`], {
-    cwd: __dirname, // here the package is found by its name
+    cwd: __dirname, // Node finds the package by its name from this folder
     env: { DRYDOCK_WEBHOOK_SECRET: secretOf('a') },
     encoding: 'utf8',
   });

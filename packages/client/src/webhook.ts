@@ -2,26 +2,26 @@ import type { components } from './generated/openapi';
 
 type Event = components['schemas']['Event'];
 
-/** A message that Drydock did not send, that was changed, or that is old. Answer 400 and do nothing. */
+/** The message is not from Drydock, was changed, or is too old. The receiver should answer 400 and do nothing. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }
 
 export interface WebhookMessage {
   headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The body as it was received, before anything has parsed it. */
+  /** The received body, before any parsing. */
   body: string;
 }
 
 /**
- * The largest difference between the receiver's clock and the message's time. It keeps a recorded message from being
- * sent again later.
+ * The largest difference between the receiver's clock and the message's time. It prevents that a recorded message is
+ * accepted later.
  */
 const toleranceSeconds = 300;
 
 /**
- * Returns the event of a message to a webhook (standardwebhooks.com), after checking its signature and its time.
- * `secret` begins with `whsec_`. @throws WebhookVerificationError
+ * Checks the signature and time of a webhook's message (standardwebhooks.com). Returns its event. `secret` begins with
+ * `whsec_`. @throws WebhookVerificationError
  */
 export async function verifyWebhook(secret: string, { headers, body }: WebhookMessage): Promise<Event> {
   const header = (name: string): string => {
@@ -39,7 +39,7 @@ export async function verifyWebhook(secret: string, { headers, body }: WebhookMe
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
   const key = await crypto.subtle.importKey('raw', secretBytes, algorithm, false, ['verify']);
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`);
-  // While a secret is being replaced, the message has one signature for each of the two secrets.
+  // During a change of the secret, the message has a signature for each of the two secrets.
   for (const signature of signatures.split(' ')) {
     if (!signature.startsWith('v1,')) continue;
     if (!(await crypto.subtle.verify('HMAC', key, bytesOf(signature.slice(3)), signed))) continue;

@@ -8,17 +8,17 @@ const callsSchema = z.object({
   calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })),
 });
 
-/** Tells an emulator what to do, and reads what it did. For tests, and for programs that fill a sandbox. */
+/** Controls an emulator and reads its records. Tests use it, and programs that fill a sandbox. */
 export interface EmulatorAdmin {
   orderFault(fault: FaultWish): Promise<void>;
   clearFaults(): Promise<void>;
   changeClock(change: { scale?: number; advanceSeconds?: number }): Promise<void>;
   readLedger(): Promise<LedgerEntry[]>;
   readCalls(): Promise<z.infer<typeof callsSchema>['calls']>;
-  /** Null when there is no such file. */
+  /** Resolves with null when the file does not exist. */
   readDisk(machineId: string, file: string): Promise<string | null>;
   writeDisk(machineId: string, file: string, content: string): Promise<void>;
-  /** Calls a route that only one emulator has. Resolves with its JSON. @throws unless it answers 2xx */
+  /** Calls a route that only one kind of emulator has. Resolves with its JSON. @throws unless the status is 2xx */
   call(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
@@ -27,7 +27,7 @@ interface Answer {
   text: string;
 }
 
-/** Each call has a connection of its own, so that an emulator may be restarted between two calls. */
+/** Sends one request over a connection of its own, so that an emulator may be restarted between two calls. */
 function askOnce(method: string, url: string, adminToken: string, body = ''): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-length': String(Buffer.byteLength(body)) };

@@ -16,8 +16,8 @@ import { fasterTasks } from './proxmox/proxmox-world';
 import { type RunningS3, startS3 } from './s3/s3-emulator';
 
 /*
- * Our drivers and our emulators could share a misunderstanding. So clients that others wrote for the real services call
- * the emulators too. The clients from npm always run, those from Debian where they are installed.
+ * Drydock's drivers and emulators could share a misunderstanding of a protocol. So clients of other authors call the
+ * emulators here. Clients from npm always run, and those from Debian where they are installed.
  */
 
 const run = promisify(execFile);
@@ -26,14 +26,14 @@ const hasProgram = (name: string): boolean => spawnSync(name, ['version']).error
 const hasModule = (name: string): boolean => spawnSync(debianPython, ['-c', `import ${name}`]).status === 0;
 const python = async (script: string): Promise<unknown> => JSON.parse((await run(debianPython, ['-c', script])).stdout);
 
-/** Runs the test where the client is installed. Elsewhere the title of the skipped test says what is missing. */
+/** Runs the test if its client is installed. Otherwise the title of the skipped test names the missing client. */
 function itWith(client: string, isInstalled: boolean, name: string, test: () => Promise<void>): void {
   (isInstalled ? it : it.skip)(isInstalled ? name : `${name} (needs ${client})`, test);
 }
 
 const token = '12345678-1234-1234-1234-1234567890ab';
 let folder: string;
-/** The environment of the clients, without any setting of the machine. */
+/** The environment of the clients, without settings of this machine. */
 let env: { PATH: string | undefined; HOME: string };
 beforeAll(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'drydock-clients-'));
@@ -80,7 +80,7 @@ describe('the Hetzner emulator serves a machine’s whole life', () => {
       image: { id: Number(snapshot) },
     });
     await hcloud(`image delete ${snapshot}`);
-    // The command ends when the deletion was accepted, not when it is done.
+    // The command returns as soon as the deletion is accepted, so the test waits for its end.
     await hcloud('server delete renamed');
     while ((await hcloud('server list -o noheader')) !== '') await wait(50);
   });
@@ -163,7 +163,7 @@ describe('the Proxmox emulator serves a machine’s whole life', () => {
   afterAll(() => closeServer(server));
 
   itWith('python3-proxmoxer', hasModule('proxmoxer'), 'to python3-proxmoxer', async () => {
-    // The client supports only https, and the emulator leaves TLS to a server in front of it.
+    // The client supports only https, but the emulator serves http.
     const told = await python(`
 import json, time
 from proxmoxer import ProxmoxAPI
@@ -244,7 +244,7 @@ describe('the S3 emulator keeps a tree', () => {
     mkdirSync(path.join(tree, 'a folder'), { recursive: true });
     writeFileSync(path.join(tree, 'ä + %20 & =.txt'), 'odd name');
     writeFileSync(path.join(tree, 'a folder/empty'), '');
-    // The size exceeds one part of an upload.
+    // The file is larger than one part of a multipart upload.
     writeFileSync(path.join(tree, 'a folder/large'), Buffer.alloc(12 * 1024 * 1024, 'large'));
   });
   afterAll(() => s3.close());

@@ -2,13 +2,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { reachableHome } from '@drydock/process';
 
-/** Root's programs are in a folder that the account of every server can enter, whatever clone has fetched them. */
+/** Root's engines are in a folder that the account of every server can enter. */
 const machineFolder = path.join(reachableHome, 'engines');
 
 /**
- * The folders in which programs are searched. `npm run engines` writes to the first one. That is `DRYDOCK_ENGINES_DIR`,
- * or else root's folder on this machine, or for an ordinary user a folder in the user's cache. An ordinary user also
- * uses what root has fetched.
+ * Returns the folders in which engines are searched. `npm run engines` writes to the first one. It is
+ * `DRYDOCK_ENGINES_DIR`, or root's folder, or for an ordinary user a folder in the user's cache. An ordinary user can
+ * also use root's engines.
  */
 export function engineFolders(): string[] {
   const { DRYDOCK_ENGINES_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
@@ -20,5 +20,5 @@ export function engineFolders(): string[] {
   ];
 }
 
-/** Whether this process belongs to a test. The servers of a test need not survive a power cut. */
+/** Tells whether a test runs this process. A test's servers need not survive a power cut. */
 export const isEveryServerEphemeral = (): boolean => process.env['DRYDOCK_EPHEMERAL'] === '1';

@@ -1,15 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
 import { Server } from 'node:net';
 
-/** The descriptor over which the program below hands over its sockets; the box's command never has it. */
+/** The descriptor over which the program below passes its sockets. The box's command does not get it. */
 export const handOverFd = 8;
-/** Ports below this are for root only, even in a network of one's own, so nothing in a box can take them. */
+/** Ports below this need a privilege, which no process in a box has, not even in its own network. */
 export const privilegedPorts = 1_024;
 
 /**
- * Runs in the box's network while the box is being made, with rights that the command does not get. It listens at the
- * ports in its arguments and hands each listening socket over. A socket stays in the network where it was opened, so
- * the process that gets it accepts the box's connections without being in that network.
+ * The source of a program that runs in the box's network while the box is created, before rights are dropped. It
+ * listens on the ports in its arguments and passes each listening socket on. A socket stays in its network, so its
+ * receiver accepts the box's connections from outside.
  */
 export const handOverSource = `
 const net = require('node:net');
@@ -30,8 +30,7 @@ const fail = (error) => { process.stderr.write(error.message); process.exit(1); 
 export type BoxListeners = ReadonlyMap<number, Server>;
 
 /**
- * Resolves when every port has its listener. It never resolves if the box does not start. The listeners are closed when
- * the box ends.
+ * Resolves when every port has a listener, and never if the box does not start. The listeners close when the box ends.
  */
 export function takeListeners(child: ChildProcess, ports: readonly number[]): Promise<BoxListeners> {
   const taken = new Map<number, Server>();

@@ -1,21 +1,20 @@
 /**
- * The script that makes a box. It runs as the first process of new mount and process namespaces and stays there as
- * their init. When the command ends the script ends, and the kernel ends all other processes of the box. No text of a
- * caller is part of the script; everything comes as an argument:
+ * The script that creates a box. It is the first process of new mount and process namespaces and stays their init. When
+ * the command ends, the script ends, and the kernel ends all other processes of the box. Callers' texts are only
+ * arguments:
  *
- *   SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
+ * SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
  *
- * NAMESPACES is the number of user namespaces that can be made in that of the box. It is empty where the box has none
- * of its own, since the limit of the machine's namespace is not ours to set. Descriptors from FREE_FD on do not belong
- * to the command. PORTS is empty where the box shares the machine's network. In a network of its own, Node runs
- * HAND_OVER (`box-network.ts`) for the ports, on descriptor 8. Node begins before the mounts and has ended before the
- * root changes, since it reads files of the machine.
+ * NAMESPACES is the number of user namespaces that the box may create. It is empty if the box shares the machine's user
+ * namespace, whose limit must not change. Descriptors from FREE_FD on do not belong to the command. PORTS is empty if
+ * the box shares the machine's network. Otherwise Node runs HAND_OVER (`box-network.ts`) for the ports, on descriptor
+ * 8. Node reads files of the machine, so it starts before the mounts and ends before the root changes.
  *
- * Descriptor 9 is a socket to the process that asked for the box. Errors are written to it. Then the process that is to
- * become the command writes "ready", and waits for the answer "go". Without the answer, because the asking process has
- * died, nothing is started. Names begin with `_box_`, since the environment of the command is here already.
+ * Descriptor 9 is a socket to the process that requested the box. It receives errors. The process that becomes the
+ * command writes "ready" there and waits for "go". If the requester has died, nothing is started. Variables begin with
+ * `_box_`, because the command's environment is already set.
  *
- * The new root is a tmpfs over /sys, a folder that every machine has and no box has to show.
+ * The new root is a tmpfs over /sys, because every machine has that folder and no box shows it.
  */
 export const boxScript = `
 set -eu
@@ -128,8 +127,9 @@ exit $?
 `;
 
 /**
- * Run as the account of a box that root has made: puts the command into a user namespace in which no other one can be
- * made. A kernel that keeps accounts from making namespaces needs nothing of the kind. Arguments: UNSHARE UID COMMAND…
+ * The script that puts a command into a user namespace in which no other one can be created. It runs as the account of
+ * a box that root has created. It does nothing more if the kernel already forbids namespaces. Arguments: UNSHARE UID
+ * COMMAND…
  */
 export const lastNamespaceScript = `
 _box_unshare=$1 _box_uid=$2

@@ -10,100 +10,105 @@ import { isSameProcess, type ProcessProof, proveProcess, sendSignal } from './en
 import type { ChildExit, GuardedChild } from './guarded-child';
 import type { Isolation } from './isolation';
 
-/** A file or folder of the machine that a box shows. `to` is its path inside. */
+/** A file or folder of the machine that a box shows. `to` is its path in the box. */
 export interface BoxMount {
   from: string;
   to: string;
   writable: boolean;
 }
 
-/** Limits for the box's processes, where the kernel counts for each process (`processes`: for the account). */
+/** Limits of each process in the box. `processes` is a limit of the account. */
 export interface BoxLimits {
   /**
-   * Private writable memory of one process. Address space is not counted (WebAssembly reserves gigabytes that it never
-   * touches), nor what Node maps for its code.
+   * Private writable memory. Address space does not count, because WebAssembly reserves gigabytes without using them,
+   * and neither does Node's area for code.
    */
   memoryBytes?: number;
-  /** Processes and threads; Node alone has about a dozen threads. */
+  /** Processes and threads. Node alone has about a dozen threads. */
   processes?: number;
   openFiles?: number;
-  /** Size of the largest file that can be written. */
+  /** Size of a file. */
   fileBytes?: number;
-  /** Size of the box's own /tmp, which lives in memory; 64 MB when not given. */
+  /** Size of the box's /tmp, which is in memory. Default: 64 MB. */
   tmpBytes?: number;
 }
 
 /**
- * `dac_override`: reads, writes and removes files whatever their modes are. `fowner`: acts as the owner of any file,
- * also in sticky folders.
+ * `dac_override` allows reading, writing and removing files despite their modes. `fowner` allows acting as a file's
+ * owner, also in sticky folders.
  */
 export type BoxRight = 'dac_override' | 'fowner';
 
 export interface BoxOptions {
   isolation: Isolation;
   /**
-   * Program and arguments, with paths inside the box. Anybody on this machine can read them, so they may hold no
-   * secret.
+   * Program and arguments, with paths in the box. Every user of the machine can read them, so they must not contain
+   * secrets.
    */
   command: readonly string[];
-  /** The whole environment: nothing is inherited. */
+  /** The command's whole environment. It inherits no variable. */
   env: Readonly<Record<string, string>>;
-  /** uid and gid of the box's processes if we are root; otherwise null (seen from outside they are our own). */
+  /**
+   * The uid and gid of the box's processes if this process is root, otherwise null. Without root, the kernel shows this
+   * process's own account outside of the box.
+   */
   account: number | null;
-  /** Rights of root over the box's files, for a program of ours; only if we are root. Absent: none. */
+  /** Root's rights over files in the box, for a program of Drydock. They need root. Default: none. */
   rights?: readonly BoxRight[];
   /**
-   * The paths that a box shows besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node
-   * itself.
+   * Paths that the box shows. Besides these it has read-only system folders, four devices, its own /proc and /tmp, and
+   * Node.
    */
   mounts: readonly BoxMount[];
   workdir: string;
   limits?: BoxLimits;
   /**
-   * Gives the box a network of its own, with only a loopback. `BoxedChild.listeners` has a listener on that loopback
-   * for each of these ports. Absent: the box shares the machine's network.
+   * Gives the box a network with only a loopback, and listeners on these ports (`BoxedChild.listeners`). By default the
+   * box shares the machine's network.
    */
   ownNetwork?: { ports: readonly number[] };
   /**
-   * Forbids the command to make user namespaces, in which it would have rights over more of the kernel. If we are root,
-   * it then sees files of other accounts as those of `nobody`.
+   * Keeps the command from creating user namespaces, which would expose more of the kernel. If this process is root,
+   * files of other accounts then appear as those of `nobody`.
    */
   isLastNamespace?: boolean;
   /**
-   * The descriptors, at most eight, in the form that `spawn` takes. The command has no others. If the command closes a
-   * descriptor, the other end sees that only when the command ends.
+   * At most eight descriptors, as for `spawn`. The command has no others. If it closes one, the other end notices that
+   * only when the command ends.
    */
   stdio: StdioOptions;
-  /** All processes of the box end when this process ends, in whatever way. */
+  /** The signal for all processes of the box when this process ends for any reason. */
   onOrphan: 'SIGKILL';
 }
 
-/** A child in a box. */
 export interface BoxedChild extends GuardedChild {
   /**
-   * The box's root as a path of ours, through its first process, whose root the command cannot change. Everything below
-   * it is the command's: open only a last name without following a link.
+   * The path of the box's root, through its first process, whose root the command cannot change. The command controls
+   * everything below it, so only a last name may be opened, and without following a link.
    */
   root: string;
-  /** The listeners in the box's own network that we serve. They close when the box ends. */
+  /** The listeners in the box's network. They close when the box ends. */
   listeners: BoxListeners;
 }
 
-/** Why a box could not be made. */
+/** The reason why a box could not be created. */
 export class BoxError extends Error {
   override readonly name = 'BoxError';
 }
 
-/** Limit for descriptors: the script accepts only those of one digit, and needs two of them itself. */
+/** The most descriptors. The script can only use those with one digit, and needs two itself. */
 const stdioMax = 8;
-/** The descriptor of the connection between us and the script. */
+/** The descriptor of the connection to the script. */
 const controlFd = 9;
 const setUpMs = 15_000;
 const tmpBytesUsual = 64 * 2 ** 20;
 const toolFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-/** Matches variables that would change the tools which make the box. These run outside of it and with all rights. */
+/**
+ * Matches variables that would influence the tools which create the box. These tools run outside of the box with all
+ * rights.
+ */
 const forbiddenEnv = /^(?:_box_.*|LD_.*|BASH.*|ENV|SHELLOPTS|IFS|PS4|LIBMOUNT_.*|GLIBC_TUNABLES|GCONV_PATH)$/;
-/** The folders that every box has; no mount can replace them. */
+/** Folders of every box. No mount can replace them. */
 const ownFolders = [
   '/usr',
   '/bin',
@@ -120,12 +125,11 @@ const ownFolders = [
 ];
 
 /**
- * Starts a program in a box: namespaces of its own, in which only `mounts` of this machine is visible. All programs of
- * customers run this way, and so do our own when they work on a customer's content. A link, a rename or a race inside
- * can reach only the customer's own files. The network is shared with the machine, unless `ownNetwork` is given.
- * `proof` and `stop` are about the command itself, under the pid that we see; inside it has another one. When the
- * command ends, all that it started ends, and `exited` resolves after that. A command that a signal ended, and one that
- * exits with 128 and that signal's number, look the same. @throws BoxError
+ * Starts a program in a box, where only `mounts` of the machine are visible. All programs of customers run this way,
+ * and programs of Drydock that work on customers' content. So links and renames can reach only the customer's own
+ * files. The network is the machine's, unless `ownNetwork` is given. `proof` and `stop` concern the command, with its
+ * pid outside of the box. When the command ends, all its processes end, and then `exited` resolves. A command that a
+ * signal ended looks like one that exits with 128 and the signal's number. @throws BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);
@@ -133,7 +137,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
     child.once('exit', (code, signal) => resolve(exitOf(code, signal))),
   );
   const control = controlOf(child);
-  control.on('error', () => undefined); // the script has gone, which `exited` tells
+  control.on('error', () => undefined); // `exited` reports that the script has ended
   const taking = takeListeners(child, options.ownNetwork?.ports ?? []);
   try {
     await readReady(child, control);
@@ -142,7 +146,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
     const proof = proveProcess(onlyChildOf(init));
     if (proof === null) throw new BoxError('the first process of the box has gone');
     const target: Target = { wrapper: child, command: proof, exited };
-    // The command is started last, so that the caller can listen to the child before it ends.
+    // The command is started last, so that the caller can add listeners before it ends.
     control.write('go\n', () => control.destroy());
     const stop = (signal: NodeJS.Signals, graceMs: number): Promise<void> => stopBox(target, signal, graceMs);
     return { process: child, proof, exited, stop, root: `/proc/${init}/root`, listeners };
@@ -153,7 +157,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   }
 }
 
-/** Node opens both ends of a "pipe"; its types know only five descriptors. */
+/** Returns the control connection. Node opens both ends of a "pipe", but its types have only five descriptors. */
 function controlOf({ stdio }: { stdio: readonly unknown[] }): Duplex {
   const control = stdio[controlFd];
   if (!(control instanceof Duplex)) throw new BoxError('the box has no control descriptor');
@@ -166,9 +170,7 @@ interface Target {
   exited: Promise<ChildExit>;
 }
 
-/**
- * Signals go to the command. When it ends, the box's init ends, and with it everything that the command has started.
- */
+/** Sends a signal to the command. When the command ends, the box's init ends, and so all its processes. */
 async function stopBox({ wrapper, command, exited }: Target, signal: NodeJS.Signals, graceMs: number): Promise<void> {
   const send = (name: NodeJS.Signals): void => {
     if (isSameProcess(command)) sendSignal(command.pid, name);
@@ -186,14 +188,13 @@ function startScript(options: BoxOptions): ChildProcess {
   checkOptions(options);
   const [program = '', ...args] = commandLineOf(options);
   const stdio = stdioOf(options);
-  // The box runs in a session of its own. So a Ctrl-C in our terminal reaches only us, and the box has no terminal to
-  // write to.
+  // The box has its own session. So a Ctrl-C in the terminal does not reach it, and it has no terminal to write to.
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
 /**
- * setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the
- * command.
+ * Returns the command line: setpriv (ends with this process) → unshare → the script → [unshare, back to the caller's
+ * uid] → prlimit → setpriv (only `rights`) → the command.
  */
 function commandLineOf(options: BoxOptions): string[] {
   const {
@@ -233,12 +234,12 @@ function commandLineOf(options: BoxOptions): string[] {
       String(gid),
       workdir,
     ],
-    // Without root the command's own namespace is the only one below the box's.
+    // Without root, only the namespace of the command exists below that of the box.
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
-    // The change of account is needed because Postgres and others refuse to run as root. It also removes the last right
-    // over the namespaces of the box.
+    // The account changes, because Postgres and others refuse to run as root. The change also removes the last right
+    // over the box's namespaces.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
@@ -262,9 +263,9 @@ function limitOptions(
 let codeBytes: number | undefined;
 
 /**
- * Node 24 and later map the area for compiled code, half a gigabyte, writable at the start and hardly touch it. The
- * kernel still counts the area as private memory. We run the same Node, so our own map shows whether it has one. A
- * process with worker threads has several.
+ * Returns the size of Node's area for compiled code. Node 24 maps half a gigabyte writable and hardly uses it, but the
+ * kernel counts it as private memory. The box runs the same Node, so this process's own map shows the area. A process
+ * with worker threads has several.
  */
 function nodeCodeBytes(): number {
   codeBytes ??= [...fs.readFileSync('/proc/self/maps', 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rwxp/gm)]
@@ -273,7 +274,7 @@ function nodeCodeBytes(): number {
   return codeBytes;
 }
 
-/** Mounts Node if it is not in /usr: the program alone, under its own path. */
+/** Mounts Node's program at its own path if it is not in /usr. */
 function nodeMount(): BoxMount[] {
   const file = fs.realpathSync(process.execPath);
   return file.startsWith('/usr/') ? [] : [{ from: file, to: file, writable: false }];
@@ -301,9 +302,8 @@ let inherited: readonly number[] | undefined;
 let nothingFd: number | undefined;
 
 /**
- * Hides the descriptors that this process has inherited open from its children. Node closes only those that it opened
- * itself, and a shell only those of one digit. Each inherited descriptor from `first` on is replaced by one to
- * /dev/null.
+ * Hides inherited open descriptors from a child. Node closes only descriptors that it opened, and a shell only those
+ * with one digit. So each inherited one from `first` on is replaced by /dev/null.
  */
 function overInherited(first: number): Descriptors {
   inherited ??= fs.readdirSync('/proc/self/fd').map(Number).filter(isPassedOn);
@@ -314,7 +314,7 @@ function overInherited(first: number): Descriptors {
   );
 }
 
-/** O_CLOEXEC, as Linux shows it in octal. */
+/** O_CLOEXEC, which Linux shows in octal. */
 const closedOnExec = 0o2_000_000;
 
 function isPassedOn(fd: number): boolean {
@@ -322,7 +322,7 @@ function isPassedOn(fd: number): boolean {
     const flags = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '';
     return (Number.parseInt(flags, 8) & closedOnExec) === 0;
   } catch {
-    // The descriptor was that of the listing itself, which is closed.
+    // The descriptor belonged to the listing, which is closed by now.
     return false;
   }
 }
@@ -344,15 +344,14 @@ function checkOptions({ isolation, account, rights = [], env, mounts, workdir, c
   }
   const shown = mounts.map(({ to }) => to);
   for (const [at, to] of shown.entries()) {
-    // A mount point below another one is refused, because we would have to create it in a folder that may be a
-    // customer's.
+    // A mount point below another one is refused, because it would have to be created in a folder of a customer.
     const others = [...ownFolders, ...shown.slice(0, at), ...shown.slice(at + 1)];
     if (to === '/' || others.some((other) => to === other || to.startsWith(`${other}/`)))
       throw new BoxError(`nothing can be shown at ${to}`);
   }
 }
 
-/** Resolves when the script has made the box; throws the script's error otherwise. */
+/** Resolves when the script has created the box. Throws the script's error otherwise. */
 async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
   let told = '';
   let timer: NodeJS.Timeout | undefined;
@@ -365,7 +364,7 @@ async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
         if (told.endsWith('ready\n')) resolve();
       });
       child.once('error', (error) => reject(end(error.message)));
-      // The error waits for the last output, because the tools' message is the reason.
+      // The error waits for the last output, because the tools write the reason there.
       child.once('exit', (code) =>
         setImmediate(() => setImmediate(() => reject(end(`its first process ended with ${code}`)))),
       );
@@ -375,7 +374,7 @@ async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
   }
 }
 
-/** Each of the processes that make a box has one child; 0 if it has gone. */
+/** Returns the only child of a process that creates a box, or 0 if it has ended. */
 function onlyChildOf(pid: number): number {
   try {
     return Number(fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
@@ -386,7 +385,7 @@ function onlyChildOf(pid: number): number {
 
 const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
 
-/** The script exits as shells do: with 128 plus the number of the signal that ended the command. */
+/** Returns how the command ended. Like a shell, the script exits with 128 and the number of a signal. */
 function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
   const name = code === null ? undefined : signalNames.get(code - 128);
   return isSignal(name) ? { code: null, signal: name } : { code, signal };

@@ -4,8 +4,8 @@ type Options = NonNullable<ParseArgsConfig['options']>;
 type Read<O extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: O; allowPositionals: true }>>;
 
 /**
- * Reads the arguments of a program. `--help` prints `usage` and ends the process with 0; an unknown option, or more
- * words than `wordsMax`, prints what is wrong and ends it with 2. Call it first, before the program has done anything.
+ * Reads a program's arguments. `--help` prints `usage` and exits with 0. An unknown option, or more words than
+ * `wordsMax`, prints the problem and exits with 2. It must be called before the program does anything.
  */
 export function readCommandLine<const O extends Options>(
   usage: string,

@@ -4,10 +4,10 @@ import path from 'node:path';
 
 const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
 
-/** Whether a crash during a replacement left this file behind. Such a file has no meaning. */
+/** Tells whether a crash during a replacement left this file. Such a file has no use. */
 export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
 
-/** A rename is on disk only after its folder was synced. */
+/** Syncs a folder, because a rename is durable only after that. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -29,15 +29,14 @@ async function writeBeside(file: string, text: string): Promise<string> {
   return beside;
 }
 
-/** Replaces a file as a whole: after a crash or a power cut it holds the old or the new text. */
+/** Replaces a file in one step. After a crash or power cut it has the old or the new text. */
 export async function writeDurably(file: string, text: string): Promise<void> {
   await rename(await writeBeside(file, text), file);
   await syncFolder(path.dirname(file));
 }
 
 /**
- * Creates a whole file: everybody sees all of it or nothing. If several create the same file, one succeeds; false if it
- * exists already.
+ * Creates a complete file in one step. If several processes create it, one succeeds. Returns false if the file exists.
  */
 export async function createDurably(file: string, text: string): Promise<boolean> {
   const beside = await writeBeside(file, text);
@@ -54,8 +53,8 @@ export async function createDurably(file: string, text: string): Promise<boolean
 }
 
 /**
- * Makes `pointer` point to `target` by one rename: everybody sees the old or the new target. `atRename` runs just
- * before.
+ * Points a link to another target by one rename, so that a reader sees the old or the new target. `atRename` is called
+ * directly before.
  */
 export async function pointDurably(pointer: string, target: string, atRename: () => void): Promise<void> {
   const beside = besideName(pointer);
@@ -65,7 +64,7 @@ export async function pointDurably(pointer: string, target: string, atRename: ()
   await syncFolder(path.dirname(pointer));
 }
 
-/** The text of a file, or null when there is none. */
+/** Returns the text of a file, or null if there is none. */
 export async function readIfThere(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8');
@@ -76,8 +75,8 @@ export async function readIfThere(file: string): Promise<string | null> {
 }
 
 /**
- * The system's code of an error (`ENOENT`), or an empty text. It reads the property only, because an error may come
- * from another realm.
+ * Returns an error's code such as `ENOENT`, or ''. `instanceof` is not used, because an error may come from another
+ * realm.
  */
 export function errorCodeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';

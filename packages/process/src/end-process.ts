@@ -3,21 +3,21 @@ import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Tells a process from a later one with the same pid. `startedTicks` is the kernel's start time: clock ticks since boot
- * on Linux, the text of `ps -o lstart` elsewhere.
+ * The identity of a process, which a later process with its pid does not share. `startedTicks` is the kernel's start
+ * time: ticks since boot on Linux, the text of `ps -o lstart` elsewhere.
  */
 export interface ProcessProof {
   pid: number;
   startedTicks: string;
 }
 
-/** The start time of a live process; null when there is none with this pid (or only its zombie). */
+/** Returns the start time of a live process, or null if there is none with this pid (or only a zombie). */
 export function readStartedTicks(pid: number): string | null {
   if (process.platform !== 'linux') return readColumn(pid, 'lstart');
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the command in parentheses, which may contain spaces and parentheses. So the fields are
-    // counted from its end.
+    // The second field is the command in parentheses, which may itself contain spaces and parentheses. So the fields
+    // are counted after the last one.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? null);
   } catch {
@@ -25,7 +25,7 @@ export function readStartedTicks(pid: number): string | null {
   }
 }
 
-/** The whole command line of a live process, its arguments separated by spaces; empty when it cannot be read. */
+/** Returns the command line of a live process, with spaces between arguments, or '' if it cannot be read. */
 export function commandLineOf(pid: number): string {
   if (process.platform !== 'linux') return readColumn(pid, 'command') ?? '';
   try {
@@ -35,13 +35,13 @@ export function commandLineOf(pid: number): string {
   }
 }
 
-/** Identifies a running process, to recognise it later; null if it has gone already. */
+/** Returns the identity of a running process, or null if it has ended. */
 export function proveProcess(pid: number): ProcessProof | null {
   const startedTicks = readStartedTicks(pid);
   return startedTicks === null ? null : { pid, startedTicks };
 }
 
-/** Whether this very process is still running: same pid, same start, and every given text in its command line. */
+/** Tells whether the identified process still runs and has all given texts in its command line. */
 export function isSameProcess(proof: ProcessProof, commandLineContains: readonly string[] = []): boolean {
   if (readStartedTicks(proof.pid) !== proof.startedTicks) return false;
   const commandLine = commandLineOf(proof.pid);
@@ -49,8 +49,8 @@ export function isSameProcess(proof: ProcessProof, commandLineContains: readonly
 }
 
 /**
- * Lists the running processes whose working directory is this folder. A process in a box counts too, though it may see
- * the folder under another path. The list is empty on systems other than Linux.
+ * Lists the processes whose working directory is this folder. It includes processes in a box, which may see another
+ * path. The list is empty on systems other than Linux.
  */
 export function listProcessesIn(folder: string): number[] {
   if (process.platform !== 'linux') return [];
@@ -59,7 +59,7 @@ export function listProcessesIn(folder: string): number[] {
   return here === null ? [] : pids.filter((pid) => identityOf(`/proc/${pid}/cwd`) === here).map(Number);
 }
 
-/** The identity of a folder, whatever its path; null if it does not exist or may not be read. */
+/** Returns an identity of a folder that does not depend on its path, or null if it cannot be read. */
 function identityOf(folder: string): string | null {
   try {
     const { dev, ino } = fs.statSync(folder, { bigint: true });
@@ -78,9 +78,8 @@ function readColumn(pid: number, column: string): string | null {
 }
 
 /**
- * Ends exactly this process, and not another one that got its pid since: sends each signal in turn, and waits `graceMs`
- * after each. Resolves with true once it has gone, and with false if it outlived them all (a process in an
- * uninterruptible wait).
+ * Ends this process, but no later one with its pid. Sends the signals one after the other, and waits `graceMs` after
+ * each. Resolves with false if the process still runs, for example in an uninterruptible wait.
  */
 export async function endProcess(
   proof: ProcessProof,
@@ -104,7 +103,7 @@ async function hasGone(proof: ProcessProof, withinMs: number): Promise<boolean> 
   return !isSameProcess(proof);
 }
 
-/** Sends a signal; a process that has just gone is no error. */
+/** Sends a signal. A process that has already ended is no error. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -113,9 +112,7 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/**
- * Waits until no other process works in the folder: a second server beside leftover processes would destroy the data.
- */
+/** Waits until no other process works in a folder, because a second server would destroy the data. */
 export async function waitUntilLeft(folder: string, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
   for (;;) {

@@ -1,7 +1,7 @@
 import { readdirSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 
-/** A faultpoint in mode `throw` throws it: a definite failure, never to be retried. */
+/** The error of a faultpoint in mode `throw`. It is permanent and must not be retried. */
 export class InjectedFault extends Error {
   constructor(point: string) {
     super(`fault injected at ${point}`);
@@ -11,7 +11,7 @@ export class InjectedFault extends Error {
 
 const faultModes = ['kill', 'stop', 'throw', 'delay', 'repeat'] as const;
 /**
- * kill: SIGKILL to itself. stop: SIGSTOP. throw: {@link InjectedFault}. delay: the event loop is blocked for 3 s.
+ * kill: SIGKILL to this process. stop: SIGSTOP. throw: {@link InjectedFault}. delay: the event loop is blocked for 3 s.
  * repeat: the caller runs its work twice.
  */
 export type FaultMode = (typeof faultModes)[number];
@@ -19,29 +19,29 @@ export type FaultMode = (typeof faultModes)[number];
 interface FaultToken {
   point: string;
   mode: FaultMode;
-  /** Tells several tokens of one point and mode apart; the lowest is taken first. */
+  /** Distinguishes tokens with the same point and mode. The lowest is taken first. */
   number?: number;
 }
 
 const isMode = (text: string | undefined): text is FaultMode => faultModes.some((mode) => mode === text);
 
-/** The file name of a token: `<point>@<mode>` or `<point>@<mode>@<number>`. */
+/** Returns a token's file name: `<point>@<mode>` or `<point>@<mode>@<number>`. */
 export const faultTokenName = ({ point, mode, number }: FaultToken): string =>
   [point, mode, ...(number === undefined ? [] : [number])].join('@');
 
-/** Undefined for a file that is no token. */
+/** Parses a file name. Returns undefined if it is no token. */
 function parseFaultToken(fileName: string): FaultToken | undefined {
   const [point, mode, number] = fileName.split('@');
   if (point === undefined || point === '' || !isMode(mode)) return undefined;
   return { point, mode, ...(number === undefined ? {} : { number: Number(number) }) };
 }
 
-/** The delay is longer than any lease in tests, so that a blocked event loop loses its work. */
+/** The delay is longer than any lease in tests, so that a worker with a blocked event loop loses its work. */
 const delayMs = 3_000;
 
 function obeyFault(mode: FaultMode, point: string): FaultOutcome {
   if (mode === 'kill') return killSelf();
-  // The call returns once somebody sends SIGCONT.
+  // The call returns after SIGCONT.
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP');
   if (mode === 'throw') throw new InjectedFault(point);
   if (mode === 'delay') blockEventLoop(delayMs);
@@ -50,7 +50,7 @@ function obeyFault(mode: FaultMode, point: string): FaultOutcome {
 
 function killSelf(): never {
   process.kill(process.pid, 'SIGKILL');
-  // The signal may arrive a moment later, so the loop keeps the caller from running any further line.
+  // The signal may take a moment. Meanwhile the loop keeps the caller from continuing.
   for (;;) blockEventLoop(1_000);
 }
 
@@ -58,37 +58,36 @@ function blockEventLoop(durationMs: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
 }
 
-/** The caller's next action: `repeat` asks it to run once more what it has just run. */
+/** The caller's next action. `repeat` means that the caller runs its last work again. */
 type FaultOutcome = 'continue' | 'repeat';
 
 /**
- * A named place where a test may make this process die, freeze, throw, stall or repeat itself. Does nothing unless
- * `DRYDOCK_FAULTS` names a folder holding a token for this point; each token works once, in one process. Throws
- * {@link InjectedFault} in mode `throw`.
+ * A named point where a test can kill, freeze, fail, delay or repeat this process. It does nothing unless the folder
+ * `DRYDOCK_FAULTS` has a token for the point. Each token works once, in one process. Throws {@link InjectedFault} in
+ * mode `throw`.
  */
 export function faultpoint(name: string): FaultOutcome {
-  // The only setting that is read outside of a service's configuration, because it must work in every process and
-  // module.
+  // This setting is not in a service's configuration, because it must work in every process and module.
   const folder = process.env['DRYDOCK_FAULTS'];
   if (folder === undefined || folder === '') return 'continue';
   const mode = takeToken(folder, name);
   return mode === undefined ? 'continue' : obeyFault(mode, name);
 }
 
-/** Takes a token by unlinking it, so that of several processes only one gets it. */
+/** Takes a token by unlinking it, so that only one process gets it. */
 function takeToken(folder: string, point: string): FaultMode | undefined {
   for (const token of tokensOf(folder, point)) {
     try {
       unlinkSync(path.join(folder, faultTokenName(token)));
       return token.mode;
     } catch {
-      // Another process took this token. There may be one more.
+      // Another process was faster with this token, so the next one is tried.
     }
   }
   return undefined;
 }
 
-/** Reads the tokens of a point, the lowest number first. A token without a number precedes all others. */
+/** Reads a point's tokens, the lowest number first. A token without a number comes before all others. */
 function tokensOf(folder: string, point: string): FaultToken[] {
   const tokens = namesIn(folder)
     .map(parseFaultToken)

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** The first of these programs that is on the PATH, in the order of the names; null when none is. */
+/** Returns the first of these programs on the PATH, in the order of `names`, or null. */
 export function findProgram(names: readonly string[]): string | null {
   const folders = (process.env['PATH'] ?? '').split(path.delimiter).filter((folder) => folder !== '');
   const candidates = names.flatMap((name) => folders.map((folder) => path.join(folder, name)));

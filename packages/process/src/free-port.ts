@@ -2,15 +2,15 @@ import { randomInt } from 'node:crypto';
 import net from 'node:net';
 
 /**
- * The range lies below the ports that the kernel gives to outgoing connections, and apart from those that agents keep
- * for ever (PortAllocator).
+ * The range is below the kernel's ports for outgoing connections, and apart from the agents' permanent ports
+ * (PortAllocator).
  */
 const range = { first: 10_000, end: 20_000 };
 const triesMax = 100;
 
 /**
- * A loopback port that nobody listens on now. It is drawn at random from a range that the kernel does not use by
- * itself, so it is rarely taken before the caller binds it. A caller that cannot bind it asks for another.
+ * Returns a free loopback port. It is random and from a range that the kernel does not use, so that it is rarely taken
+ * before the caller binds it. A caller that fails to bind it asks again.
  */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries += 1) {
@@ -20,14 +20,11 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`no free port between ${range.first} and ${range.end}`);
 }
 
-/** The last message of a server that lost its port to another one. */
+/** Matches the last message of a server whose port was taken. */
 const lostPort = /address already in use/i;
 const startsMax = 5;
 
-/**
- * Starts a server, and again on another port if its last output says that the address is in use. A port that the caller
- * has chosen is tried once.
- */
+/** Starts a server, and again on another port if its port was taken. A chosen port is tried once. */
 export async function startOnFreePort<T>(chosen: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
   if (chosen !== undefined) return start(chosen);
   for (let starts = 1; ; starts += 1) {
@@ -39,7 +36,7 @@ export async function startOnFreePort<T>(chosen: number | undefined, start: (por
   }
 }
 
-/** Whether a server could listen on this loopback port now. */
+/** Tells whether a server could listen on this loopback port now. */
 export function isPortFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = net.createServer();

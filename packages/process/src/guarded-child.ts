@@ -2,40 +2,36 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ProcessProof, proveProcess, sendSignal } from './end-process';
 
-/** The end of a child. One of the two fields is null. */
+/** How a child ended. One of the fields is null. */
 export interface ChildExit {
   code: number | null;
   signal: NodeJS.Signals | null;
 }
 
-/** A child process that does not outlive us. */
+/** A child process that ends when this process ends. */
 export interface GuardedChild {
   process: ChildProcess;
   proof: ProcessProof;
   exited: Promise<ChildExit>;
-  /** Sends the signal, then SIGKILL after `graceMs`; resolves when it has gone. May be called again. */
+  /** Sends the signal, and SIGKILL after `graceMs`. Resolves when the child has ended. It can be repeated. */
   stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
 export interface GuardOptions extends SpawnOptions {
   signalOnOrphan: NodeJS.Signals;
-  /**
-   * Whether the program only starts another one and does not pass signals on. Signals then go to its whole process
-   * group.
-   */
+  /** True if the program only starts another one and does not pass signals on. Signals then go to its process group. */
   isWrapper?: boolean;
-  /** Limit for the private memory of each of its processes. Shared memory does not count. */
+  /** The limit for the private memory of each process. Shared memory does not count. */
   memoryBytes?: number | undefined;
 }
 
-/** Replaces itself with the given program, with a limit in kB on the private memory of each of its processes. */
+/** A script that replaces itself by a program whose processes have a limit of private memory in kB. */
 const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
 
 /**
- * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the
- * order in which processes end. A shell beside it holds the reading end of a pipe of ours. However we die, kill -9
- * included, the pipe ends and the shell sends `signalOnOrphan`. (Linux' PR_SET_PDEATHSIG would do the same, but Node
- * cannot set it.)
+ * Spawns a child in its own process group, so that a Ctrl-C does not reach it and the caller decides when it ends. A
+ * shell beside it reads a pipe of this process. When this process dies, even by kill -9, the pipe ends and the shell
+ * sends `signalOnOrphan`. Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set it.
  */
 export async function spawnGuarded(
   command: string,
@@ -84,7 +80,7 @@ function spawnGuard(target: number, signal: NodeJS.Signals): ChildProcess {
   const script = 'read -r _ignored; kill -s "$2" -- "$1" 2>/dev/null';
   const args = ['-c', script, 'drydock-guard', String(target), signal.slice('SIG'.length)];
   const guard = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/', env: {} });
-  guard.on('error', () => undefined); // without a shell the next start ends the leftover
+  guard.on('error', () => undefined); // without a shell, the next start ends the leftover
   guard.stdin?.on('error', () => undefined);
   guard.unref();
   if (guard.stdin && 'unref' in guard.stdin && typeof guard.stdin.unref === 'function') guard.stdin.unref();

@@ -2,23 +2,22 @@ import { spawnInBox } from './box';
 import { privilegedPorts } from './box-network';
 
 /**
- * The way in which processes of different customers are kept apart on this machine. `accounts`: we are root, and each
- * tenant has a uid of its own. `user_namespaces`: we are an ordinary user, and the kernel lets us make namespaces.
- * `none`: neither works, for this `reason`.
+ * How processes of different customers are isolated on this machine. `accounts`: this process is root, and each
+ * customer has a uid. `user_namespaces`: an ordinary user may create namespaces. `none`: neither works, for `reason`.
  */
 export type Isolation = { kind: 'accounts' } | { kind: 'user_namespaces' } | { kind: 'none'; reason: string };
 
-/** Whether a box can have a network of its own here; `reason` says why not. */
+/** Tells whether a box can have its own network, and if not, why. */
 export type BoxNetwork = { kind: 'own' } | { kind: 'machine'; reason: string };
 
-/** The account of the trial. Any account but root's will do, because the trial needs no file of its own. */
+/** The account of the trial. Any account except root works, because the trial has no files. */
 const nobody = 65_534;
 
 let found: Promise<Isolation> | undefined;
 
 /**
- * Finds out how this machine can isolate processes, by making one box. It tries once and keeps the answer. Only a trial
- * can tell, because the kernel, its sysctls, AppArmor and seccomp decide together.
+ * Determines how this machine can isolate processes, by creating a box. Only such a trial shows it, because the kernel,
+ * its sysctls, AppArmor and seccomp decide together. The result is kept.
  */
 export function detectIsolation(): Promise<Isolation> {
   found ??= tryOnce();
@@ -36,22 +35,22 @@ async function tryOnce(): Promise<Isolation> {
 let foundNetwork: Promise<BoxNetwork> | undefined;
 
 /**
- * Finds out in the same way whether a box can have a network of its own: a kernel, a container or a machine without
- * `ip` and perl may not allow it.
+ * Determines by a trial whether a box can have its own network. A kernel or a container may forbid it, or `ip` and perl
+ * may be missing.
  */
 export function detectBoxNetwork(): Promise<BoxNetwork> {
   foundNetwork ??= detectIsolation().then(async (isolation) => {
     if (isolation.kind === 'none') return { kind: 'machine', reason: isolation.reason };
     const ownNetwork = { ports: [privilegedPorts - 1] };
-    // The trial is repeated once, because one slow box on a machine that is busy at its start must not decide that all
-    // applications share the network.
+    // A failed trial is repeated once, because a slow box on a busy machine must not make all applications share the
+    // network.
     const reason = (await whyNot(isolation, ownNetwork)) && (await whyNot(isolation, ownNetwork));
     return reason === null ? { kind: 'own' } : { kind: 'machine', reason };
   });
   return foundNetwork;
 }
 
-/** Null if a box of this kind was made and ended well. */
+/** Returns the reason why a box of this kind failed, or null. */
 async function whyNot(isolation: Isolation, ownNetwork: { ports: readonly number[] } | null): Promise<string | null> {
   try {
     const child = await spawnInBox({

@@ -5,23 +5,20 @@ import type { GuardedChild } from './guarded-child';
 export type Answer = 'ready' | 'not yet' | 'wrong password';
 
 export interface Awaited {
-  /** The server's name for people: `MariaDB 10.11`. */
+  /** The server's name for people, such as `MariaDB 10.11`. */
   label: string;
   timeoutMs: number;
   ask: () => Promise<Answer>;
   /**
-   * How long another server may still answer at this address after this one has failed to get the port and before it
-   * ends. Absent: no other server can answer there.
+   * The time in which a server that failed to bind its port may still run while another server answers there. Default:
+   * 0, because no other server can answer.
    */
   bindTimeoutMs?: number;
-  /** Gets what the server writes to its log. */
+  /** Gets the server's log. */
   onLog?: ((text: string) => void) | undefined;
 }
 
-/**
- * Resolves when a server that was just started answers. @throws with its last output if it ends, or does not answer in
- * time
- */
+/** Resolves when a started server answers. @throws with its last output if it ends or does not answer in time */
 export async function waitUntilAnswering(
   child: GuardedChild,
   { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited,
@@ -54,7 +51,7 @@ export async function waitUntilAnswering(
 const restartMs = [50, 200, 1_000, 5_000];
 
 export interface RunningServer {
-  /** The administrator's. */
+  /** The administrator's URL. */
   adminUrl: string;
   exited: Promise<unknown>;
   stop(): Promise<void>;
@@ -71,9 +68,8 @@ export interface KeptServerOptions<Server extends RunningServer> {
 }
 
 /**
- * A server that is started again whenever it ends by itself. It does not outlive us: a guard beside it passes our end
- * on. A start looks for a leftover server, proves that it works on this very folder, and ends it first, so that no two
- * ever run on one folder.
+ * A server that is restarted whenever it ends. The server ends when this process ends. A start first looks for a
+ * leftover server, proves that it works on the same folder, and ends it, so that two servers never use one folder.
  */
 export class KeptServer<Server extends RunningServer> {
   private readonly kept: KeptServerOptions<Server>;
@@ -91,12 +87,12 @@ export class KeptServer<Server extends RunningServer> {
     return this.isUpNow;
   }
 
-  /** The administrator's URL; null before the first start. */
+  /** The administrator's URL, or null before the first start. */
   get adminUrl(): string | null {
     return this.adminUrlKnown;
   }
 
-  /** Resolves when the server answers. Throws if the first start fails. A later start that fails is repeated. */
+  /** Resolves when the server answers. Throws if the first start fails. A later failed start is repeated. */
   async start(): Promise<void> {
     if (this.running) return;
     this.isStopping = false;
@@ -109,7 +105,7 @@ export class KeptServer<Server extends RunningServer> {
     this.running = this.supervise();
   }
 
-  /** Ends the server in order and does not start it again. */
+  /** Stops the server and does not restart it. */
   async stop(): Promise<void> {
     this.isStopping = true;
     await this.server?.stop();
@@ -140,7 +136,7 @@ export class KeptServer<Server extends RunningServer> {
         if (this.isStopping) await this.server?.stop();
       } catch (error) {
         log.error({ err: error, ...facts }, 'a database server does not start');
-        // A server that runs but could not be prepared is started again too.
+        // A server that runs but failed in `onUp` is restarted as well.
         await this.server?.stop();
         await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
         if (this.isStopping) return;

@@ -1,4 +1,4 @@
-// The thread behind PriorityThread: sets priorities and reads what every process has used.
+// The thread behind PriorityThread. It sets priorities and reads the CPU time of all processes.
 import { parentPort } from 'node:worker_threads';
 import { type PriorityMessage, readProcessUse, setNice } from './priority';
 

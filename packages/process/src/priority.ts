@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 
-/** A process with the CPU time that it has used, including its children that have ended. */
+/** A process with its CPU time, including its ended children. */
 export interface ProcessUse {
   pid: number;
   parent: number;
@@ -11,12 +11,12 @@ export interface ProcessUse {
   cpuMs: number;
 }
 
-/** Linux counts processor time in hundredths of a second, on every machine. */
+/** Linux reports CPU time in hundredths of a second. */
 const tickMs = 10;
 
 /**
- * Every process that we see, by its pid. Linux only; elsewhere none. Takes about 30 µs a process, and tens of
- * milliseconds on a busy machine: see `PriorityThread`.
+ * Returns every visible process by pid, on Linux only. It takes about 30 µs for each process, and more on a busy
+ * machine; see `PriorityThread`.
  */
 export function readProcessUse(): Map<number, ProcessUse> {
   if (process.platform !== 'linux') return new Map();
@@ -28,20 +28,19 @@ function readOne(pid: number): ProcessUse | null {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // The CPU time of the process and of its children that have ended, in user mode and in the kernel.
+    // The four fields are the CPU time of the process and its ended children, in user mode and in the kernel.
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     return { pid, parent: Number(fields[1]), startedTicks: fields[19] ?? '', cpuMs: ticks * tickMs };
   } catch {
-    return null; // it has gone
+    return null; // the process has ended
   }
 }
 
 /**
- * Sets a process's nice value, from 0 (like us) to 19 (last). Never throws.
- * With `sched_autogroup_enabled`, the default of most distributions, Linux weighs whole sessions against each other,
- * and a thread's own value matters only within its session. In a control group of its own, as in a container, only the
- * threads' values count. So both are set. An ordinary user can lower a session's value again but not a thread's, so
- * only CAP_SYS_NICE sets those: otherwise a process could never come back from the end.
+ * Sets a process's nice value, from 0 to 19 (last). Never throws. With `sched_autogroup_enabled`, the default of most
+ * distributions, Linux weighs sessions, and a thread's value matters only within its session. In a container only
+ * threads' values count. So both are set. Without CAP_SYS_NICE threads are left unchanged, because an ordinary user
+ * cannot lower their value again.
  */
 export function setNice(pid: number, nice: number): void {
   const { thread, session } = readNice(pid);
@@ -54,7 +53,7 @@ export function setNice(pid: number, nice: number): void {
 const sysNice = 23n;
 let reversible: boolean | undefined;
 
-/** Whether we have CAP_SYS_NICE. */
+/** Tells whether this process has CAP_SYS_NICE. */
 function isThreadNiceReversible(): boolean {
   reversible ??= ((BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(readStatus())?.[1] ?? '0'}`) >> sysNice) & 1n) === 1n;
   return reversible;
@@ -62,7 +61,7 @@ function isThreadNiceReversible(): boolean {
 
 const readStatus = (): string => ignoreRefusal(() => fs.readFileSync('/proc/self/status', 'latin1')) ?? '';
 
-/** The nice values of a process's first thread and of its session; null if there is none. */
+/** Returns the nice values of a process's first thread and of its session. A missing one is null. */
 export function readNice(pid: number): { thread: number | null; session: number | null } {
   const [thread, session] = [
     ignoreRefusal(() => os.getPriority(pid)),
@@ -80,7 +79,7 @@ function threadsOf(pid: number): number[] {
   }
 }
 
-/** Null if the process has ended, belongs to another account, or the kernel lacks the file. */
+/** Returns null if the process has ended or belongs to another account, or the kernel lacks the file. */
 function ignoreRefusal<T>(work: () => T): T | null {
   try {
     return work();
@@ -89,22 +88,22 @@ function ignoreRefusal<T>(work: () => T): T | null {
   }
 }
 
-/** `nices`: pairs of a pid and its nice value, to be set at once. `isAsked`: answer with every process. */
+/** A message to the thread. `nices` has pids with the nice values to set. `isAsked` requests all processes. */
 export interface PriorityMessage {
   nices: readonly (readonly [number, number])[];
   isAsked: boolean;
 }
 
-/** Workers are loaded from the build output, also when this file itself runs from its source under jest. */
+/** The path leads to the build output, because jest cannot load a worker from its source. */
 const workerFile = path.resolve(__dirname, '../dist/priority-worker.js');
 
-/** Reads and sets in a thread of its own: hundreds of reads of `/proc` would block an event loop. */
+/** Reads and sets priorities in a thread, because hundreds of reads of `/proc` would block the event loop. */
 export class PriorityThread {
   private worker: Worker | null = null;
   private asked: PendingRead | null = null;
 
   /**
-   * Reads every process that we see. Only one call may run at a time. Rejects if the thread ends; the next call starts
+   * Reads every visible process. Only one call may run at a time. Rejects if the thread ends; the next call starts
    * another.
    */
   read(): Promise<Map<number, ProcessUse>> {
@@ -114,7 +113,7 @@ export class PriorityThread {
     });
   }
 
-  /** Sets these values soon. Never throws. */
+  /** Sets nice values soon. Never throws. */
   set(nices: PriorityMessage['nices']): void {
     if (nices.length > 0) this.post({ nices, isAsked: false });
   }

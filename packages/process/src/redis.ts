@@ -12,8 +12,7 @@ import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child
 const timeoutMs = 1000;
 
 /**
- * Whether a Redis with this password answers PING on loopback. A server that is still loading its file answers with an
- * error: false.
+ * Tells whether a Redis with this password answers PING on loopback. A server that is still loading its file does not.
  */
 export function pingRedis(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -36,18 +35,15 @@ export function pingRedis(port: number, password: string): Promise<boolean> {
 
 interface RedisOptions {
   /**
-   * Holds the append-only file, the configuration and the password that is generated here (all mode 0600). Created when
+   * The folder of the append-only file, the configuration and the generated password (0600). It is created if it is
    * missing.
    */
   folder: string;
-  /** The port. A free one is taken when it is missing. */
+  /** The port. Default: a free one. */
   port?: number;
-  /** For tests: nothing is written to disk. */
+  /** True to write nothing to disk, for tests. */
   isEphemeral?: boolean;
-  /**
-   * The server accepts each of these passwords, and `url` contains the first. When missing, one is generated and kept
-   * in the folder.
-   */
+  /** The accepted passwords. `url` has the first one. By default one is generated and kept in the folder. */
   passwords?: readonly string[];
   onLog?: (text: string) => void;
 }
@@ -64,15 +60,15 @@ export interface RedisServer {
 const startTimeoutMs = 30_000;
 const stopTimeoutMs = 10_000;
 
-/** The Redis-compatible server on the PATH, Valkey first; null when there is none. */
+/** Returns the Valkey or Redis on the PATH, Valkey first, or null. */
 export function findRedis(): string | null {
   return findProgram(['valkey-server', 'redis-server']);
 }
 
 /**
- * Starts a private Redis or Valkey: loopback, a generated password, append-only file, and no eviction, because a queue
- * that forgets is worse than one that refuses. Resolves when it answers, after it has loaded its file. @throws if no
- * program is on the PATH, or with the server's last output if it does not start
+ * Starts a private Redis or Valkey on loopback, with a password and an append-only file. It evicts nothing, because a
+ * queue must not forget jobs. Resolves when it answers, after it has loaded its file. @throws if no program is on the
+ * PATH, or with the server's last output if it does not start
  */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const program = findRedis();
@@ -113,7 +109,9 @@ async function startOn(port: number, { program, folder, options }: Start): Promi
   return { port, url: `redis://:${password}@127.0.0.1:${port}`, proof: child.proof, exited: child.exited, stop };
 }
 
-/** The passwords go into a file: a command line is readable by every user of the machine. */
+/**
+ * Returns the configuration. The passwords are in this file, because every user of the machine can read a command line.
+ */
 function configurationText(folder: string, port: number, passwords: readonly string[], isEphemeral: boolean): string {
   const lines = [
     `port ${port}`,
@@ -136,14 +134,14 @@ function settlePassword(folder: string): string {
   return fs.readFileSync(file, 'utf8').trim();
 }
 
-/** Ends the server of an earlier run on this folder, recognised by pid and start time. */
+/** Ends a leftover server of an earlier run on this folder. */
 async function clearLeftoverRedis(folder: string): Promise<void> {
   const note = path.join(folder, 'running.json');
   if (!fs.existsSync(note)) return;
   const noted: unknown = JSON.parse(fs.readFileSync(note, 'utf8') || 'null');
   const leftover = isProof(noted) ? noted : null;
-  // redis-server replaces its command line by its name and address, so the folder is not in it. The pid and the start
-  // time have to be enough.
+  // Only pid and start time identify the server, because redis-server replaces its command line by its name and
+  // address.
   if (leftover !== null && !(await endProcess(leftover, ['SIGTERM', 'SIGKILL'], stopTimeoutMs))) {
     throw new Error(`Redis (pid ${leftover.pid}) of an earlier run cannot be ended`);
   }

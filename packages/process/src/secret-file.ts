@@ -4,29 +4,28 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const suffix = '_FILE';
 
-/** Thrown for a `NAME_FILE` from which no value of NAME can be read. */
+/** The error for a `NAME_FILE` from which no value can be read. */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
 
 /**
- * The value of a variable: its own, or the content of the file that `NAME_FILE` names, trimmed. An empty text counts as
- * not set. Containers get secrets as files, because everybody who may inspect a container can read its environment.
- * @throws {@link SecretFileError} if both are set, and if the file cannot be read
+ * Returns a variable's value: its own, or the trimmed content of the file in `NAME_FILE`. An empty value counts as
+ * missing. Containers get secrets as files, because everybody who may inspect a container can read its environment.
+ * @throws {@link SecretFileError} if both are set, or if the file cannot be read
  */
 export function readVariable(environment: Environment, name: string): string | undefined {
   const value = environment[name] || undefined;
   const file = environment[name + suffix] || undefined;
   if (file === undefined) return value;
-  // An error is thrown when both are set, because one of them may have been forgotten, and an old secret would stay in
-  // use unnoticed.
+  // Both at once are an error, because a forgotten one would keep an old secret in use.
   if (value !== undefined) throw new SecretFileError(`${name} and ${name}${suffix} are both set; unset one`);
   return readSecretFile(name, file) || undefined;
 }
 
 /**
- * The environment with each secret that is in a file, for redaction. A file without a value is left out, because the
- * process that needs the variable refuses to start and says why.
+ * Returns the environment with the secrets from files, for redaction. A file without a value is left out, because the
+ * process that needs it refuses to start with a message.
  */
 export function withSecretFiles(environment: Environment): Environment {
   const names = Object.keys(environment).filter((name) => name.endsWith(suffix) && name !== suffix);

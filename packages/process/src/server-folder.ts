@@ -9,23 +9,26 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Database servers refuse to run as root. If we are root, a server without a tenant, such as a test's, runs as nobody.
+ * The account of a server without a customer if this process is root, because database servers refuse to run as root.
  */
 const nobody = 65_534;
 
-/** The accounts of clusters that an installation has only one of. Those of tenants are allocated. */
+/** The accounts of clusters that exist once in an installation. Customers' accounts are allocated. */
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
-/** The folder for root's data if nobody's account cannot enter the clone. It is durable, unlike the temp directory. */
+/**
+ * The folder of root's data if the account `nobody` cannot enter the clone. It survives a reboot, unlike the temporary
+ * folder.
+ */
 export const reachableHome = '/var/lib/drydock';
 
-/** The account that a server is spawned under: its own when we are root, otherwise ours (no option at all). */
+/** Returns the account for spawning a server: its own if this process is root, otherwise no change. */
 export function serverAccount(account: number | null = null): { uid: number; gid: number } | Record<string, never> {
   const uid = account ?? nobody;
   return process.getuid?.() === 0 ? { uid, gid: uid } : {};
 }
 
-/** Makes a folder that only nobody's account can enter, if we are root. */
+/** Creates a folder that only the account `nobody` can enter, if this process is root. */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   fs.chmodSync(folder, 0o700);
@@ -34,8 +37,8 @@ export function makePrivateFolder(folder: string): void {
 }
 
 /**
- * Gives a data folder to its account: a new folder, or one that had another account under an earlier version. No
- * process may work in it. chown walks by descriptors and follows no link; only files of the former owner change hands.
+ * Gives a data folder to its account: a new folder, or one of an earlier version with another account. No process may
+ * work in it. chown follows no link, and changes only files of the former owner.
  */
 export async function handOver(dataDir: string, account: number | null): Promise<void> {
   const { uid } = serverAccount(account);
@@ -46,10 +49,7 @@ export async function handOver(dataDir: string, account: number | null): Promise
   });
 }
 
-/**
- * Whether the server's account can enter this folder; for a folder that does not exist, its nearest ancestor is
- * checked.
- */
+/** Tells whether the server's account can enter a folder, or the nearest existing parent of a missing one. */
 export function isReachable(folder: string): boolean {
   if (process.getuid?.() !== 0) return true;
   let at = path.resolve(folder);
@@ -61,7 +61,7 @@ export function isReachable(folder: string): boolean {
   }
 }
 
-/** Makes a folder and its missing parents so that the server's account can enter them, whatever our umask is. */
+/** Creates a folder and its missing parents so that the server's account can enter them, whatever the umask is. */
 export function makePassableFolder(folder: string): void {
   const missing: string[] = [];
   for (let at = path.resolve(folder); !fs.existsSync(at); at = path.dirname(at)) missing.push(at);
@@ -69,17 +69,16 @@ export function makePassableFolder(folder: string): void {
   for (const made of missing) fs.chmodSync(made, 0o711);
 }
 
-/** The place where a database server keeps its data. */
+/** The folder of a database server's data. */
 export interface ServerHome {
   home: string;
-  /** Whether the server's account cannot reach the requested folder, so that `home` is elsewhere. */
+  /** True if the server's account cannot enter the requested folder, so that `home` is elsewhere. */
   isElsewhere: boolean;
 }
 
 /**
- * Decides where the data of `folder` is. Below a folder that the server's account cannot enter (a clone in /root), it
- * is in a folder of its own under /var/lib/drydock, whose path is noted in `<folder>/where.txt`: removing `folder`
- * starts afresh.
+ * Decides where the data of `folder` is. If the server's account cannot enter the folder (a clone in /root), the data
+ * is below /var/lib/drydock, and `<folder>/where.txt` has its path. Removing `folder` then starts with new data.
  */
 export function settleHome(folder: string): ServerHome {
   makePassableFolder(folder);
@@ -100,7 +99,7 @@ function findElsewhere(folder: string): string {
   return home;
 }
 
-/** The password of the server's own superuser, made once, which only we can read. */
+/** Returns the superuser's password, which is generated once. Only this account can read it. */
 export function settlePassword(passwordFile: string): string {
   if (!fs.existsSync(passwordFile)) {
     const unfinished = `${passwordFile}.${process.pid}`;
@@ -110,15 +109,14 @@ export function settlePassword(passwordFile: string): string {
   return fs.readFileSync(passwordFile, 'utf8').trim();
 }
 
-/** A socket's path is limited by the kernel: 107 bytes on Linux, 103 on macOS. */
+/** The kernel's limit for a socket's path: 107 bytes on Linux, 103 on macOS. */
 const socketPathBytesMax = 103;
 
 /**
- * Makes the folder of a server's Unix socket and removes leftover sockets, which would keep the server from listening.
- * Call it while no server runs. The folder is `<home>/socket`. If that path is too long for a socket, the folder has a
- * shorter path, which `<home>/socket.txt` records. The path is the same at every start. The folder belongs to the
- * server's account. Every account of this machine may use the socket in it, because jobs run under the accounts of
- * sites. The boxes of applications do not contain it.
+ * Creates the folder of a server's Unix socket, and removes leftover sockets, with which the server could not listen.
+ * The server must not be running. The folder is `<home>/socket`, or a shorter path that `<home>/socket.txt` records.
+ * The path is the same at every start. Every account may use the socket, because jobs run under sites' accounts. The
+ * boxes of applications do not contain it.
  * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(
@@ -150,7 +148,8 @@ function findShort(note: string): string {
 }
 
 /**
- * Whether the folder is still ours. In a folder such as /tmp, another account may have taken the name after a cleanup.
+ * Tells whether the folder still belongs to this account. In a folder such as /tmp, another account may have taken the
+ * name after a cleanup.
  */
 function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });
@@ -158,7 +157,7 @@ function isPrivateFolder(folder: string): boolean {
   return stats?.isDirectory() === true && isOurs && (stats.mode & 0o022) === 0;
 }
 
-/** Removes a server's data, wherever they are, and the folder of its socket, which may have a short path of its own. */
+/** Removes a server's data and the folder of its socket, wherever they are. */
 export async function removeServerFolders(folder: string): Promise<void> {
   const { home } = settleHome(folder);
   const note = path.join(home, 'socket.txt');

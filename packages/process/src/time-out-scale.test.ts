@@ -9,7 +9,7 @@ it.each([
   ['10', 1_000],
   ['1.5', 150],
   ['1', 100],
-  // A value that is not a scale changes nothing here, because the process refuses it when it reads its settings.
+  // An invalid value changes nothing here, because the process refuses it when it reads its settings.
   ['0.1', 100],
   ['fast', 100],
   ['', 100],

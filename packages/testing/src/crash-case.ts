@@ -1,6 +1,6 @@
 import type { FaultMode } from './fault-tokens';
 
-/** The part of a workflow's definition that the cases are made from. */
+/** The part of a workflow's definition that determines the cases. */
 export interface CrashDefinition {
   kind: string;
   pointOfNoReturn: number;
@@ -9,25 +9,25 @@ export interface CrashDefinition {
 
 export interface CrashCase {
   name: string;
-  /** The names of the cases that this run covers, when it covers several. */
+  /** The names of all cases that this run covers, if there are several. */
   names?: readonly string[];
   arm: readonly { point: string; mode: FaultMode; times: number }[];
   step: string;
-  /** How it must end. `any` is succeeded with NEW or failed with OLD, as the fixture decides. */
+  /** The expected end. `any` allows succeeded with NEW or failed with OLD, as the fixture decides. */
   expect: 'succeeded' | 'failed' | 'needs_attention';
-  /** How often the step must start, where the case determines that. */
+  /** How often the step must start, if the case determines that. */
   attempts?: number;
   freezes: boolean;
 }
 
 /**
- * `full`: everything. `short`: freezes only after effects, and one triple crash. `effects`: only what depends on a
- * service's own code, because the engine is tested separately. That is a death between each effect and its record, a
- * death while each effect is taken back, one failure before the point of no return, and one failure after it.
+ * `full`: all cases. `short`: freezes only after effects, and one triple crash. `effects`: only cases that depend on a
+ * service's own code: a death between each effect and its record, a death while each effect is undone, and one failure
+ * before and one after the point of no return.
  */
 export type CrashProfile = 'effects' | 'short' | 'full';
 
-/** Every way to die that A1 to A6 of faults.md name, for every step of the definition. */
+/** Returns the cases of A1 to A6 in faults.md for every step of the definition. */
 export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const ofSteps = profile === 'effects' ? effectCases : stepCases;
   const cases = definition.steps.flatMap((_, index) => ofSteps(definition, index, profile));
@@ -43,9 +43,8 @@ const isDeath = ({ name, expect, freezes }: CrashCase): boolean =>
 const isDeathGoingBack = ({ name }: CrashCase): boolean => name.endsWith(wayBack);
 
 /**
- * The same deaths in fewer runs: one run in which a worker dies in each step on the way forward, and one in which a
- * worker dies while each step is taken back. It shows less clearly which step is to blame than a run for each, but
- * takes a third of the time.
+ * Combines the deaths in two runs: one with a death in each step, and one with a death in each undo. They take a third
+ * of the time, but show less clearly which step failed.
  */
 export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
   const alone = cases.filter((one) => !isDeath(one) && !isDeathGoingBack(one));
@@ -62,7 +61,7 @@ function allInOne(name: string, cases: readonly CrashCase[]): CrashCase[] {
   const armed = new Map(
     cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)),
   );
-  // This run does not check how often a step is started. The runs with one death each do.
+  // The number of starts is not checked in this run, but in the runs with one death.
   const { attempts: _attempts, ...rest } = last;
   return [
     {
@@ -78,8 +77,8 @@ function effectCases(definition: CrashDefinition, index: number): CrashCase[] {
   const isLastOfItsKind = index === definition.pointOfNoReturn - 1 || index === definition.steps.length - 1;
   const isWanted = ({ name }: CrashCase): boolean =>
     name.endsWith('.after_effect') && !name.includes(' times ') && (!name.startsWith('throw ') || isLastOfItsKind);
-  // How often a step is started is promised by the engine. When other suites run at the same time, a worker may lose
-  // its lease once more.
+  // The number of starts is not checked, because a busy machine may cost a worker its lease once more. The tests of
+  // @drydock/workflow check it.
   return stepCases(definition, index, 'short')
     .filter(isWanted)
     .map(({ attempts: _attempts, ...crashCase }) => crashCase);
@@ -93,7 +92,7 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
   const kills = [
     killAt(at('before'), step, again),
     killAt(at('after_effect'), step, again),
-    // The step is not started again, because the checkpoint has ended it. The next step was started with it.
+    // The step is not started again, because the checkpoint has ended it and started the next one.
     killAt(at('after_checkpoint'), step, { attempts: 1 }),
   ];
   const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];
@@ -115,7 +114,7 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
 
 const wayBack = ' while going back';
 
-/** The last step that can be undone fails, and the process dies while taking each step back. */
+/** Returns cases in which the last undoable step fails, and the process dies while each step is undone. */
 function undoCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const undoable = definition.steps.slice(0, definition.pointOfNoReturn);
   const last = undoable.at(-1)?.name;

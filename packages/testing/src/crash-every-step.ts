@@ -8,41 +8,38 @@ import { crashLimitMs } from './scope';
 import { InvariantViolated, until } from './wait';
 import { keepWorkers, type WorkerCrew } from './worker-crew';
 
-/** A file that gets a line for each case that held, so that the last lines of the run can show their number. */
+/** A file to which each passed case appends a line, so that the run can print their number. */
 const countedIn = process.env['DRYDOCK_CRASH_CASES'];
 
-/** The state of a run in the service's record. */
+/** The state of a run in the service's database. */
 export interface CrashLook {
   status: string;
   steps: readonly { name: string; status: string; attempts: number }[];
-  /** Unfinished workflows of the run's resource. */
+  /** The number of unfinished workflows on the run's resource. */
   unfinished: number;
-  /** Audit rows of the run (I8), where the service writes any. There must be 1. */
+  /** The number of the run's audit rows (I8), which must be 1. It is missing if the service writes none. */
   auditRows?: number;
 }
 
-/** How a service's workflow is started, observed and judged. Each run gets a resource of its own. */
+/** Starts, observes and judges a service's workflow. Each run has its own resource. */
 export interface CrashFixture<Run extends { workflowId: string }> {
-  /** The leases in the service's database. With them, a test ends the lease of a frozen worker. */
+  /** The leases in the service's database. A test ends the lease of a frozen worker with them. */
   leases: Leases;
-  /** The most seconds that an undisturbed run takes, next to other suites on a busy machine. Default: 90. */
+  /** The limit in seconds for an undisturbed run on a busy machine. Default: 90. */
   runSecondsMax?: number;
-  /**
-   * Starts a real worker process, from dist, with `environment` in addition to its own. Whoever starts it ends its
-   * leases when it is killed.
-   */
+  /** Starts a worker process from dist with additional `environment`. The caller ends the leases of a killed worker. */
   spawnWorker(environment: { DRYDOCK_FAULTS: string }): ChildProcess;
   /** Creates a resource in its OLD state, and starts a workflow on it. */
   start(): Promise<Run>;
   look(run: Run): Promise<CrashLook>;
   /**
-   * Everything that the target did in all runs, as the target itself wrote it down. Never empty, because preparing a
-   * run leaves a line.
+   * Returns all effects of all runs, as the target recorded them. It is never empty, because preparing a run has an
+   * effect.
    */
   ledger(): Promise<readonly LedgerEntry[]>;
-  /** Looks at the resource itself. Throws when it is neither completely OLD nor completely NEW. */
+  /** Inspects the resource. Throws unless it is completely OLD or completely NEW. */
   judge(run: Run): Promise<'old' | 'new'>;
-  /** How many writes of zombies were refused so far, where they can be counted. A freeze must add to it. */
+  /** Returns how many writes of overtaken workers were refused so far. A freeze must increase it. */
   refusedWrites?(): Promise<number>;
 }
 
@@ -54,19 +51,19 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** Whether many deaths happen in one run, instead of one run for each death. */
+  /** True to combine many deaths in one run. */
   inFewRuns?: boolean;
   /**
-   * The limit for all cases together. It is shorter than jest's own limit, so that the workers are gone before the next
-   * test starts. Default: a little less than `crashLimitMs`.
+   * The limit for all cases. It is below jest's limit, so that the workers end before the next test. Default: slightly
+   * less than `crashLimitMs`.
    */
   limitMs?: number;
 }
 
 /**
- * Kills, freezes, repeats and fails every step of a workflow, each in a run of its own, with real processes. Checks I1
- * to I4 and I8, that the resource is OLD or NEW as the outcome says, and that every fault took place. Throws one error
- * that names every case that failed. Its cause is the first one.
+ * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run. Checks I1
+ * to I4 and I8, that the resource is OLD or NEW as the outcome says, and that every fault happened. Throws one error
+ * with all failed cases, whose cause is the first one.
  */
 export async function crashEveryStep<Run extends { workflowId: string }>(
   definition: CrashDefinition,
@@ -128,7 +125,7 @@ async function runCase<Run extends { workflowId: string }>(
   const { fixture, tokens, crew } = scene;
   const refusedBefore = (await fixture.refusedWrites?.()) ?? 0;
   for (const { point, mode, times } of crashCase.arm) tokens.arm(point, mode, times);
-  // Runs at the same time as the start, which may prepare a run that passes the point.
+  // The wait for the freeze begins before the start, because preparing a run may already pass the point.
   const freeze = crashCase.freezes ? expireFrozen(scene) : Promise.resolve(0n);
   freeze.catch(() => undefined);
   const run = await fixture.start();
@@ -153,8 +150,7 @@ async function runCase<Run extends { workflowId: string }>(
 }
 
 /**
- * A worker stops itself at the point. Then its leases are ended. Resolves with the highest fence that had been given
- * out by then.
+ * Waits until a worker stops itself at the point, and ends its leases. Resolves with the highest fencing token so far.
  */
 async function expireFrozen<Run extends { workflowId: string }>({
   fixture,
@@ -169,7 +165,10 @@ async function expireFrozen<Run extends { workflowId: string }>({
   return fixture.leases.expire();
 }
 
-/** Another worker must have finished the step, under a later claim, before the frozen worker continues as a zombie. */
+/**
+ * Waits until another worker has finished the step with a later fencing token. The frozen worker may continue only
+ * then.
+ */
 async function untilOvertaken<Run extends { workflowId: string }>(
   crashCase: CrashCase,
   { fixture, run, fence }: { fixture: CrashFixture<Run>; run: Run; fence: bigint },
@@ -185,7 +184,7 @@ async function untilOvertaken<Run extends { workflowId: string }>(
 
 const isEnd = (status: string): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
 
-/** I1: every accepted workflow ends, however many restarts its crashes cause. */
+/** Checks I1: every accepted workflow ends, however often a crash restarts it. */
 async function settled<Run extends { workflowId: string }>(
   crashCase: CrashCase,
   { fixture, leftMs }: Scene<Run>,
@@ -204,13 +203,13 @@ async function settled<Run extends { workflowId: string }>(
   return last;
 }
 
-/** A failed expectation of a look does not become true later, so it is not tried again. */
+/** Stops waiting at a failed expectation, because it cannot become true later. */
 function rethrowAssertion(error: unknown): never {
   if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });
   throw error;
 }
 
-/** Rejects after `ms`. The work itself is not ended, because without workers it cannot do anything. */
+/** Rejects after `ms`. The work is not ended, because it can do nothing without workers. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -4,12 +4,12 @@ import path from 'node:path';
 
 export type FaultMode = 'kill' | 'stop' | 'throw' | 'delay' | 'repeat';
 
-/** A folder of one-shot tokens for `faultpoint`. Processes get `folder` as DRYDOCK_FAULTS. */
+/** A folder of tokens for `faultpoint`, each of which works once. Processes get `folder` as DRYDOCK_FAULTS. */
 export interface FaultTokens {
   folder: string;
-  /** Makes the next `times` passes of the point do what `mode` says, one token for each. */
+  /** Creates tokens, so that the next `times` passes of the point have this mode. */
   arm(point: string, mode: FaultMode, times?: number): void;
-  /** The file names of the tokens that no process has used. */
+  /** Returns the names of unused tokens. */
   left(): string[];
   clear(): void;
   remove(): void;

@@ -1,15 +1,14 @@
 /**
- * The leases of one database's workflows. Tests use leases so long that no busy worker loses one, and end the leases of
- * a worker that is gone.
+ * The leases of a database's workflows. Tests use leases that no busy worker loses, and end the leases of dead workers.
  */
 export interface Leases {
   /**
-   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, now when missing), and makes every
-   * workflow without a lease due for dispatch at once. For workers that are dead or frozen: a worker that still works
-   * continues under a lease that another worker may take. Resolves with the highest fence given out so far.
+   * Ends leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes every workflow
+   * without a lease due at once. It is for dead or frozen workers: a working one would continue while another takes its
+   * lease. Resolves with the highest fencing token so far.
    */
   expire(at?: number): Promise<bigint>;
-  /** The fence of a workflow's latest claim. */
+  /** Returns the fencing token of a workflow's latest worker. */
   fenceOf(workflowId: string): Promise<bigint>;
 }
 
@@ -24,7 +23,7 @@ export function openLeases(query: Query, leaseSeconds: number): Leases {
   };
 }
 
-// Without this, a job that died with its worker would not be dispatched again before `dispatch_after`.
+// Without this statement, a dead worker's job would wait until `dispatch_after`.
 const expireSql = `
   WITH expired AS (
     UPDATE workflow SET dispatch_after = least(dispatch_after, clock_timestamp()),

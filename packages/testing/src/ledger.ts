@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** One line about something that a target really did. The target itself writes it. */
+/** An effect in a ledger. The target of the effect writes the ledger itself. */
 export interface LedgerEntry {
   time: string;
   /** The site, box or machine. */
@@ -11,12 +11,9 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /**
-   * The state from which the effect started, if the target reports it. The same operation from another state is another
-   * effect.
-   */
+  /** The state before the effect, if the target reports it. The same operation on another state is another effect. */
   detail?: string;
-  /** A digest of the effect, where the target knows it. Equal digests mean that one effect was applied again. */
+  /** A digest of the effect, if the target knows it. Equal digests mean that one effect was repeated. */
   digest?: string;
 }
 
@@ -28,7 +25,7 @@ const lineSchema = z
     database: z.string().optional(),
     op: z.string(),
     fence: z.union([z.string().regex(/^\d+$/), z.int().transform(String)]),
-    // A change by an operator belongs to no workflow.
+    // An operator's change belongs to no workflow.
     workflow_id: z
       .string()
       .nullable()
@@ -51,18 +48,18 @@ const lineSchema = z
   );
 
 /**
- * Reads an append-only ndjson ledger. A last line that was cut off by a crash of its writer is left out. Any other bad
- * line throws.
+ * Reads an append-only ndjson ledger. An incomplete last line, which a crash leaves, is ignored. Any other invalid line
+ * throws.
  */
 export function readLedger(file: string): LedgerEntry[] {
   const lines = readFileSync(file, 'utf8').split('\n');
-  // The text behind the last newline is empty, or a line that was never finished.
+  // The text after the last newline is empty or incomplete.
   return lines.slice(0, -1).map((line) => lineSchema.parse(JSON.parse(line)));
 }
 
 /**
- * The changes that a provider has accepted. A provider knows no fence and no workflow. Each effect has the id of its
- * own action, so that a second send can be recognised.
+ * Returns a provider's accepted changes as a ledger. A provider knows neither fencing tokens nor workflows. Each change
+ * has its own action id, which reveals a second send.
  */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],
@@ -73,8 +70,8 @@ export const providerEntries = (
   }));
 
 /**
- * I3: an accepted effect never has a lower fence than an earlier accepted effect on the same resource. Returns the
- * violations, in words.
+ * Checks I3: an accepted effect never has a lower fencing token than an earlier one on the same resource. Returns the
+ * violations.
  */
 export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
   const highest = new Map<string, bigint>();
@@ -88,8 +85,8 @@ export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
 }
 
 /**
- * I4: an effect of one workflow is applied once, or again with the same outcome. Entries without a digest are not
- * judged.
+ * Checks I4: a workflow's effect is applied once, or repeated with the same outcome. Entries without a digest are
+ * ignored. Returns the violations.
  */
 export function repetitionViolations(entries: readonly LedgerEntry[]): string[] {
   const first = new Map<string, string>();

@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** CLIENT_LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION and PLUGIN_AUTH. */
+/** The client's capabilities: CLIENT_LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION and PLUGIN_AUTH. */
 const capabilities = 0x8a201;
 const tlsCapability = 0x800;
 const changeUser = 0x11;
 const utf8mb4 = 45;
-/** No account here has it, so the server asks for the account's own and waits for the answer. */
+/** No account uses this plugin, so the server requests the account's own plugin and waits for the answer. */
 const otherPlugin = 'mysql_clear_password';
 const terminated = (text: string): Buffer => Buffer.from(`${text}\0`);
 
-/** A client of MariaDB and MySQL that can stop in the middle of a login, or of a change of its account. */
+/** A client of MariaDB and MySQL that can stop in the middle of a login or of a change of user. */
 export class RawMysql {
   private socket: Socket;
   private said: Buffer = Buffer.alloc(0);
@@ -23,7 +23,7 @@ export class RawMysql {
     this.listen();
   }
 
-  /** Connects and reads the greeting. With `ca`, the rest is by TLS. */
+  /** Connects and reads the greeting. With `ca`, it then starts TLS. */
   static async connect(place: NetConnectOpts, ca?: string): Promise<RawMysql> {
     const client = new RawMysql(connect(place));
     await client.read();
@@ -31,7 +31,7 @@ export class RawMysql {
     return client;
   }
 
-  /** Resolves when the server waits for the client's proof, with the bytes that the proof is made of. */
+  /** Begins a login. Resolves with the scramble when the server waits for the password's proof. */
   async beginLogin(user: string, isTls = false): Promise<Buffer> {
     const head = this.loginHead(isTls);
     this.write(Buffer.concat([head, terminated(user), Buffer.from([0]), terminated(otherPlugin)]));
@@ -44,7 +44,7 @@ export class RawMysql {
     if (answer[0] !== 0) throw new Error(`the login was refused: ${answer.toString('latin1')}`);
   }
 
-  /** Begins a change of user within a session, as {@link beginLogin} begins a login. */
+  /** Begins a change of user within a session, like {@link beginLogin}. */
   async beginChange(user: string): Promise<Buffer> {
     this.sequence = 0;
     const charset = Buffer.from([utf8mb4, 0]);
@@ -61,13 +61,13 @@ export class RawMysql {
     return scrambleIn(await this.read());
   }
 
-  /** Sends a proof that is none, and resolves with the server's answer. */
+  /** Sends an invalid proof. Resolves with the server's answer. */
   async failProof(): Promise<Buffer> {
     this.write(Buffer.alloc(20, 1));
     return this.read();
   }
 
-  /** Resolves with the first packet of the answer: 0xff first is an error. */
+  /** Runs a query. Resolves with the answer's first packet, which begins with 0xff for an error. */
   async query(sql: string): Promise<Buffer> {
     this.sequence = 0;
     this.write(Buffer.concat([Buffer.from([3]), Buffer.from(sql)]));
@@ -131,7 +131,7 @@ export class RawMysql {
   }
 }
 
-/** Reads the scramble, twenty bytes, from a request to use another plugin, where it follows the plugin's name. */
+/** Returns the twenty bytes of the scramble. They follow the plugin's name in the server's request for a plugin. */
 function scrambleIn(request: Buffer): Buffer {
   if (request[0] !== 0xfe) throw new Error(`the server asks for no proof: ${request.toString('latin1')}`);
   const at = request.indexOf(0, 1) + 1;

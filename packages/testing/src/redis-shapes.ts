@@ -5,13 +5,13 @@ import { findFreePort, findRedis, type GuardedChild, spawnGuarded } from '@drydo
 import { Redis } from 'ioredis';
 import { until } from './wait';
 
-/** The password is not secret, because the servers exist only during a test. */
+/** The password is no secret, because the servers exist only during a test. */
 const password = 'a-password-of-tests';
 
 interface Server {
   port: number;
   child: GuardedChild;
-  /** One command on a connection of its own. */
+  /** Sends a command on its own connection. */
   ask(command: string, ...args: (string | number)[]): Promise<unknown>;
 }
 
@@ -63,7 +63,7 @@ async function inFolder<T extends object>(
 
 const slots = 16_384;
 
-/** Three masters, each with a third of the slots. */
+/** Starts three masters, each with a third of the slots. */
 export const startRedisCluster = () =>
   inFolder(async (folder, servers) => {
     for (let node = 0; node < 3; node += 1)
@@ -80,7 +80,7 @@ export const startRedisCluster = () =>
     return { url: `redis+cluster://:${password}@${first}?${others.map((node) => `node=${node}`).join('&')}` };
   });
 
-/** A master, its replica, and a sentinel that makes the replica the master when the master dies. */
+/** Starts a master, its replica, and a sentinel that promotes the replica when the master dies. */
 export const startRedisSentinel = () =>
   inFolder(async (folder, servers) => {
     const master = await startServer(folder, []);

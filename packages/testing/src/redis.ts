@@ -7,12 +7,12 @@ export interface TestRedis {
   url: string;
   /** The pid for SIGSTOP and SIGKILL. */
   readonly pid: number;
-  /** Starts it again, empty, at the same address, after it was killed. */
+  /** Starts a killed server again, empty, at the same address. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A Redis or Valkey of the test's own, which the test may flush, freeze or kill. Null when none is on the PATH. */
+/** Starts a Redis or Valkey that the test may flush, freeze or kill. Resolves with null if none is on the PATH. */
 export async function testRedis(): Promise<TestRedis | null> {
   if (findRedis() === null) return null;
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-'));

@@ -1,4 +1,4 @@
 import { randomBytes } from 'node:crypto';
 
-/** A secret in the form that our processes get: 32 bytes in hex. */
+/** Returns a secret like those of processes: 32 bytes in hex. */
 export const newSecret = (): string => randomBytes(32).toString('hex');

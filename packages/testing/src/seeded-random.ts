@@ -1,5 +1,5 @@
 import { isChaos } from './scope';
-/** Random choices that are the same for the same seed. */
+/** Random choices that depend only on the seed. */
 export class SeededRandom {
   private state: number;
 
@@ -7,7 +7,7 @@ export class SeededRandom {
     this.state = seed >>> 0;
   }
 
-  /** Returns a number from 0 to below 1 (mulberry32). */
+  /** Returns a number from 0 (included) to 1 (excluded), by mulberry32. */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) >>> 0;
     let mixed = this.state;
@@ -16,7 +16,7 @@ export class SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 to below `end`. */
+  /** Returns an integer from 0 (included) to `end` (excluded). */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
@@ -31,7 +31,7 @@ export class SeededRandom {
     return picked;
   }
 
-  /** Picks some items, each at most once, in random order. */
+  /** Returns different items in random order. */
   pickSome<T>(from: readonly T[], count: number): T[] {
     const left = [...from];
     const picked: T[] = [];
@@ -41,22 +41,20 @@ export class SeededRandom {
 }
 
 /**
- * The seed of fast-check's properties outside {@link sampleOf}: `fc.assert(property, seeded)`. The cases are the same
- * each time, so that a failure comes from the current change. In `npm run chaos` they are new. fast-check prints the
- * seed of a failure, and DRYDOCK_SEED repeats it.
+ * The seed for fast-check: `fc.assert(property, seeded)`. It is fixed, so that a failure comes from the present change.
+ * `npm run chaos` uses new seeds. fast-check prints a failure's seed, and DRYDOCK_SEED repeats it.
  */
 export const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 31 : 1)) };
 
 export interface Sample {
   seed: number;
-  /** How many cases to take. */
+  /** The number of cases. */
   count: number;
 }
 
 /**
- * The size and seed of a test with generated cases: in CI always the same few, so that a failure comes from the change
- * at hand; in `npm run chaos` many, of a new seed each time. The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat
- * a run.
+ * Returns seed and size of a test with generated cases. Outside of `npm run chaos` they are few and fixed, so that a
+ * failure comes from the present change. The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
  */
 export function sampleOf(what: string, { inCi, inChaos }: { inCi: number; inChaos: number }): Sample {
   const seed = Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 32 : 1));

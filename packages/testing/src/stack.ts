@@ -8,29 +8,29 @@ import { openLeases } from './leases';
 import { until } from './wait';
 
 export interface StackOptions {
-  /** The queue's backend. When it is missing, the environment decides. */
+  /** The queue's backend. By default the environment decides. */
   queueBackend?: 'redis' | 'postgres';
   /**
-   * 15 and 300 when missing. With 15 s no busy machine loses a lease, and nobody waits for the leases of a dead worker
-   * (see `killAndWait`).
+   * The lease and the interval of the sweep. Default: 15 s and 300 ms. With 15 s no busy machine loses a lease;
+   * `killAndWait` ends those of dead workers.
    */
   leaseSeconds?: number;
   sweepMs?: number;
-  /** Folder of fault tokens. */
+  /** The folder of fault tokens. */
   faultsDir?: string;
-  /** Base of an OTLP/HTTP collector. */
+  /** The URL of an OTLP/HTTP collector. */
   otlpEndpoint?: string;
-  /** The built tree that is started, for example that of another release. When missing, this one. */
+  /** The built tree to start, for example of another release. Default: this one. */
   tree?: string;
-  /** The Node that runs everything. When it is missing, the Node of the tests is used. */
+  /** The Node for all processes. Default: the Node of the tests. */
   node?: string;
   /** An existing data folder, for a second start on the same data. `stop` then keeps it. */
   dataDir?: string;
-  /** Anything else. It is passed unchanged to the program of `npm start`. */
+  /** Further variables for the program of `npm start`. */
   environment?: Readonly<Record<string, string>>;
 }
 
-/** Fields of `demo.json` that every stack has; later ones are kept as they are. */
+/** The fields of `demo.json` in every stack. Other fields are kept. */
 const demoSchema = z.looseObject({
   base_url: z.string(),
   org_id: z.string(),
@@ -50,39 +50,39 @@ export type StackProcesses = z.infer<typeof processesSchema>;
 export interface TestStack {
   dataDir: string;
   demo: StackDemo;
-  /** Pid of the supervisor itself. */
+  /** The pid of the supervisor. */
   supervisorPid: number;
-  /** The processes that run now, as `processes.json` lists them. */
+  /** Returns the running processes, as `processes.json` lists them. */
   processes(): StackProcesses;
-  /** Sends a signal (SIGKILL when missing) to a process by its name. @throws when it does not run */
+  /** Sends a signal (default: SIGKILL) to a process. @throws when it does not run */
   kill(name: string, signal?: NodeJS.Signals): void;
   /**
-   * Kills with -9, and resolves with the new pid once the supervisor has started the process again. The leases of a
-   * worker are ended, so that nobody waits for them.
+   * Kills a process with SIGKILL, and resolves with its new pid after its restart. Ends a worker's leases, so that its
+   * work continues at once.
    */
   killAndWait(name: string): Promise<number>;
   /**
-   * Ends the leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, now when
-   * missing). For the leases of a worker that is dead.
+   * Ends leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, default: now). It
+   * is for dead workers.
    */
   expireLeases(service: string, at?: number): Promise<void>;
-  /** The log of the process so far. */
+  /** Returns the log of a process so far. */
   log(name: string): string;
-  /** A variable of a running process, secrets included. @throws when it has none */
+  /** Returns a variable of a running process, secrets included. @throws when it is not set */
   variable(name: string, variable: string): string;
-  /** The whole environment of a running process. */
+  /** Returns the environment of a running process. */
   environment(name: string): Record<string, string>;
-  /** Stops everything as Ctrl-C does, and removes the data. */
+  /** Stops everything like Ctrl-C, and removes the data. */
   stop(): Promise<void>;
 }
 
 const root = path.resolve(__dirname, '../../..');
-/** The limit suffices for two cores that also run other tests. A start alone takes about 10 s. */
+/** The limit allows for two cores that also run other tests. A start alone takes about 10 s. */
 const startTimeoutMs = 400_000;
 
 /**
- * Starts the whole of Drydock as processes on free ports, in a data folder of its own, with the program of `npm start`.
- * Build first.
+ * Starts the whole of Drydock on free ports and in its own data folder, with the program of `npm start`. It needs a
+ * build.
  */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
@@ -166,7 +166,7 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     const client = new Client({ connectionString: variableOf(pidOf(service), 'DATABASE_URL') });
     await client.connect();
     try {
-      // The worker of keys delivers webhooks, and runs no workflow.
+      // The worker of keys delivers webhooks and has no workflows.
       const { rows } = await client.query<{ exists: boolean }>("SELECT to_regclass('workflow') IS NOT NULL AS exists");
       if (rows[0]?.exists !== true) return;
       const leaseSeconds = Number(variableOf(pidOf(`${service}-worker`), 'WORKFLOW_LEASE_SECONDS'));
@@ -205,7 +205,7 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
   };
 }
 
-/** The supervisor gives the secrets of its processes to nobody else, so this reads them from the process. */
+/** Reads a process's environment, because the supervisor shows the secrets nowhere else. */
 function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));

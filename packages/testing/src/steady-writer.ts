@@ -2,28 +2,28 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 /** A session of an application. */
 export interface WriterSession {
-  /** Writes one row, in a transaction of its own. Resolves once its commit was acknowledged. */
+  /** Writes a row in its own transaction. Resolves when the commit is acknowledged. */
   write(id: number): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface SteadyWriterOptions {
   connect: () => Promise<WriterSession>;
-  /** Rows per second, as far as the server keeps up. */
+  /** Rows per second, if the server is fast enough. */
   rowsPerSecond: number;
 }
 
 export interface WriterReport {
   /** Ids of rows whose commit was acknowledged. */
   acknowledged: number[];
-  /** The longest time between two acknowledgements, in milliseconds. */
+  /** The longest time between two acknowledgements in milliseconds. */
   longestGapMs: number;
   reconnects: number;
 }
 
 /**
- * An application that writes row after row, each in a transaction of its own, and connects again at once when its
- * session ends. Every row that was acknowledged to it must be there afterwards.
+ * An application that writes rows, each in its own transaction, and reconnects when its session ends. Every
+ * acknowledged row must exist afterwards.
  */
 export class SteadyWriter {
   private readonly options: SteadyWriterOptions;

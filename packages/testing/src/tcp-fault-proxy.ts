@@ -2,26 +2,26 @@ import net from 'node:net';
 import { Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The faults of the network, both ways. Changes apply to connections that are open too. */
+/** Faults of the network in both directions. Changes also affect open connections. */
 export interface NetworkFaults {
-  /** Added to each chunk, in ms. */
+  /** The delay of each chunk in ms. */
   latencyMs: number;
-  /** 0: no limit. */
+  /** The rate; 0 for no limit. */
   bytesPerSecond: number;
-  /** Whether nothing gets through while connections stay open and no error is reported. */
+  /** True to pass nothing on, while connections stay open without an error. */
   isBlackhole: boolean;
 }
 
 export interface TcpFaultProxy {
   port: number;
   faults: NetworkFaults;
-  /** Connections open now. */
+  /** Returns the number of open connections. */
   connections(): number;
-  /** Ends every open connection with RST. New ones are accepted. */
+  /** Resets every open connection (RST). New ones are accepted. */
   reset(): void;
-  /** Ends the upstream's direction (FIN to the client), and leaves the client's direction open. */
+  /** Ends the upstream's direction (FIN to the client). The client's direction stays open. */
   halfClose(): void;
-  /** Resets the connection that carries the next `bytes` bytes from `side`, directly after them. Happens once. */
+  /** Resets one connection directly after the next `bytes` bytes from `side`. */
   cutAfter(side: 'client' | 'upstream', bytes: number): void;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ interface Pair {
   upstream: net.Socket;
 }
 
-/** A proxy on loopback in front of any TCP server, which behaves as a bad network. */
+/** Starts a loopback proxy for any TCP server, which behaves like a bad network. */
 export async function startTcpFaultProxy(target: { host: string; port: number }): Promise<TcpFaultProxy> {
   const faults: NetworkFaults = { latencyMs: 0, bytesPerSecond: 0, isBlackhole: false };
   const pairs = new Set<Pair>();
@@ -83,10 +83,7 @@ export async function startTcpFaultProxy(target: { host: string; port: number })
 
 type Passing = (side: 'client' | 'upstream', chunk: Buffer) => Buffer | null;
 
-/**
- * Carries the whole chunk, or the part of it before a cut. In that case the connection is reset after that part had
- * time to leave.
- */
+/** Returns the chunk, or its part before a cut. The connection is reset after that part had time to leave. */
 function carry(pair: Pair, side: 'client' | 'upstream', chunk: Buffer, passing: Passing): Buffer {
   const rest = passing(side, chunk) ?? chunk;
   if (rest.length < chunk.length || rest !== chunk) setTimeout(() => resetPair(pair), 5);
@@ -98,7 +95,7 @@ function resetPair({ client, upstream }: Pair): void {
   upstream.resetAndDestroy();
 }
 
-/** Passes bytes on in order, and delays each chunk as the faults say at that moment. */
+/** Passes bytes on in order, and delays each chunk according to the present faults. */
 function slow(faults: NetworkFaults, cutting: (chunk: Buffer) => Buffer): Transform {
   const pass = async (chunk: Buffer): Promise<Buffer> => {
     while (faults.isBlackhole) await sleep(20, undefined, { ref: false });

@@ -1,30 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** 30 s when missing: tests run next to others, on machines of any speed. */
+  /** The time limit. Default: 30 s, because tests run beside others on machines of any speed. */
   timeoutMs?: number;
-  /** 20 ms when missing. */
+  /** The pause between calls. Default: 20 ms. */
   everyMs?: number;
-  /** Names the condition in the error's message. */
+  /** The name of the condition in the error's message. */
   what?: string;
 }
 
 type Present<T> = Exclude<T, null | undefined | false | 0 | ''>;
 
-/** Thrown by a condition when something is wrong that waiting cannot repair. {@link until} throws it at once. */
+/** Thrown by a condition that waiting cannot make true. {@link until} throws it at once. */
 export class InvariantViolated extends Error {
   override name = 'InvariantViolated';
 }
 
-/**
- * A machine may stand still for the whole time, so the condition must be asked more than twice before the wait fails.
- */
+/** The machine may stand still for the whole time limit, so the wait fails only after this many calls. */
 const looksMin = 50;
 
 /**
- * Asks again until the condition returns something truthy, and returns that. A condition that throws counts as not yet
- * true, except for {@link InvariantViolated}. @throws after `timeoutMs` and at least 50 calls, with the condition's
- * last error as cause
+ * Calls the condition until it returns a truthy value, and returns that. A throwing condition counts as not true,
+ * except for {@link InvariantViolated}. @throws after `timeoutMs` and at least 50 calls, with the condition's last
+ * error as cause
  */
 export async function until<T>(condition: () => T | Promise<T>, options: WaitOptions = {}): Promise<Present<T>> {
   const { timeoutMs = 30_000, everyMs = 20, what = 'the condition' } = options;

@@ -1,16 +1,16 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Worker processes that are restarted when they end, as a supervisor would do. */
+/** Worker processes that are restarted when they end, as by a supervisor. */
 export interface WorkerCrew {
-  /** The pids of workers that SIGSTOP has stopped. */
+  /** Returns the pids of workers that SIGSTOP has stopped. */
   frozen(): number[];
   thaw(): void;
-  /** Ends all of them for good. */
+  /** Ends all workers without a restart. */
   close(): Promise<void>;
 }
 
-/** Keeps `count` workers running. A test needs two: one continues while the other is frozen. */
+/** Keeps `count` workers running. A test with a frozen worker needs two. */
 export function keepWorkers(count: number, spawnWorker: () => ChildProcess): WorkerCrew {
   const alive = new Set<ChildProcess>();
   let closing = false;

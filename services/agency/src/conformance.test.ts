@@ -20,8 +20,8 @@ beforeAll(async () => {
       const columnId = await make(caller, `${board}/columns`, { name: 'Column' });
       const labelId = await make(caller, `${board}/labels`, { name: 'Label', colour: 'red' });
       const cardId = await make(caller, `${board}/cards`, { column_id: columnId, title: 'Card' });
-      // The card is archived, because a board or column can be deleted only without cards on it. The other column is
-      // made because an archived card needs a column to return to.
+      // The card is archived, because only a board or column without cards can be deleted. The other column exists,
+      // because an archived card needs a column to return to.
       if (id === 'deleteBoard' || id === 'deleteBoardColumn') {
         await make(caller, `${board}/columns`, { name: 'Another' });
         await make(caller, `${board}/cards/${cardId}/archive`, {});
@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 describe('every operation of agency', () => {
-  // Each check has its own expectations.
+  // Each check contains its own expectations.
   // oxlint-disable-next-line jest/expect-expect
   it.each(conformanceChecks('agency').map((check) => [check.name, check] as const))(
     '%s',

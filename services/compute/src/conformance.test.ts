@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 describe('every operation of compute', () => {
-  // Each check has its own expectations.
+  // Each check contains its own expectations.
   // oxlint-disable-next-line jest/expect-expect
   it.each(conformanceChecks('compute').map((check) => [check.name, check] as const))(
     '%s',

@@ -1,5 +1,5 @@
 /**
- * Each step of each workflow, killed.
+ * Kills a worker in each step of each workflow.
  *
  * @tier long
  * @processes
@@ -24,15 +24,15 @@ interface Run {
 const scope = crashScope({ delicate: ['send', 'create'] });
 
 /**
- * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
- * processes build their own definitions.
+ * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
+ * have their own definitions.
  */
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: ComputeWorld;
   beforeAll(async () => {
-    // The clock runs so fast that no step has to wait and look again. So each step begins once more than it was
-    // crashed.
+    // The emulator's clock is so fast that no step waits for the provider. A step's starts then equal its crashes and
+    // one more.
     world = await openWorld(backend, callerOf(), { clockScale: 5_000 });
   });
   afterAll(() => world.close());
@@ -53,7 +53,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
   /**
-   * How often the project accepted `op` for one machine: 0 or 1. Throws if it is more, because that would be a second
+   * Returns how often the project accepted `op` for a machine: 0 or 1. Throws for more, because that would be a second
    * send.
    */
   const takenOn = async (machineId: string, op: string): Promise<number> => {
@@ -154,7 +154,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           );
           expect(operable).toBe(unfinished.length === 0);
           if (count === 0 && content === 'old') return 'old';
-          // While the workflow waits for staff, the provider may still be at work.
+          // While the workflow waits for staff, the provider may still be working.
           if (count === 1 && (content === 'new' || unfinished.length === 1)) return 'new';
           throw new Error(`${count} rebuilds, the disk says ${content}`);
         },
@@ -213,7 +213,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           const { op = '', ends = '' } = changes.get(serverId) ?? {};
           const [count, { operable, power_state: power }] = [await takenOn(machineId, op), await server(serverId)];
           if (count === 0) return 'old';
-          // While the workflow waits for staff, the provider may still be at work.
+          // While the workflow waits for staff, the provider may still be working.
           if (!operable || power === ends) return 'new';
           throw new Error(`${op} was taken on, and the server is ${power}`);
         },

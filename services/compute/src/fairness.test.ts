@@ -1,5 +1,5 @@
 /**
- * Two hundred rollbacks.
+ * Runs two hundred rollbacks.
  *
  * @tier long
  * @processes
@@ -9,9 +9,9 @@ import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
 const [organisations, rollbacksEach] = [10, 20];
-/** Emulator seconds to one of ours. */
+/** Seconds of the emulator's time in each real second. */
 const clockScale = 4;
-/** The provider's hourly limit. The rollbacks need less than half of it. */
+/** The provider's hourly limit of calls. The rollbacks need less than half of it. */
 const callsMax = 3_600;
 
 let world: ComputeWorld;
@@ -26,9 +26,9 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   for (const caller of crowd)
     for (let number = 0; number < rollbacksEach; number += 1)
       disks.push({ caller, disk: await makeDisk(world, {}, caller) });
-  // The calls that made the machines do not count.
+  // The new limit starts a new count, so calls that created the machines do not count.
   await world.project.admin('PUT', '/rate-limit', { perHour: callsMax });
-  // All work is accepted before anybody works, one organisation after the other. Without fairness the first
+  // All work is accepted before a worker starts, one organisation after the other. Without fairness the first
   // organisation would be served first.
   for (let index = 0; index < disks.length; index += 10) {
     const answers = await Promise.all(
@@ -58,8 +58,8 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   expect(calls.filter(({ status }) => status === 429)).toEqual([]);
   expect(calls.length).toBeLessThanOrEqual(callsMax);
 
-  // The place of each rollback in the order in which the provider accepted them. Without fairness the last organisation
-  // would begin when all others are done.
+  // The positions of the rollbacks in the provider's order. Without fairness the last organisation would begin after
+  // all others.
   const placesOf = crowd.map((caller) => {
     const own = disks.filter((one) => one.caller === caller).map(({ disk }) => rebuilds.indexOf(disk.machineId));
     return { first: Math.min(...own), last: Math.max(...own) };

@@ -1,5 +1,5 @@
 /**
- * Faults of a provider, one by one, each waited out by a worker.
+ * Causes each fault of a provider while a worker is waiting for the provider.
  *
  * @tier long
  * @processes
@@ -12,15 +12,15 @@ import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
 /**
- * faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is
- * the judge.
+ * D1 and D5 to D8 of faults.md, with a real worker process and an emulator on a socket. The emulator's ledger shows the
+ * effects.
  */
 let world: ComputeWorld;
 let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  // A long lease, because no test here is about a lost one. A busy machine could lose a lease of a second, and an
-  // operation that is noted and not sent then ends as not accepted.
+  // The lease is long, because a busy machine could lose one of a second. A recorded but unsent operation would then
+  // end as not accepted.
   worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
 afterAll(() => world.close());
@@ -32,8 +32,8 @@ const sentTo = async ({ machineId }: Disk): Promise<number> =>
 const actionsOn = ({ serverId }: Disk): Promise<string[]> => auditedOf(world.api, `/v1/compute/servers/${serverId}`);
 const serverOf = async ({ serverId }: Disk) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json;
 /**
- * Accepts the work and waits for its end. Resolves with the outcome, the content of the disk, the number of sends and
- * the notes.
+ * Starts a rollback and waits for its end. Resolves with the outcome, the disk's content, the number of sends and the
+ * records of the steps.
  */
 async function outcomeOf(disk: Disk) {
   const answer = await rollBack(world, disk);
@@ -74,7 +74,7 @@ it('D1: a request that is lost before the acceptance ends the workflow with the 
     audited,
   });
   expect(await serverOf(disk)).toMatchObject({ status: 'active', operable: true, power_state: 'on', message: '' });
-  // The server is free again.
+  // The server accepts work again.
   expect(await outcomeOf(disk)).toMatchObject({ ...rolledBack, audited: [...audited, 'server.roll_back'] });
 });
 

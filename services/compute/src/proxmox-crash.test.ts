@@ -1,5 +1,5 @@
 /**
- * Each step of an order and of a rollback on Proxmox VE, killed.
+ * Kills a worker in each step of an order and of a rollback on Proxmox VE.
  *
  * @tier long
  * @processes
@@ -21,9 +21,7 @@ interface Run {
   serverId: string;
 }
 
-/**
- * Only `send` depends on the provider, because each provider is asked in its own way whether it has accepted a change.
- */
+/** Only `send` depends on the provider, because each provider shows in its own way whether it has accepted a change. */
 const scope = crashScope({ delicate: ['send'] });
 
 let cluster: ProxmoxCluster;
@@ -61,7 +59,7 @@ const statusOf = async (serverId: string): Promise<string> => {
   const [row] = await world.api.rows<{ status: string }>('SELECT status FROM servers WHERE id = $1', [serverId]);
   return row?.status ?? 'gone';
 };
-/** The number of tasks of this kind that the cluster has carried out on the server's machine. */
+/** Returns how many tasks of this kind the cluster has run on the server's machine. */
 const tasksOf = async (serverId: string, op: string): Promise<number> =>
   (await cluster.admin.readLedger()).filter((entry) => entry.op === op && entry.resource === String(vmidOf(serverId)))
     .length;

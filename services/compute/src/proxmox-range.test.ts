@@ -1,5 +1,5 @@
 /**
- * The workflows on another provider than the gate’s.
+ * Runs the workflows on a provider that the gate does not cover.
  *
  * @tier long
  * @processes
@@ -14,7 +14,7 @@ import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
 import { vmidOf } from './providers/proxmox/proxmox-shapes';
 
-/** The same workflows on a range of Proxmox VE, beside one of Hetzner Cloud. */
+/** The installation has a deploy target on Proxmox VE beside one on Hetzner Cloud. */
 let cluster: ProxmoxCluster;
 let world: ComputeWorld;
 let worker: ChildProcess;
@@ -28,7 +28,7 @@ afterAll(async () => {
   await cluster.close();
 });
 
-/** Accepts and follows to the end. */
+/** Starts a workflow and waits for its end. */
 async function carryOut(method: string, path: string, body?: object) {
   const answer = await world.api.call(method, path, { body });
   expect([answer.status, answer.json]).toEqual([202, expect.anything()]);

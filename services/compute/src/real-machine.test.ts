@@ -1,5 +1,5 @@
 /**
- * Boots a guest.
+ * Boots a guest system.
  *
  * @tier long
  * @processes
@@ -87,8 +87,8 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
     expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
     await guest.run('echo after > /srv/state; sync');
 
-    // The worker dies first between the note of the send and the claim of the machine, then between the claim and its
-    // record.
+    // The worker dies first between recording the send and reserving the machine, and then between the reservation and
+    // its record.
     for (const point of ['qemu.rollback.before_claim', 'roll_back_server.send.after_effect']) tokens.arm(point, 'kill');
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
     expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);

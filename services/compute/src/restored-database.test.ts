@@ -1,5 +1,5 @@
 /**
- * Databases that were put back from a backup under way.
+ * Restores databases from a backup that was taken during work.
  *
  * @tier long
  * @processes
@@ -38,7 +38,7 @@ describe('a database that was put back from a backup', () => {
   const rebuild = ({ serverId }: Disk) =>
     world.api.call('POST', `/v1/compute/servers/${serverId}/rebuild`, { body: { image: 'debian-12' } });
 
-  /** Resolves when the work is accepted. Requests that wait for its end are left to themselves. */
+  /** Starts the work, and resolves when it is accepted. Requests that wait for the end of the work are not awaited. */
   const begin = async (kind: Work['kind']): Promise<Work> => {
     const disk = await makeDisk(world);
     const snapshots = `/v1/compute/servers/${disk.serverId}/snapshots`;
@@ -73,8 +73,8 @@ describe('a database that was put back from a backup', () => {
     });
 
   /**
-   * Resolves with the outcome of a piece of work. Throws if the provider got its calls too often or too rarely.
-   * `overwrites` is the number of later rollbacks and rebuilds of the machine, which the restored database has lost.
+   * Resolves with the outcome of the work. Throws if the provider got its calls too often or too rarely. `overwrites`
+   * is the number of later rollbacks and rebuilds that the restored database does not know.
    */
   const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
     const [row] = await world.api.rows<{
@@ -98,8 +98,8 @@ describe('a database that was put back from a backup', () => {
         throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
       return told;
     }
-    // A request waits a few seconds for these two kinds. The record may say that it gave up, but customers see the
-    // provider's listing.
+    // A request waits only a few seconds for these two kinds. The record may then say that it gave up, but customers
+    // see the provider's list.
     const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
     const sent = await times('rebuild_server');
     const found = {
@@ -110,8 +110,8 @@ describe('a database that was put back from a backup', () => {
     };
     const wanted = { rollback: [1, 1], rebuild: [1, 1], take: [0, 2], delete: [0, 0] }[kind];
     const expected = { status: 'succeeded', operable: true, sent: (wanted[0] ?? 0) + overwrites, snapshots: wanted[1] };
-    // The worker was killed after it recorded the call and before it sent it. The provider shows that nothing arrived,
-    // so the workflow fails and does not send the call again.
+    // The worker was killed between recording the call and sending it. The provider did not get the call, so the
+    // workflow fails and does not send it again.
     const unsent = { status: 'failed', operable: true, sent: overwrites, snapshots: 1 };
     if (row?.code === 'provider_not_accepted' && JSON.stringify(found) === JSON.stringify(unsent)) return told;
     if (JSON.stringify(found) !== JSON.stringify(expected))

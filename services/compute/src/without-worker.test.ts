@@ -1,5 +1,5 @@
 /**
- * This suite takes as long as a request waits for a worker.
+ * The suite takes as long as a request waits for a worker.
  *
  * @tier long
  */

@@ -1,5 +1,5 @@
 /**
- * As root, each instance runs under an account of its own.
+ * As root, each instance runs under its own account.
  *
  * @processes
  * @root
@@ -36,7 +36,7 @@ test('killed with -9 and started again, the host serves the same databases at th
   await runSql(customer(database), 'create table kept as select 7 as n');
   await killHost(host);
   host = await spawnHost(host.folder);
-  // Up is what answers within some seconds, and on a busy machine the first answer can take longer.
+  // `is_up` means an answer within some seconds, and the first answer on a busy machine can take longer.
   const up = await until(async () => host.client.readDatabase(databaseId).then((found) => found.is_up && found));
   expect(up).toMatchObject({ port: database.port, ca_certificate: database.ca_certificate, major: 17 });
   expect(await runSql(customer(database), 'select n from kept')).toEqual([{ n: 7 }]);

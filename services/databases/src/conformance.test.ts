@@ -29,7 +29,7 @@ beforeAll(async () => {
       const backupId = await givenBackup(api, databaseId);
       return { params: { databaseId, backupId, workflowId, orgId: caller.orgId } };
     },
-    // No host runs that could report the size of the database.
+    // No host runs, so the size of the database is unknown.
     cannotSucceed: { preflightDatabaseUpgrade: '503 dependency_unavailable' },
     waiting: ['preflightDatabaseBackupRestore'],
   };
@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 describe('every operation of databases', () => {
-  // Each check has its own expectations.
+  // Each check contains its own expectations.
   // oxlint-disable-next-line jest/expect-expect
   it.each(conformanceChecks('databases').map((check) => [check.name, check] as const))(
     '%s',

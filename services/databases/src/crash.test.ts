@@ -1,5 +1,5 @@
 /**
- * Each step of each workflow, killed.
+ * Kills a worker in each step of each workflow.
  *
  * @tier long
  * @processes
@@ -29,8 +29,8 @@ interface Run {
 }
 
 /**
- * CI runs the deaths of the long upgrade, and one of its failures. Failures are left out for a deletion and where the
- * clock begins the work, because a failed run has had its effect and is begun again.
+ * Except in chaos, a long upgrade runs only its deaths and one failure. A deletion and scheduled work have no failures,
+ * because a failed run has had its effect and is started again.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
@@ -53,7 +53,7 @@ describe('every step survives its crash', () => {
     if (answer.status !== 202) throw new Error(answer.text);
     return { databaseId, url, workflowId: workflowIdOf(answer) };
   };
-  /** Starts the scheduled workflow, as the relay does when it is due. */
+  /** Starts the scheduled workflow, like the relay at its due time. */
   const startScheduled = async (databaseId: string, url: string, kind: string): Promise<Run> => {
     await world.api.rows('UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = $2', [
       databaseId,
@@ -171,8 +171,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * A database whose work waits for staff serves its customers, and stays locked until staff have decided. When staff
-   * have a failed step tried again, the effect that it had already had is recorded.
+   * Judges an upgrade. A database whose workflow waits for staff serves customers, and stays locked until staff decide.
+   * If they retry a failed step, its previous effect is recorded.
    */
   const judgeUpgrade =
     (newest: string) =>
@@ -187,7 +187,7 @@ describe('every step survives its crash', () => {
       if (waitsForStaff) await succeed(world, 'POST', `/v1/databases/${databaseId}/workflows/${run.workflowId}/retry`);
       const [served, { engine_version: recorded }] = [await majorOf(url), await recordOf(databaseId)];
       if (recorded !== served) throw new Error(`${served}, on record ${recorded}`);
-      // The database is deleted, because its servers would keep running during all later cases.
+      // The database is deleted, because its servers would run during all later cases.
       await succeed(world, 'DELETE', `/v1/databases/${databaseId}`);
       return served === newest ? 'new' : 'old';
     };
@@ -211,7 +211,7 @@ describe('every step survives its crash', () => {
     it('upgrade_database', () => crash('upgrade_database', { start, judge: judgeUpgrade(newer) }), crashLimitMs);
   });
 
-  /** The state that an offline upgrade leaves which was abandoned during its copy. */
+  /** Creates the state after an offline upgrade that was abandoned during its copy. */
   const blockedByUpgrade = async (upgradeId: string) => {
     const made = await world.withWorker(() => makeDatabase(world));
     const [row] = await world.api.rows<{ fence: string }>("SELECT nextval('workflow_fence')::text AS fence");

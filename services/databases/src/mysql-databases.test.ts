@@ -1,5 +1,5 @@
 /**
- * A MariaDB and a MySQL, from the order to the deletion, by the API and by a client.
+ * Uses a MariaDB and a MySQL from order to deletion, through the API and a client.
  *
  * @tier long
  * @processes
@@ -15,7 +15,7 @@ import { until } from '@drydock/testing/wait';
 import { type DatabasesWorld, openWorld } from '../test/databases-world';
 import { askMysql, codeOfMysql, fetchedEngines, type MysqlAddress } from '../test/mysql-client';
 
-/** Versions that an upgrade may not lead to. */
+/** Versions that an upgrade must refuse. */
 const refused = {
   mariadb: { ofTheOther: '9.7', older: '10.5', unknown: '12.3' },
   mysql: { ofTheOther: '11.8', older: '8.0', unknown: '10.0' },
@@ -77,7 +77,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     const backup = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
     await askMysql(address, "insert into notes (text) values ('two')", 'create view texts as select text from notes');
     const path = `/v1/databases/${id}/backups/${backup.id}/restore`;
-    // The trial of the preflight locks the database while it runs.
+    // The trial of an earlier preflight locks the database while it runs, so the test repeats the call.
     const preflight = await until(async () => {
       const said = (await world.api.call('POST', `${path}/preflight`, { body: {} })).json as Preflight;
       return said.refusal?.code !== 'operation_in_progress' && said;
@@ -96,7 +96,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
       ['pre_restore', 'completed', version],
       ['on_demand', 'completed', version],
     ]);
-    // A restore is undone by another restore.
+    // Another restore reverses a restore.
     await succeed(world, 'POST', `/v1/databases/${id}/backups/${data[0]?.id}/restore`, { body: {} });
     expect(await askMysql(address, 'select text from texts order by text')).toEqual([{ text: 'one' }, { text: 'two' }]);
   });

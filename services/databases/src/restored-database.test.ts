@@ -1,5 +1,5 @@
 /**
- * Databases that were put back from a backup under way.
+ * Restores databases of the service from a backup that was taken during work.
  *
  * @tier long
  * @processes
@@ -65,7 +65,7 @@ describe('a database that was put back from a backup', () => {
   const textsOf = async ({ url }: Made): Promise<string[]> =>
     (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
 
-  /** Expects that the database serves the version in its record, accepts writes and DDL, and has kept later writes. */
+  /** Expects that the database serves the recorded version, accepts writes and DDL, and has kept later writes. */
   const judge = async (
     { kind, made, workflowId }: Work,
     { isSince, isLater }: { isSince: boolean; isLater: boolean },
@@ -128,7 +128,7 @@ describe('a database that was put back from a backup', () => {
         }
         const isLater = wayOn.includes('later');
         if (isLater) {
-          // The older database knows nothing of this work.
+          // The older database does not know this work.
           const later = [await beginUpgrade(fresh, '18')];
           if (wayOn === 'later work') await sleep(random.below(6_000));
           else await over(later);
@@ -154,7 +154,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
         ).toEqual([]);
-        // A database that was switched is never switched again.
+        // A switched database is never switched again.
         if (isOver && wayOn !== 'later work') expect(await Promise.all(works.map(movesOf))).toEqual(movesBefore);
         await succeed(world, 'DELETE', `/v1/databases/${fresh.id}`);
       }

@@ -1,6 +1,6 @@
 /**
- * The gate runs only this world of the service. The long suites of `upgrades/` and `restores/` cover the cases that it
- * leaves out.
+ * The gate runs only this suite with the whole service. The long suites in `upgrades/` and `restores/` cover the other
+ * cases.
  *
  * @processes
  */
@@ -60,7 +60,7 @@ it('a 16 moves to 17 behind its address while a client writes and the worker is 
         () => false,
       );
       if (isIn) acknowledged.push(number);
-      // The pause limits the number of new connections. Without it they would use a whole core.
+      // The pause limits the number of new connections, which would otherwise use a whole core.
       await sleep(50);
     }
   })();
@@ -71,7 +71,7 @@ it('a 16 moves to 17 behind its address while a client writes and the worker is 
     isWriting = false;
     await writing;
   }
-  // The process died at the point that the token names.
+  // The used token shows that the process died at its point.
   expect(tokens.left()).toEqual([]);
   const { host, port } = before;
   expect(await read(made)).toMatchObject({

@@ -15,7 +15,7 @@ afterAll(() => bench.close());
 
 const id = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 const send = (bytes: string, answersMax?: number) => sendRaw(bench.port, bytes, answersMax);
-/** Sends the bytes and returns how many requests the service got because of them. */
+/** Sends bytes to the gateway. Resolves with the answer and the number of requests that reached the service. */
 async function attack(bytes: string, answersMax?: number) {
   const before = bench.hosting.arrived;
   const answer = await send(bytes, answersMax);
@@ -51,7 +51,7 @@ describe('two readers could read it differently (G12)', () => {
     expect([0, 400]).toContain(status);
     expect(arrived).toBe(0);
     expect(status === 0 || text.includes('application/problem+json')).toBe(true);
-    // The smuggled request gets no answer either.
+    // The smuggled request gets no answer.
     expect(text.match(/HTTP\/1\.1 2/g)).toBeNull();
   });
 
@@ -143,7 +143,7 @@ describe('path tricks (G13, G15)', () => {
     '/v1/internal/verify',
   ])('%s is nowhere', async (path) => {
     const { status, body, arrived } = await attack(rawRequest(`GET ${path}`, [authorization]));
-    // A raw `#` is refused by the parser before there is a path.
+    // The parser refuses a raw `#` before the path is read.
     expect([400, 404]).toContain(status);
     expect(status === 400 || codeOf(body) === 'route_not_found').toBe(true);
     expect(arrived).toBe(0);
@@ -193,7 +193,7 @@ describe('path tricks (G13, G15)', () => {
       code: 'invalid_cursor',
       arrived: 0,
     });
-    // A quote takes twice its length in a token's JSON.
+    // A quote has twice its length in a token's JSON.
     const quotes = await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(4_000)}`, [authorization]));
     expect({ status: quotes.status, arrived: quotes.arrived }).toEqual({ status: 422, arrived: 0 });
     expect(await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(2_000)}`, [authorization]))).toMatchObject({
@@ -215,7 +215,7 @@ describe('path tricks (G13, G15)', () => {
         arrived: 0,
       });
     }
-    // The service refuses parameters that the endpoint does not have.
+    // The gateway passes this parameter on, because the service refuses unknown ones.
     await send(rawRequest(`GET /v1/sites/${id}?x=1`, [authorization]));
     expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}?x=1`);
   });
@@ -275,7 +275,7 @@ describe('size (G9, G10)', () => {
       code: 'unsupported_media_type',
       arrived: 0,
     });
-    // The specification gives this endpoint no 415.
+    // The contract has no 415 for this endpoint.
     const closed = await attack(rawRequest('POST /v1/api-keys', [authorization, header, 'Content-Length: 2'], '{}'));
     expect({ status: closed.status, code: codeOf(closed.body) }).toEqual({ status: 422, code: 'invalid_content_type' });
   });
@@ -358,7 +358,7 @@ describe('keys that are none (H9)', () => {
         return (await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
       }),
     );
-    // A request without a place gets a 503 instead, which looks nothing up either.
+    // A request without a free place gets a 503, which causes no look-up either.
     expect(new Set(statuses.filter((status) => status !== 503))).toEqual(new Set([401]));
     expect(bench.keys.lookUps.length).toBe(before);
   });

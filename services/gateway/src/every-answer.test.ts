@@ -16,7 +16,7 @@ let poor: TestKey;
 beforeAll(async () => {
   bench = await startBench({ more: ['compute', 'agency', 'databases'] });
   [rich, poor] = [bench.register(), bench.register({ scopes: [] })];
-  // Every service answers every endpoint first with a success and then with a refusal of its own.
+  // Every service answers each endpoint first with a success and then with a refusal of its own.
   for (const service of Object.values(bench.services))
     service.answer = (_request, response, { headers }) => {
       const id = String(headers['x-request-id']);
@@ -56,11 +56,11 @@ async function ask(
   );
 }
 
-/** The status and quota of an answer, after a check of the headers that every answer has. */
+/** Checks the headers that every answer has. Returns its status and quota. */
 async function headersOf(response: Response): Promise<string> {
   const text = await response.text();
   const { headers, status } = response;
-  // An answer that is the same for everybody may be kept, and is asked for again with its ETag.
+  // An answer that is the same for everybody may be stored, if it is revalidated with its ETag.
   const kept = headers.get('etag') === null ? 'no-store' : 'no-cache';
   expect([headers.get('x-request-id'), headers.get('cache-control')]).toEqual([requestId, kept]);
   const [, name] = /^"(read|write|mint)";q=\d+;w=60$/.exec(headers.get('ratelimit-policy') ?? '') ?? [];

@@ -72,7 +72,7 @@ describe('answers', () => {
       '',
     ]);
     expect(bench.hosting.seen.at(-1)?.method).toBe('GET');
-    // The connection is as good as new.
+    // The connection can be used for further requests.
     expect(await (await call()).json()).toEqual({ a: 12 });
     const refused = await fetch(`${bench.url}/v1/sites`, { method: 'HEAD' });
     expect([refused.status, await refused.text()]).toEqual([401, '']);
@@ -150,7 +150,7 @@ describe('answers', () => {
   });
 
   it('of 256 MB come as fast as the client reads, without filling memory', async () => {
-    // The body is far larger than the sockets on the way can hold, each of which the kernel lets grow to 32 MB.
+    // The body is far larger than the sockets' buffers, each of which the kernel may enlarge to 32 MB.
     const pieces = 4096;
     let sent = 0;
     bench.hosting.answer = (_request, response) => {
@@ -205,7 +205,7 @@ describe('event streams', () => {
     const reader = response.body?.getReader();
     write?.('data: 1\n\n');
     expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('data: 1\n\n');
-    // A stream has a place of its own and uses none of the requests' places.
+    // A stream occupies no place of ordinary requests.
     expect(bench.gateway.inFlight).toBe(0);
     leaving.abort();
     await until(() => gone);
@@ -245,7 +245,7 @@ describe('clients that leave', () => {
       response.once('close', () => {
         outcome = response.writableFinished ? 'finished' : 'cancelled';
       });
-      // A request that is not cancelled is answered after the client has left.
+      // A request that is not cancelled is answered after the client has disconnected.
       if (!cancels) setTimeout(() => response.end('{}'), 300);
     };
     const leaving = new AbortController();
@@ -405,7 +405,7 @@ describe('authentication', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const after = await Promise.all(Array.from({ length: 30 }, () => call()));
     expect(new Set(after.map(({ status }) => status))).toEqual(new Set([401]));
-    // One look-up serves all of them. On a busy machine there is one more for each second.
+    // One look-up serves all calls of a second. A busy machine takes several seconds.
     expect(bench.keys.lookUps.length).toBeLessThan(10);
   });
 

@@ -65,7 +65,7 @@ describe('the pages around the API', () => {
   it('/readyz asks each service once for all who ask at once, and stops waiting for one that is silent', async () => {
     bench.keys.answersProbes = false;
     bench.hosting.answersProbes = false;
-    // Each look at readiness waits out the whole time-out here, so it is not scaled.
+    // The time-out is not scaled, because each readiness check here waits for all of it.
     process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
     const { probes } = bench.hosting;
     const asked = await Promise.all(Array.from({ length: 20 }, () => call('/readyz')));
@@ -74,10 +74,9 @@ describe('the pages around the API', () => {
       status: 'not_ready',
       checks: { keys: 'timed_out', hosting: 'timed_out' },
     });
-    // More than one probe is allowed, because a request that arrives after the first probe has ended starts another
-    // one.
+    // More than one probe is allowed, because a request after the first probe's end starts another one.
     expect(bench.hosting.probes - probes).toBeLessThan(5);
-    // The other services keep working without hosting.
+    // The other services work without hosting.
     bench.keys.answersProbes = true;
     const ready = await until(async () => {
       const answer = await call('/readyz');

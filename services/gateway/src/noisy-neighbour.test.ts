@@ -25,7 +25,7 @@ const get = (key: TestKey, path = '/v1/sites') =>
   fetch(bench.url + path, { headers: { authorization: `Bearer ${key.token}` } });
 const statusOf = async (key: TestKey, path?: string) => (await get(key, path)).status;
 const codeOf = async (response: Response) => problemSchema.parse(await response.json()).code;
-/** Resolves when this many more requests have reached the gateway, whatever it answers. */
+/** Resolves after this many more requests have reached the gateway, whatever it answers. */
 function requestsArrived(count: number): Promise<unknown> {
   let arrived = 0;
   bench.gateway.server.on('request', () => {
@@ -34,7 +34,7 @@ function requestsArrived(count: number): Promise<unknown> {
   return until(() => arrived >= count);
 }
 
-/** Opens a connection that sends `bytes` and then nothing. Its answer is dropped. */
+/** Opens a connection that sends `bytes` and then nothing. Its answer is ignored. */
 function dangle(bytes: string, localAddress = '127.0.0.1'): net.Socket {
   const socket = net.connect({ port: bench.port, host: '127.0.0.1', localAddress });
   sockets.add(socket);
@@ -74,7 +74,7 @@ describe('a caller who does its worst', () => {
       const socket = slowBody(key);
       socket.once('close', () => closed.push(socket));
     }
-    // Half of the bodies are refused and their connections closed. The gateway waits for the others.
+    // Half of the bodies are refused and their connections closed. The gateway waits for the other half.
     await until(() => closed.length >= gatewayLimits.bodiesMax / 2);
     expect(await statusOf(bench.register())).toBe(200);
   });
@@ -99,7 +99,7 @@ describe('a caller who does its worst', () => {
     }, 10);
     const statuses = await Promise.all(waiting);
     clearInterval(answering);
-    // Some calls are refused, because they waited too long for their caller's share.
+    // Calls that waited too long for their caller's share are refused.
     expect(new Set(statuses)).toContain(200);
     await until(() => bench.gateway.inFlight === 0);
   });
@@ -177,8 +177,7 @@ describe('a caller who does its worst', () => {
         opened.push(asking);
       });
     const statuses = await Promise.all(Array.from({ length: 200 }, () => open(greedy)));
-    // The gateway admits as many streams of one key as the service does, so none that the service would refuse reaches
-    // it.
+    // The gateway admits as many streams of a key as the service. So the service never has to refuse one.
     const ofTheService = createShares(streamLimits.openMax, streamShares);
     let share = 0;
     while (ofTheService.take([greedy.keyId, greedy.orgId])) share += 1;

@@ -4,7 +4,7 @@ import { rawRequest, sendRaw } from '../test/raw';
 
 let bench: Bench;
 beforeAll(async () => {
-  // Two writes a minute.
+  // The quota is two writes a minute.
   bench = await startBench({ config: { rateLimitScale: 2 / 120 } });
 });
 afterAll(() => bench.close());
@@ -19,7 +19,7 @@ const post = async (headers: string[], path = '/v1/sites') => {
   return { status, got, ...JSON.parse(body) };
 };
 
-/** Each request fails its own check and every later one. The answer must be that of the first failed check. */
+/** Each request fails one check and all later ones. The answer must be that of the first failed check. */
 describe('the order of the checks', () => {
   it('hygiene, route, 401, 429, 403, syntax, service', async () => {
     const poor = bench.register({ scopes: ['sites.view'] });

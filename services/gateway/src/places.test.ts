@@ -15,7 +15,7 @@ const limits = {
   waitMs: never,
 };
 
-/** Makes calls of one organisation, each with another of its keys. */
+/** Makes calls of an organisation, each with another key. */
 class Organisation {
   readonly id = uuidv7();
   readonly begun: Place[] = [];
@@ -36,7 +36,7 @@ class Organisation {
     await everythingThatIsDue();
   }
 
-  /** The oldest of them are answered. */
+  /** Answers the oldest calls. */
   async end(times: number): Promise<void> {
     for (const place of this.begun.splice(0, times)) {
       place.giveBack();
@@ -61,7 +61,7 @@ afterEach(async () => {
   for (const organisation of organisations.splice(0)) await organisation.endAll();
 });
 
-/** Places with a clock that the test sets. */
+/** Creates places with a clock that the test sets. */
 function stage(changed: Partial<typeof limits> = {}) {
   let clockMs = 0;
   const places = createPlaces({ ...limits, ...changed }, () => clockMs);

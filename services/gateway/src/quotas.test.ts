@@ -7,7 +7,7 @@ import { type Bench, startBench, type TestKey } from '../test/fixture';
 const get = (url: string, { token }: TestKey, method = 'GET', path = '/v1/sites') =>
   fetch(url + path, { method, headers: { authorization: `Bearer ${token}` } });
 
-/** Sends `count` at once, in portions below the number of places. */
+/** Sends `count` requests, in portions below the number of places. */
 async function statusesOf(urls: readonly string[], key: TestKey, count: number): Promise<number[]> {
   const statuses: number[] = [];
   for (let sent = 0; sent < count; sent += 50) {
@@ -37,7 +37,7 @@ describe('quotas without Redis', () => {
     expect(refused.headers.get('ratelimit')).toMatch(/^"read";r=0;t=\d+$/);
     expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     expect((await get(bench.url, bench.register())).status).toBe(200);
-    // Writes have a window of their own.
+    // Writes have another window.
     expect((await get(bench.url, key, 'POST')).status).not.toBe(429);
   });
 
@@ -82,7 +82,7 @@ describe('quotas without Redis', () => {
   });
 });
 
-/** Whether all gateways count a key in the same window. If they do, each request leaves a different remainder. */
+/** Tells whether all gateways count a key in the same window. Each request then leaves a different remainder. */
 const countTogether = async (urls: readonly string[], key: TestKey): Promise<boolean> => {
   const left = await Promise.all(
     urls.map(async (url) => Number(/r=(\d+)/.exec((await get(url, key)).headers.get('ratelimit') ?? '')?.[1])),
@@ -102,7 +102,10 @@ const missing = missingTools('redis');
     return key;
   };
   const urls = () => benches.map(({ url }) => url);
-  /** `timeoutScale` 300: 30 s for a command, so that a busy Redis is not taken for one that is gone. */
+  /**
+   * Starts gateways. A `timeoutScale` of 300 gives a Redis command 30 s, so that a busy Redis does not count as
+   * unavailable.
+   */
   const open = async (timeoutScale: number, count: number): Promise<void> => {
     const usual = process.env['DRYDOCK_TIMEOUT_SCALE'];
     process.env['DRYDOCK_TIMEOUT_SCALE'] = String(timeoutScale);
@@ -110,7 +113,7 @@ const missing = missingTools('redis');
       Array.from({ length: count }, () => startBench({ config: { rateLimitScale: 0.1, redisUrl: redis.url } })),
     );
     process.env['DRYDOCK_TIMEOUT_SCALE'] = usual;
-    // Counting in Redis begins once each gateway is connected.
+    // The gateways count in Redis only after they are connected.
     const probe = keyEverywhere();
     await until(async () => countTogether(urls(), probe));
   };
@@ -134,7 +137,7 @@ const missing = missingTools('redis');
     const key = keyEverywhere();
     const startedMs = performance.now();
     for (let index = 0; index < 50; index += 1) expect((await get(urls()[0] ?? '', key)).status).toBe(200);
-    // The first call waits 1 s for Redis. If each call waited, all together would take 50 s.
+    // The first call waits 1 s for Redis. If each call waited, all would take 50 s.
     expect(performance.now() - startedMs).toBeLessThan(40_000);
     process.kill(redis.pid, 'SIGCONT');
     const later = keyEverywhere();

@@ -6,7 +6,7 @@ import { type Answering, type Bench, startBench, startService, type TestKey, typ
 let other: TestService;
 let bench: Bench;
 let key: TestKey;
-/** Closes the resources that one test has opened in addition. It runs after that test. */
+/** Functions that close a test's additional resources. They run after the test. */
 let opened: Array<() => Promise<void>>;
 beforeEach(async () => {
   other = await startService('hosting');
@@ -40,7 +40,7 @@ it('what did not reach a process goes to another one, whatever it is', async () 
 });
 
 describe('a process that dies with a request', () => {
-  /** How many replicas die at their next request. */
+  /** How many of the next requests kill their replica. */
   let deaths = 0;
   const answer: Answering = (request, response) => {
     deaths -= 1;
@@ -92,7 +92,7 @@ it('a process that says it ends gets nothing any more, and none of our connectio
   const { token } = own.register();
   const ask = async () =>
     (await fetch(`${own.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
-  // Three connections that are idle afterwards.
+  // Three connections remain idle afterwards.
   const first = Promise.all(Array.from({ length: 6 }, ask));
   await until(() => held.length === 3);
   for (const response of held) response.end('{}');

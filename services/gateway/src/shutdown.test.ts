@@ -20,7 +20,7 @@ describe('a gateway that is told to go under load (A14)', () => {
     const errors: unknown[] = [];
     let answered = 0;
     let stopped = false;
-    /** Keeps a connection busy until the gateway says that it closes it. */
+    /** Keeps a connection busy until the gateway announces its end. */
     const client = async (): Promise<void> => {
       while (!stopped) {
         await new Promise<void>((resolve) => {

@@ -10,7 +10,8 @@ beforeAll(async () => {
 afterAll(() => bench.close());
 
 /**
- * Sends `start` and then a byte every tenth of a second; resolves with the milliseconds until the other side closed.
+ * Sends `start` and then a byte every tenth of a second. Resolves with the milliseconds until the gateway closes the
+ * connection.
  */
 function drip(start: string): Promise<number> {
   const startedMs = Date.now();
@@ -30,7 +31,7 @@ describe('connections that drip (G11)', () => {
   it('are closed, while others are served', async () => {
     const { server } = bench.gateway;
     expect([server.headersTimeout, server.requestTimeout]).toEqual([5_000, 10_000]);
-    // The time limits are short, so that the test is short.
+    // The limits are shorter than in production, because the test waits for them.
     [server.headersTimeout, server.requestTimeout] = [500, 1_000];
     const { token } = bench.register();
     const authorization = `Authorization: Bearer ${token}`;
@@ -40,7 +41,7 @@ describe('connections that drip (G11)', () => {
     );
     const meanwhile = await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } });
     expect(meanwhile.status).toBe(200);
-    // Node checks for slow clients every 30 s by default, and every second with our setting.
+    // Node checks for slow clients every 30 s by default, and the gateway sets one second.
     expect(Math.max(...(await Promise.all([...headers, ...bodies])))).toBeLessThan(25_000);
     await until(() => bench.gateway.inFlight === 0);
   });

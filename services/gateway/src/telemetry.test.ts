@@ -9,7 +9,7 @@ import { newKey, secretOf, startService, type TestService } from '../test/fixtur
 
 const home = path.join(__dirname, '..');
 
-/** A gateway as it is deployed, with tracing on; resolves with where it listens. */
+/** Starts a gateway as it is deployed, with tracing. Resolves with its address. */
 async function startTraced(keysUrl: string, otlpUrl: string, settings: Record<string, string> = { TRACE_READS: '1' }) {
   const environment = {
     PATH: process.env['PATH'] ?? '',
@@ -35,7 +35,7 @@ const theirs = '0af7651916cd43dd8448eb211c80319c';
 const key = newKey();
 let keys: TestService;
 let collector: Server;
-/** The bodies that were sent to the collector, OTLP in JSON. */
+/** The bodies that the collector received, OTLP in JSON. */
 const sent: { path: string; body: string }[] = [];
 beforeAll(async () => {
   keys = await startService('keys', new Map([[key.token, key]]));
@@ -122,12 +122,12 @@ const spansSent = (): Sent[] =>
     .flatMap(({ scopeSpans }) => scopeSpans)
     .flatMap(({ spans }: { spans: Sent[] }) => spans);
 
-/** No request takes this long, even on the busiest machine, so none counts as slow. */
+/** The limit is so long that no request counts as slow, even on a busy machine. */
 const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
 
 /**
- * Calls a gateway with these settings and ends it. Returns the spans that it sent, and the trace headers of its answer
- * and of its call to the service.
+ * Calls a gateway with these settings and ends it. Returns its spans, and the trace headers of its answer and of its
+ * call to the service.
  */
 async function traceOf(settings: Record<string, string>, method: string, path: string) {
   sent.length = 0;

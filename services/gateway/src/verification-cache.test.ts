@@ -1,6 +1,6 @@
 import { createVerificationCache } from './verification-cache';
 
-/** A clock and a keys service that the test controls. */
+/** Creates a cache with a clock and a keys service that the test controls. */
 function stage() {
   let clockMs = 0;
   const questions: Array<{ token: string; answer(value: string): void; fail(): void }> = [];
@@ -42,7 +42,8 @@ describe('what keys said', () => {
     questions[1]?.answer('new');
     expect(await first).toBe('old');
     expect(await later).toBe('new');
-    // The second caller had joined in time. But the answer came so late that only the caller who asked may use it.
+    // The second caller joined in time. But the answer came so late that only the caller who started the look-up may
+    // use it.
     expect(await joined).toBe('new');
     expect(questions).toHaveLength(2);
   });
@@ -98,7 +99,7 @@ describe('what keys said', () => {
     await first;
     advance(900);
     cache.renew('k', 't');
-    // The renewal was asked too long ago for another caller to join it.
+    // The renewal started too long ago for another caller to join.
     advance(1_000);
     const later = cache.verify('k', 't');
     questions[2]?.answer('revoked');

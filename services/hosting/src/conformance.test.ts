@@ -40,7 +40,7 @@ beforeAll(async () => {
     owner,
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings,
-    // No site host runs that could report an application, and no worker that could try a storage.
+    // No site host runs, so no application is known, and no worker runs that could test a storage.
     cannotSucceed: {
       getSiteApp: '503 dependency_unavailable',
       restartSiteApp: '503 dependency_unavailable',
@@ -78,7 +78,7 @@ async function makeThings(caller: Caller, endpoint: EndpointDefinition): Promise
   };
 }
 
-/** Makes a site with the content that the operation needs. */
+/** Creates a site with the content that the operation needs. */
 async function makeSite(
   caller: Caller,
   { path: about }: EndpointDefinition,
@@ -114,7 +114,7 @@ it('the copies of a site page by limit and cursor, newest first', async () => {
 });
 
 describe('every operation of hosting', () => {
-  // Each check has its own expectations.
+  // Each check contains its own expectations.
   // oxlint-disable-next-line jest/expect-expect
   it.each(conformanceChecks('hosting').map((check) => [check.name, check] as const))(
     '%s',

@@ -1,5 +1,5 @@
 /**
- * Every death of a worker at every step of a backup, a restore, and of a site’s making and deletion.
+ * Kills a worker in each step of a site's backup, restore, creation and deletion.
  *
  * @tier long
  * @processes
@@ -19,8 +19,8 @@ import { workflows } from './workflows';
 const scope = crashScope({ delicate: ['switch', 'pack', 'provision', 'destroy'] });
 
 /**
- * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
- * processes build their own definitions.
+ * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
+ * have their own definitions.
  */
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {

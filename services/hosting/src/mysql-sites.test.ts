@@ -1,5 +1,5 @@
 /**
- * Sites that were ordered with MySQL go through every operation that one-life.test.ts tries with Postgres.
+ * Sites with MySQL go through every operation that one-life.test.ts tests with Postgres.
  *
  * @tier long
  * @processes

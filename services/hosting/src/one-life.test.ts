@@ -1,5 +1,5 @@
 /**
- * The main operations of hosting, once each in one world. Their failures have suites of their own.
+ * Runs the main operations of hosting, each once. Other suites test their failures.
  * @processes
  */
 import { readdirSync } from 'node:fs';

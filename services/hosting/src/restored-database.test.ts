@@ -1,5 +1,5 @@
 /**
- * Drydock’s own database put back to earlier moments, with all kinds of work under way.
+ * Restores Drydock's own database to earlier moments during all kinds of work.
  *
  * @tier long
  * @processes
@@ -27,12 +27,12 @@ interface Work {
   kind: string;
   siteId: string;
   workflowId: string;
-  /** The content before the work and after it. */
+  /** The content before and after the work. */
   before: string;
   after: string;
 }
 
-/** The outcome of the work, as the record in the older database has it. */
+/** The recorded outcome of the work in the older database. */
 interface End {
   status: string;
   error: string | null;
@@ -77,7 +77,7 @@ describe('a database that was put back from a backup', () => {
   };
   const pointOf = (siteId: string) => points.get(siteId) ?? { id: '', state: '' };
 
-  /** Six works at once, each on a site of its own. */
+  /** Starts six kinds of work at the same time, each on its own site. */
   const beginAll = async (version: number): Promise<Work[]> => {
     const { restored, offsite, deleted, packed, copied } = sites;
     const removed = await makeSite(world);
@@ -128,14 +128,17 @@ describe('a database that was put back from a backup', () => {
     return row ?? { status: 'unknown', error: null, steps: '' };
   };
 
-  /** Begins work that the older database does not know: the safety copy is restored, so that the site is as before. */
+  /**
+   * Starts work that the older database does not know. The work restores the safety copy, so that the site is as
+   * before.
+   */
   const beginLater = async ({ siteId }: Work): Promise<void> => {
     const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
     const copy = surface.backups.find(({ kind, status }) => kind === 'pre_restore' && status === 'completed');
     if (copy !== undefined) await begin(`/v1/sites/${siteId}/backups/restore`, { backup_id: copy.id });
   };
 
-  /** Expects that the storage has every copy that is recorded as whole, and no others. */
+  /** Expects that the storage has exactly the copies that are recorded as complete. */
   const lookAtCopies = async (): Promise<void> => {
     const rows = await world.api.rows<{ object_key: string; status: string }>(
       "SELECT object_key, status FROM offsite_copies WHERE site_id = $1 AND object_key <> ''",
@@ -218,7 +221,7 @@ describe('a database that was put back from a backup', () => {
         }
         await world.endWorkers();
         await putBack(world.api.postgres.adminUrl, moment);
-        // The older database has leases of workers that no longer exist.
+        // The older database contains leases of workers that no longer exist.
         await world.expireLeases();
         hire();
         await over(works);
@@ -233,7 +236,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
         ).toEqual([]);
-        // Expects that nothing is locked: each site accepts its next work, and the records of archives are true.
+        // Each site must accept its next work, and the records of archives must be true.
         await Promise.all(
           works.filter(({ kind }) => kind !== 'removal').map(({ siteId }) => makeBackup(world, siteId)),
         );
@@ -245,7 +248,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
         ).toEqual([]);
-        // Scheduled backups do not count towards the allowance, which this suite does not test.
+        // Scheduled backups do not count towards the allowance, so the backups' kind is changed.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }
       expect(fenceViolations(world.ledger())).toEqual([]);

@@ -7,23 +7,22 @@ import { type KeysApi, startKeys, streams } from '../test/keys-api';
 let api: KeysApi;
 let world: ConformanceWorld;
 beforeAll(async () => {
-  // Each check waits for the end of an answer.
+  // The lifetime is short, because each check waits for the end of an answer.
   streams.lifetimeMs = 1_000;
   api = await startKeys();
   const [{ caller: owner }, { caller: stranger }] = [await api.bootstrap(), await api.bootstrap({ newKey: true })];
   world = {
     call: (method, path, options) => api.call(options.caller, method, path, options),
     owner,
-    // A stranger of the other mode is left out, because keys and organisations do not belong to a mode.
+    // There is no stranger of the other mode, because keys and organisations belong to no mode.
     strangers: [stranger],
     newOwner: async () => (await api.bootstrap()).caller,
     makeThings: async (caller) => {
-      // A key that nobody uses: its view would change as its first use is noted.
+      // Nobody uses the key, because its view changes when its first use is recorded.
       const minted = await api.call(caller, 'POST', '/v1/api-keys', { body: { name: 'a key' } });
       const { id: keyId } = z.object({ id: z.string() }).parse(minted.json);
       const { id: orgId } = await api.createOrg(caller, { name: 'Reseller', permissions: ['apikeys.manage'] });
-      // Removes the oldest webhooks. Each check makes new ones, some at the same time, and an organisation may have
-      // only twenty.
+      // Removes the oldest webhooks, because an organisation may have only twenty and each check creates new ones.
       const older = 'SELECT id FROM webhooks WHERE org_id = $1 ORDER BY id DESC OFFSET 16';
       await api.rows(`DELETE FROM webhooks WHERE id IN (${older})`, [caller.orgId]);
       const url = 'https://hooks.example.com/drydock';
@@ -47,15 +46,15 @@ beforeAll(async () => {
       return { params: { keyId, orgId, eventId, webhookId, deliveryId, workflowId } };
     },
     cannotSucceed: {},
-    // A change that takes a right away waits until every gateway knows of it, and a stream of events lasts for its
-    // whole lifetime.
+    // A change that removes a right waits until every gateway knows it, and a stream of events lasts for its whole
+    // lifetime.
     waiting: ['updateApiKey', 'revokeApiKey', 'updateOrg', 'rotateApiKey', 'watchEvents'],
   };
 });
 afterAll(() => api.close());
 
 describe('every operation of keys', () => {
-  // Each check has its own expectations.
+  // Each check contains its own expectations.
   // oxlint-disable-next-line jest/expect-expect
   it.each(conformanceChecks('keys').map((check) => [check.name, check] as const))(
     '%s',

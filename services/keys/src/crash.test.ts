@@ -24,7 +24,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** Starts the server as it is deployed, from dist, on the test's database. */
+/** Starts the deployed server from dist, on the test's database. */
 async function startProcess(): Promise<{ child: ChildProcess; url: string }> {
   const child = spawn(process.execPath, ['--enable-source-maps', path.join(keys.dir, 'dist/server.js')], {
     env: {
@@ -72,7 +72,7 @@ test.each(['accept.before_commit', 'accept.after_commit'])(
     const keys = () => api.rows('SELECT id FROM api_keys WHERE name = $1', [point]);
     expect(await keys()).toHaveLength(point === 'accept.after_commit' ? 1 : 0);
 
-    // The crashed attempt owns its Idempotency-Key until its lease ends; the test does not wait for that.
+    // The killed attempt holds its Idempotency-Key until its lease ends, so the test ends the lease.
     await api.rows('UPDATE idempotency_records SET lease_expires_at = now()');
     const second = await startProcess();
     const answers = [await mintAt(second.url, point, body), await mintAt(second.url, point, body)];

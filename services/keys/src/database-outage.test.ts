@@ -21,7 +21,7 @@ const queries: Readonly<Record<string, (database: KeysDatabase) => Promise<unkno
   'a transaction': ({ transaction, sql }) => transaction((tx) => sql(tx).query('SELECT 1')),
 };
 
-/** Ways to change the database's URL so that the database cannot be reached. */
+/** Changes of the database's URL that make the database unreachable. */
 const outages: Readonly<Record<string, (url: URL) => void>> = {
   'nobody listens': (url) => {
     url.port = '1';

@@ -12,7 +12,7 @@ import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 
-/** Each of these worked once: a customer's site that reaches for what is not its own, or for more than its share. */
+/** Attacks that once succeeded: a customer's site takes resources of others, or more than its share. */
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
@@ -142,7 +142,7 @@ describe('an application', () => {
 });
 
 describe('a page', () => {
-  /** The function `lift` runs while a statement is planned, and removes that statement's own time limit. */
+  /** The function `lift` runs while a statement is planned, and removes that statement's time limit. */
   beforeAll(async () => {
     await runSql(
       site.database_url,
@@ -192,7 +192,7 @@ describe('a page', () => {
   });
 });
 
-/** The processes that this one has started for sites' files, as far as the wrapper that begins a box. */
+/** Returns the processes that this process has started for sites' files, including a box's outer process. */
 function contentChildren(): number[] {
   const all = readdirSync('/proc/self/task').flatMap((task) =>
     readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '),
@@ -219,7 +219,7 @@ test('one site gets twenty sessions of its database and a clear word at the twen
 test('no other account gets into a site’s folder, whatever modes its customer gives, nor into one that an earlier version made', async () => {
   const folder = path.join(host.config.SITES_DIR, 'live', neighbourId);
   await host.stop();
-  // The modes that the folder had in earlier versions.
+  // The folders get the modes of earlier versions.
   for (const opened of [folder, path.join(folder, 'releases', 'initial')]) await chmod(opened, 0o711);
   await chmod(path.join(folder, 'releases/initial/files'), 0o777);
   host = await startHost(host.config);

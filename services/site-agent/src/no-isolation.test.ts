@@ -2,8 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 
-// A machine on which neither kind of isolation works, or only networks do not. None of the machines that run this test
-// is one, so the answers are replaced.
+// The test simulates a machine without isolation, or only without networks, because the machines that run it have both.
 let hasBoxes = false;
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({

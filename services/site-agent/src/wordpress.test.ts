@@ -26,7 +26,7 @@ let host: TestHost;
 let site: FilledSite;
 let folder: string;
 
-/** PHP's own server in the application's box, and the program that passes visitors on to it. */
+/** Starts PHP's own server in the application's box, and passes visitors on to it. */
 const app = `
 const { spawn } = require('node:child_process');
 const http = require('node:http');
@@ -69,7 +69,7 @@ function configOf({ database_url, url }: FilledSite): string {
   return `<?php\n${define.join('\n')}\ndefine('DISABLE_WP_CRON', true);\n$table_prefix = 'wp_';\nif (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');\nrequire_once ABSPATH . 'wp-settings.php';\n`;
 }
 
-/** Runs PHP within WordPress, as an administrator with a shell would. */
+/** Runs PHP within WordPress, like an administrator's shell. */
 async function inWordpress(code: string, before = ''): Promise<string> {
   const source = `${before} $_SERVER['HTTP_HOST'] = '${new URL(site.url).host}'; require '${site.files_dir}/wp-load.php'; ${code}`;
   const { stdout } = await run(String(php), ['-n', ...extension, '-r', source], {
@@ -89,7 +89,7 @@ const titles = async (): Promise<string[]> => {
   return [...html.matchAll(/class="[^"]*wp-block-post-title"[^>]*><a[^>]*>([^<]+)</g)].map(([, title]) => title ?? '');
 };
 
-/** Every row of every table, as WordPress' own account reads it. */
+/** Returns a checksum of every table, as WordPress' own account reads it. */
 const content = (): Promise<string> =>
   inWordpress(
     'global $wpdb; foreach ($wpdb->get_col(\'show tables\') as $table) { echo $table, \' \', $wpdb->get_row("checksum table `$table`", ARRAY_N)[1], "\\n"; }',
@@ -102,7 +102,7 @@ const suite = (): void => {
     site = await host.client.ensureSite(siteId, { domain: 'blog.org', database: 'mysql' }, claim(1));
     for (const name of await readdir(tree))
       if (name !== '.htaccess')
-        // A link into another package is left out where that package is not here.
+        // A link into a package that is not installed is left out.
         await cp(path.join(tree, name), path.join(site.files_dir, name), {
           recursive: true,
           dereference: true,

@@ -4,7 +4,7 @@ import { request } from 'undici';
 export interface Call {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   body?: unknown;
-  /** Makes an interrupted seeding repeatable: the second call gets the answer of the first one. */
+  /** Makes an interrupted seeding repeatable: a second call gets the answer of the first call. */
   idempotencyKey?: string;
 }
 
@@ -13,12 +13,12 @@ export interface Answer {
   body: unknown;
 }
 
-/** A caller of the public API with one key. The demo is created as a customer would create it. */
+/** Calls the public API with one key. The demo is created only by such calls, as a customer would create it. */
 export type Api = (path: string, call?: Call) => Promise<Answer>;
 
 /**
- * A call may fail for a while: a small machine that starts everything at once is busy, a long poll can reach the quota,
- * and a nightly backup that is due can hold a site. Every call of a seed can be repeated.
+ * A call may fail for a while: a small machine is busy during the start, a long poll can reach the quota, and a nightly
+ * backup can hold a site. Every call of a seed can be repeated.
  */
 const triesMax = 30;
 const isPassing = ({ status, text }: { status: number; text: string }): boolean =>

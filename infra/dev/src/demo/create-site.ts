@@ -8,14 +8,14 @@ const siteSchema = z.looseObject({ id: z.string(), status: z.string(), created_a
 export interface WantedSite {
   name: string;
   domain: string;
-  /** The last part of the idempotency key. When left out, it is the domain. */
+  /** The last part of the idempotency key. Its default is the domain. */
   key?: string;
   platform?: 'local' | 'vendor';
 }
 
 /**
- * Resolves with the site's id once the site serves, or once `isOver` says that there is nothing to wait for. @throws
- * with the site's problem when it fails
+ * Resolves with the site's id once the site serves, or as soon as `isOver` returns true. @throws with the site's
+ * problem when it fails
  */
 export async function createSite(
   api: Api,

@@ -11,7 +11,7 @@ const demoServerSchema = z.object({
   disk_token: z.string(),
 });
 
-/** The file that `npm start` leaves for people and programs to begin with. */
+/** The content of demo.json, which tells people and programs the addresses, keys and ids of the demo. */
 export const demoSchema = z.object({
   base_url: z.string(),
   org_id: z.string(),
@@ -21,10 +21,10 @@ export const demoSchema = z.object({
   staff_key: z.string(),
   other_org_key: z.string(),
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
-  // The fields below are missing where only keys and sites were asked for.
+  // The fields below are missing if only keys and sites were requested.
   /** A site that is a Node application. */
   app_site_id: z.string().optional(),
-  /** A site with a full copy and increments in the customer's own storage, and that storage. */
+  /** A site with a full copy and increments in the customer's own storage. `customer_storage` is that storage. */
   offsite_site_id: z.string().optional(),
   customer_storage: z
     .object({
@@ -35,9 +35,9 @@ export const demoSchema = z.object({
       secret_access_key: z.string(),
     })
     .optional(),
-  /** A hosting package at a vendor, with points of website, database and mailbox. */
+  /** A hosting package at a vendor, with restore points of its website, database and mailbox. */
   vendor_site_id: z.string().optional(),
-  /** Records of deleted sites, by the reason that keeps each from being restored. */
+  /** Records of deleted sites. Each name says why the site can or cannot be restored. */
   deleted_sites: z
     .object({
       restorable: z.string(),
@@ -62,10 +62,15 @@ export const demoSchema = z.object({
       }),
     )
     .optional(),
-  /** The first has data and a backup. The second was never backed up. The url is for its owner and requires TLS. */
+  /**
+   * The first database has data and a backup. The second was never backed up. The url is the owner's and requires TLS.
+   */
   databases: z.array(z.object({ id: z.string(), url: z.string() })).optional(),
   processes_file: z.string(),
-  /** The parts that could not be made, and why; absent when everything is there. The next start makes them. */
+  /**
+   * The parts that could not be created, and why. The field is absent when everything exists. The next start tries them
+   * again.
+   */
   unfinished: z.array(z.object({ title: z.string(), problem: z.string() })).optional(),
 });
 export type Demo = z.infer<typeof demoSchema>;
@@ -79,13 +84,13 @@ const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.part
 const readPart = (file: string): PartialDemo =>
   fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
 
-/** The content that was made so far; a data folder of an older Drydock lacks what later domains add. */
+/** Reads the content that exists. A data folder of an older Drydock lacks the fields of later domains. */
 export const readDemo = (dataDir: string): PartialDemo => ({
   ...readPart(fileOf(dataDir)),
   ...readPart(partialFileOf(dataDir)),
 });
 
-/** Tokens are shown only once. So each is saved as soon as it is minted, and a crash half-way loses none. */
+/** Saves the demo after each new token, because the API shows a token only once. A crash then loses none. */
 export const writePartial = (dataDir: string, demo: PartialDemo): void =>
   writeJsonAtomically(partialFileOf(dataDir), demo);
 

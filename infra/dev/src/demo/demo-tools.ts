@@ -11,7 +11,7 @@ import type { Bootstrapped, SeedContext, SitePlace } from './seed';
 const run = promisify(execFile);
 const bootstrapSchema = z.object({ org_id: z.string(), key_id: z.string(), token: z.string() });
 
-/** The tools that make the demo content besides the public API: commands of services, and the emulators. */
+/** Returns the tools that a seed uses besides the public API: commands of services, and the emulators. */
 export type DemoTools = Pick<
   SeedContext,
   'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'
@@ -19,8 +19,8 @@ export type DemoTools = Pick<
 
 export function demoToolsOf({ place, programOf }: Stack): DemoTools {
   /**
-   * Runs the keys service's command. It creates a root organisation with this name and its first key, whose token is
-   * shown only here.
+   * Runs the command of the keys service that creates a root organisation and its first key. The key's token is shown
+   * only here.
    */
   async function bootstrap(name: string): Promise<Bootstrapped> {
     const { stdout } = await run(
@@ -33,10 +33,7 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
     return bootstrapSchema.parse(JSON.parse(stdout));
   }
 
-  /**
-   * Describes a site: its address as the host reports it, and its folder and its database as they are in our data
-   * folder.
-   */
+  /** Describes a site: its address as the site host reports it, and its folder and database on this machine. */
   async function describeSite(siteId: string): Promise<SitePlace> {
     const client = createSiteHostClient({
       url: `http://${place.addressOf('site-host')}`,
@@ -55,7 +52,7 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
     }
   }
 
-  /** Runs hosting's command for deleted sites, as staff would, with the database of hosting. */
+  /** Runs hosting's command for deleted sites, as staff would. */
   async function hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void> {
     const command = [inRepo('services/hosting/dist/deleted-sites/command.js'), verb, deletedSiteId];
     const env = { DATABASE_URL: databaseUrl(place, 'hosting'), LOG_LEVEL: 'silent' };
@@ -64,8 +61,8 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
         await run(process.execPath, command, { env });
         return;
       } catch (error) {
-        // The connection may come too late for the transaction when the machine starts everything at once. The
-        // transaction has then done nothing.
+        // On a busy machine Prisma may not get a connection in time for the transaction. The transaction has then done
+        // nothing, so it can be repeated.
         if (attempt === commandTriesMax || !String(error).includes('Unable to start a transaction')) throw error;
       }
     }

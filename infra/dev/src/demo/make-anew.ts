@@ -7,13 +7,13 @@ const workflowsSchema = z.object({
   ),
 });
 
-/** The most earlier starts that failed with the same object. Each has an idempotency key of its own. */
+/** How many failed objects of earlier starts may exist. Each has its own idempotency key. */
 const failuresMax = 50;
 
 /**
- * Creates an object with an idempotency key, so that an interrupted seeding finds it again. An object that failed at an
- * earlier start would always be found by its key, so the next key creates another one. An object that fails now is the
- * caller's to handle. `failedAt` returns when the failed object was made, or null when it has not failed.
+ * Creates an object with an idempotency key, so that an interrupted seeding finds it again. If that object failed at an
+ * earlier start, the next key creates another one. If it fails during this start, the caller handles it. `failedAt`
+ * returns when the failed object was created, or null when it has not failed.
  */
 export async function makeAnew<T>(
   key: string,
@@ -29,7 +29,7 @@ export async function makeAnew<T>(
   throw new Error(`${key} has failed ${failuresMax} times; see the logs folder`);
 }
 
-/** Why the latest work on an object failed, in the words that its owner is shown. */
+/** Returns why the latest workflow of an object failed, in the words that its owner reads. */
 export async function problemOf(api: Api, objectPath: string): Promise<string> {
   const [newest] = workflowsSchema.parse((await api(`${objectPath}/workflows`)).body).data;
   return newest?.error?.detail ?? newest?.error?.title ?? 'see the logs folder';

@@ -21,7 +21,7 @@ const labels = [
   { name: 'Waits for the client', colour: 'yellow' },
   { name: 'Billable', colour: 'green' },
 ];
-/** Column and labels by their number. */
+/** `column` and `labels` are indices. */
 const cards = [
   { column: 0, labels: [0], title: 'Moor the new landing page', isArchived: false },
   { column: 0, labels: [], title: 'Ask for the tide tables', isArchived: true },
@@ -30,7 +30,7 @@ const cards = [
   { column: 2, labels: [], title: 'Logo in four colours', isArchived: false },
 ];
 
-/** Each call has an idempotency key of its own, so that a seeding that was interrupted creates nothing twice. */
+/** Each call has its own idempotency key, so that an interrupted seeding creates nothing twice. */
 async function seedBoard(api: Api): Promise<DemoBoard> {
   const post = async (path: string, body: object, key: string): Promise<string> =>
     madeSchema.parse((await api(path, { method: 'POST', body, idempotencyKey: `demo-board-${key}` })).body).id;
@@ -55,7 +55,7 @@ async function seedBoard(api: Api): Promise<DemoBoard> {
   return board;
 }
 
-/** A board of an agency, in each world. */
+/** Creates an agency's board in the live world and one in the sandbox. */
 export const agencySeed: Seed = {
   title: 'Making a board',
   fields: ['boards'],

@@ -2,7 +2,7 @@ import type { Seed } from './seed';
 import { putUpSite } from './seed-sites';
 import { clockSite } from './site-content';
 
-/** A site that is a Node application, in each world, so that there is something to restart. */
+/** Creates a site that is a Node application in the live world and in the sandbox. Its application can be restarted. */
 export const appSeed: Seed = {
   title: 'Making a site with an application',
   fields: ['app_site_id'],

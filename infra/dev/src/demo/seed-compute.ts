@@ -24,7 +24,7 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Waits until the server's newest workflow has succeeded. The server can appear ready a moment before that. */
+/** Waits until the server's newest workflow has succeeded. The server's own status can be ready a moment earlier. */
 const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
   poll(`Working on ${name}`, async () => {
     const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;
@@ -33,7 +33,6 @@ const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
     return newest?.status === 'succeeded' ? newest : null;
   });
 
-/** Takes a snapshot to which the server can be rolled back. */
 async function takeSnapshot(ordered: Ordered, serverId: string, description: string): Promise<string> {
   const { api, name } = ordered;
   const path = `/v1/compute/servers/${serverId}/snapshots`;
@@ -46,7 +45,9 @@ async function takeSnapshot(ordered: Ordered, serverId: string, description: str
   return taken.id;
 }
 
-/** The URL at which the emulator reads and writes the machine's disk. It stands for the owner's access over ssh. */
+/**
+ * Returns the URL at which the emulator reads and writes the machine's disk. It replaces the owner's access over ssh.
+ */
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, {
     headers: { authorization: `Bearer ${cloud.token}` },
@@ -55,7 +56,7 @@ async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   return `${cloud.url}/emulator/servers/${machine?.id}/disk`;
 }
 
-/** A server whose disk was changed after its first snapshot, and with a snapshot that never becomes ready. */
+/** Creates a server whose disk has changed since its first snapshot. A second snapshot never becomes ready. */
 async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Promise<DemoServer> {
   const { api, name, cloud } = ordered;
   const body = { name, deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
@@ -98,7 +99,7 @@ async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Prom
   };
 }
 
-/** Two servers in the live world and two in the sandbox. */
+/** Creates two servers in the live world and two in the sandbox. */
 export const computeSeed: Seed = {
   title: 'Ordering four servers and taking snapshots of them',
   fields: ['servers', 'sandbox_servers'],

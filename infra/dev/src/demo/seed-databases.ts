@@ -21,7 +21,7 @@ interface DemoDatabase {
   url: string;
 }
 
-/** Statements that can be run again: an interrupted seeding leaves the same result. */
+/** The statements can be repeated, because an interrupted seeding runs them again. */
 const content = `
   CREATE TABLE IF NOT EXISTS berths (id int PRIMARY KEY, name text NOT NULL, metres numeric NOT NULL);
   CREATE TABLE IF NOT EXISTS visits (id bigserial PRIMARY KEY, berth_id int NOT NULL REFERENCES berths, ship text NOT NULL, since timestamptz NOT NULL);
@@ -31,7 +31,7 @@ const content = `
     WHERE NOT EXISTS (SELECT FROM visits);
 `;
 
-/** The same call returns the same database and password again. */
+/** Creates a database, or finds the one that the same call has created. The password is the same. */
 async function makeDatabase(api: Api, label: string, key: string): Promise<DemoDatabase> {
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
   const { id, password } = await makeAnew(
@@ -56,7 +56,7 @@ async function makeDatabase(api: Api, label: string, key: string): Promise<DemoD
 async function fill({ url }: DemoDatabase): Promise<void> {
   const plain = new URL(url);
   plain.searchParams.delete('sslmode');
-  // The authority that signed the instance's certificate belongs to the host.
+  // The certificate is signed by the host's own authority, which this client does not know.
   const client = new pg.Client({ connectionString: plain.href, ssl: { rejectUnauthorized: false } });
   await client.connect();
   try {
@@ -80,7 +80,7 @@ async function seedWorld(api: Api): Promise<DemoDatabase[]> {
   return [ledger, scratch];
 }
 
-/** Makes a Postgres 16 with data and a backup in each world, and one that was never backed up. */
+/** Creates, in each world, a Postgres 16 with data and a backup, and a database without a backup. */
 export const databasesSeed: Seed = {
   title: 'Making two managed databases',
   fields: ['databases'],

@@ -33,7 +33,7 @@ interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   prefix: string;
 }
 
-/** The record of the site that once had this domain. It is created by deleting a site. */
+/** Returns the record of the deleted site with this domain. If there is none, a site is created and deleted. */
 async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
   const { api, describeSite } = world;
   const find = async () =>
@@ -41,7 +41,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
     null;
   const there = await find();
   if (there !== null) return there;
-  // Drydock keeps no backup of a site at a vendor, so nothing can be restored once the site is deleted.
+  // Drydock keeps no backup of a site at a vendor. So such a site has the state `no_backup` after its deletion.
   const platform = state === 'no_backup' ? 'vendor' : 'local';
   const wanted = { name: `Deleted: ${state}`, domain, key: domain, platform } as const;
   const id = await createSite(api, wanted, async () => (await find()) !== null);
@@ -59,7 +59,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
   return poll(`Deleting ${domain}`, find);
 }
 
-/** Brings the record into its state, through the public API where that is possible. */
+/** Brings the record of a deleted site into `state`, through the public API where that is possible. */
 async function seedState(world: World, state: State): Promise<string> {
   const { api, hostingCommand, prefix } = world;
   const domain = `${prefix}${state.replaceAll('_', '-')}.demo.test`;
@@ -69,7 +69,8 @@ async function seedState(world: World, state: State): Promise<string> {
   if (state === 'restorable' || state === 'no_backup' || (await isThere())) return record.id;
   if (state === 'abuse_hold') await hostingCommand('hold', record.id);
   if (state === 'purged') {
-    // A purge that an interrupted seeding started may end at this very moment. The command then refuses.
+    // The purge of an interrupted seeding may end at this moment. The command then refuses, although the record is gone
+    // as wanted.
     await hostingCommand('purge', record.id).catch(async (error: unknown) => {
       if ((await isThere()) === null) throw error;
     });
@@ -99,7 +100,7 @@ async function seedWorld(world: World): Promise<NonNullable<Demo['deleted_sites'
   };
 }
 
-/** A deleted site in each state that the guard distinguishes, in both worlds. */
+/** Creates a deleted site in each state that decides about its restore, in both worlds. */
 export const deletedSitesSeed: Seed = {
   title: 'Making deleted sites in every state',
   fields: ['deleted_sites'],

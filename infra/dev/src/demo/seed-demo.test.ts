@@ -8,7 +8,7 @@ import { type DemoContext, seedDemo } from './seed-demo';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** The status of a site that is created next, and the sites so far, by their idempotency keys. */
+/** `becomes` is the status of the next site. `sites` has the sites so far, by idempotency key. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
 
@@ -63,7 +63,7 @@ test('a site that fails is told with its problem, ends nothing, and the next sta
   expect(told.join('\n')).toContain('could not be created: SQL: no answer');
   becomes = 'active';
   const { unfinished } = await seed();
-  // The server of this test has no files to fill. The test only needs to see that the site is another one.
+  // The server of this test serves no sites. The new idempotency key shows that a second site was created.
   expect(unfinished).toEqual([
     expect.objectContaining({ problem: expect.stringMatching(/^demo-site-.*-again-2 serves$/) }),
   ]);

@@ -17,13 +17,13 @@ export interface DemoContext extends DemoTools {
   /** The gateway's base URL. */
   baseUrl: string;
   processesFile: string;
-  /** `sites` makes only keys and sites, for tests of those on a busy machine. */
+  /** `sites` creates only keys and sites. Tests that need no more use it on a busy machine. */
   extent: 'whole' | 'sites';
-  /** One line for the terminal. */
+  /** Prints one line on the terminal. */
   say(line: string): void;
 }
 
-/** Keys come first. The others are created with them, as a customer would create them, side by side. */
+/** These seeds run at the same time, after the keys, because they call the API with those keys. */
 const laterSeeds: readonly Seed[] = [
   sitesSeed,
   appSeed,
@@ -35,7 +35,7 @@ const laterSeeds: readonly Seed[] = [
   databasesSeed,
 ];
 
-/** Creates what is missing of the demo content, and updates its addresses. */
+/** Creates the missing parts of the demo content, and updates the addresses. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, ...means }: DemoContext): Promise<Demo> {
   const { unfinished = [], ...made } = readDemo(dataDir);
   const demo: PartialDemo = { ...made, base_url: baseUrl, processes_file: processesFile };
@@ -65,7 +65,7 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
   return whole;
 }
 
-/** Runs every seed, also when others fail. Resolves with what failed and why. */
+/** Runs every seed, even if another one fails. Resolves with the failures and their reasons. */
 async function runAll(
   seeds: readonly Seed[],
   run: (seed: Seed) => Promise<void>,

@@ -13,7 +13,7 @@ const stateSchema = z.looseObject({
   copies: z.array(z.unknown()),
 });
 
-/** Adds one day's reading of the tides; can be repeated. */
+/** Adds one day's reading of the tides. It can be repeated. */
 async function addReading(place: SitePlace, number: number): Promise<void> {
   const day = `2026-03-0${number}`;
   await writeSiteFile(place.files_dir, `${day}.txt`, `high water ${200 + 6 * number} cm\n`);
@@ -33,7 +33,7 @@ interface OffsiteSite {
   storage: SeedContext['customerStorage']['live'];
 }
 
-/** A full copy in the customer's bucket, and two increments with what was added since. */
+/** Creates a full copy in the customer's bucket and two increments. A reading is added before each increment. */
 async function seedCopies(
   { api, site, storage }: OffsiteSite,
   describeSite: SeedContext['describeSite'],
@@ -69,7 +69,7 @@ async function seedCopies(
   return place.id;
 }
 
-/** One site in the live world and one in the sandbox, each with copies in a bucket of the customer's. */
+/** Creates one site in the live world and one in the sandbox. Each has copies in a bucket of the customer. */
 export const offsiteSeed: Seed = {
   title: "Making a site with copies in a bucket of the customer's own",
   fields: ['offsite_site_id', 'customer_storage'],

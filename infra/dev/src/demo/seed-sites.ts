@@ -15,8 +15,8 @@ const surfaceSchema = z.looseObject({
 });
 
 /**
- * Writes a file into a site. Everything that it creates belongs to the account of the site's folder, as if the site's
- * owner had uploaded it. So the site can change and remove it.
+ * Writes a file into a site. The file and new folders get the owner of the site's folder, so that the site can change
+ * and remove them.
  */
 export async function writeSiteFile(filesDir: string, name: string, content: Buffer | string): Promise<void> {
   const file = path.join(filesDir, name);
@@ -41,7 +41,7 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
 
 type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
-/** The site is found again by its idempotency key. Its content is written by statements that can be repeated. */
+/** Creates a site, or finds it by its idempotency key. The statements that write its content can be repeated. */
 export async function putUpSite(
   api: Api,
   site: DemoSite,
@@ -77,7 +77,7 @@ async function seedSite(api: Api, site: DemoSite, describeSite: DescribeSite): P
   return made;
 }
 
-/** Two small but real sites whose pages read their database, each with a first backup. */
+/** Creates two small sites whose pages read their databases, each with a first backup. */
 export const sitesSeed: Seed = {
   title: 'Making two sites and a first backup of each',
   fields: ['sites'],

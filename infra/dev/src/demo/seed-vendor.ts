@@ -19,7 +19,8 @@ interface VendorSite {
 }
 
 /**
- * A site at the vendor, with restore points of its website, its database and its mailbox. All three were changed since.
+ * Creates a site at the vendor, with restore points of its website, its database and its mailbox. All three have
+ * changed since.
  */
 async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<string> {
   const id = await createSite(api, { name: 'Lighthouse Tea', domain, platform: 'vendor' });
@@ -29,14 +30,14 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
       const surface = surfaceSchema.parse((await api(path)).body);
       return surface.in_progress ? null : surface;
     });
-  // The mailbox's point is created last.
+  // The mailbox's restore point is created last, so all others exist if it does.
   if ((await atRest('Reading its timelines')).mailboxes.some(({ points }) => points.length > 0)) return id;
   const admin = emulatorAdmin(vendor.url, vendor.token);
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
   const packageId = packages.find((found) => found.domain === domain)?.id;
   await admin.call('PUT', `packages/${packageId}/content`, vendorContentBefore);
-  // While the other seeds keep the workers busy, perhaps no worker accepts it within its ten seconds. The answer is
-  // then 503, and nothing was started.
+  // The other seeds may keep all workers busy for the ten seconds in which a worker must accept the snapshot. The
+  // answer is then 503, and nothing was started.
   await poll('A worker for the first snapshot', () =>
     api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch(
       (error: unknown) => {
@@ -51,7 +52,7 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
   return id;
 }
 
-/** One site of the platform vendor in the live world and one in the sandbox. */
+/** Creates one site of the platform `vendor` in the live world and one in the sandbox. */
 export const vendorSeed: Seed = {
   title: 'Making a site at a hosting vendor, with restore points',
   fields: ['vendor_site_id'],

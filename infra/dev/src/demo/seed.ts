@@ -18,33 +18,32 @@ export interface Bootstrapped {
   token: string;
 }
 
-/** The tools that a seed may use. */
 export interface SeedContext {
-  /** The content that earlier seeds have made. */
+  /** The content that exists so far. */
   demo: PartialDemo;
-  /** Keeps a part the moment it is made. */
+  /** Saves a part as soon as it exists. */
   keep(more: PartialDemo): void;
-  /** The public API, called with this key. @throws before that key was minted */
+  /** Returns the public API, called with this key. @throws before the key exists */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
   describeSite(siteId: string): Promise<SitePlace>;
-  /** Buckets that belong to a customer, at the S3 emulator. */
+  /** Buckets of a customer at the S3 emulator. */
   customerStorage: { live: S3Keys; sandbox: S3Keys };
-  /** The vendor's emulator, where packages are filled without Drydock. */
+  /** The vendor's emulator. Packages are filled there, because Drydock does not change their content. */
   vendor: { url: string; token: string };
-  /** Runs hosting's command for deleted sites: for what staff do and the API cannot do. */
+  /** Runs hosting's command for deleted sites, because the API has no such calls. */
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
   /** The cloud's emulator, and the tokens of its projects. */
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
-  /** Runs the keys service's command, which creates a root organisation with this name and its first key. */
+  /** Runs the command of the keys service that creates a root organisation and its first key. */
   bootstrap(name: string): Promise<Bootstrapped>;
 }
 
 /**
- * One part of the demo content. It is called until all its fields are in demo.json. So it consists of calls that can be
- * repeated: each POST has an idempotency key of its own.
+ * Creates one part of the demo content. It runs again until all its fields are in demo.json. So each of its POSTs has
+ * its own idempotency key.
  */
 export interface Seed {
-  /** The thing that is being made, for the terminal. */
+  /** The name of the part, for the terminal. */
   title: string;
   fields: readonly (keyof Demo)[];
   seed(context: SeedContext): Promise<void>;

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { inRepo } from '../dev-config';
 
-/** A small site as it is published: its files by path, and SQL that can be run again. */
+/** A small site: its files by path, and SQL that can be run again. */
 export interface DemoSite {
   name: string;
   domain: string;
@@ -10,7 +10,7 @@ export interface DemoSite {
   sql: string;
 }
 
-/** `infra/dev/demo-sites/<folder>/{files/…, content.sql}` */
+/** Reads a site from `infra/dev/demo-sites/<folder>/{files/…, content.sql}`. */
 function readSite(folder: string, name: string, domain: string): DemoSite {
   const home = inRepo(`infra/dev/demo-sites/${folder}`);
   const filesDir = path.join(home, 'files');

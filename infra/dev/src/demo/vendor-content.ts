@@ -1,6 +1,4 @@
-/**
- * The content of a hosting package, by the names of its databases and mailboxes: pages, tables and messages as text.
- */
+/** The content of a hosting package as text: pages, tables by database, and messages by mailbox. */
 export interface VendorContent {
   web: Readonly<Record<string, string>>;
   databases: Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -24,7 +22,7 @@ export const vendorContentBefore: VendorContent = {
   },
 };
 
-/** The present content. In each part it has a change that a restore undoes. */
+/** The present content. Each part differs from the restore point, so that a restore is visible. */
 export const vendorContentNow: VendorContent = {
   web: { 'index.html': page('Lighthouse Tea', 'Closed by mistake.') },
   databases: { tea_shop: { 'orders.json': JSON.stringify([]) } },

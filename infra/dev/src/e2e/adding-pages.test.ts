@@ -1,6 +1,5 @@
 /**
- * The examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md are typed unchanged, each in a copy of the
- * tree.
+ * Types the examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md into a copy of the tree, unchanged.
  *
  * @tier long
  * @processes
@@ -20,7 +19,7 @@ interface Listing {
   code: string;
 }
 
-/** The listings of a page. The first line of each names its file, or the place in a file. */
+/** Returns the listings of a page. The first line of a listing names its file, or a place in that file. */
 const listingsOf = (page: string): Listing[] =>
   [
     ...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm),
@@ -49,7 +48,7 @@ function put(code: string, place: string, before: string): string {
 const limitMs = 600_000;
 jest.setTimeout(3 * limitMs);
 
-/** A service that is developed in a copy of the tree. */
+/** Develops a service in a copy of the tree. */
 function develop(service: string) {
   const tree = copyTree(repoRoot);
   const env = {
@@ -92,7 +91,10 @@ function develop(service: string) {
       const { status, stderr } = run('node_modules/jest/bin/jest.js', ...words);
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
-    /** Expects that files typed from the page are formatted. The order of imports is left to the reader's editor. */
+    /**
+     * Expects that the page's whole files are formatted. Only the order of imports may differ, because an editor sorts
+     * them.
+     */
     expectFormat: (...listings: (Listing | undefined)[]) => {
       const files = listings.flatMap((listing) =>
         listing === undefined || listing.place === mounted ? [] : listing.file,
@@ -101,8 +103,8 @@ function develop(service: string) {
       expect([status, status === 0 ? '' : stdout + stderr]).toEqual([0, '']);
     },
     /**
-     * Builds the command from the document, as `npm run openapi` and `npm run build` do, and expects that it has these
-     * words.
+     * Builds the command-line tool from the OpenAPI document, as `npm run openapi` and `npm run build` do. Expects that
+     * it has these words.
      */
     expectCommand: (words: string) => {
       const toRun = [

@@ -1,5 +1,5 @@
 /**
- * Every attack by itself takes an hour and more.
+ * Runs every attack by itself, which takes more than an hour.
  *
  * @tier chaos
  * @processes
@@ -15,9 +15,9 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Each attack runs by itself, with nothing but keys, sites and databases. `npm run chaos` runs all of them, and suites
- * of the packages run a part of each every time. A copy of this file in the folder of an older version shows which
- * attacks succeed there, and docs/security.md lists them.
+ * Each attack starts with only keys, sites and databases. `npm run chaos` runs all attacks, and the suites of the
+ * packages always run a part of each. To see which attacks an older version allows, copy this file into that version's
+ * folder; docs/security.md lists them.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>
@@ -30,9 +30,12 @@ let attacker: Tenant;
 let victim: Tenant;
 let victimsSite: TenantSite;
 let folder: string;
-/** A folder that only our account may enter, with a file that only it may read. */
+/** A folder that only this account may enter, with a file that only this account may read. */
 let canary: string;
-/** A folder in which everybody may write. Only a statement of a superuser can leave a file here. */
+/**
+ * A folder in which everybody may write. Only a superuser's statement can create a file here, so a file proves a
+ * successful attack.
+ */
 let rungs: string;
 
 beforeAll(async () => {
@@ -58,8 +61,8 @@ afterAll(async () => {
 const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';
 
 /**
- * A function that makes `role` a superuser if a superuser calls it. It then leaves a file that says how, even where the
- * database accepts no writes.
+ * Returns SQL for a function that makes `role` a superuser if a superuser calls it. The function then also writes a
+ * file named after `how`, because the database may accept no writes.
  */
 const climbSql = (role: string): string => `
   create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
@@ -70,7 +73,7 @@ const climbSql = (role: string): string => `
     return true;
   end $climb$;`;
 
-/** Sets a list that is stored as one name without a space. */
+/** Returns SQL that hides statements in settings which are lists of names. */
 const settingSql = (role: string): string => `
   select pg_catalog.set_config('search_path', 'public;alter/**/role/**/${role}/**/superuser;--', false);
   alter role ${role} set search_path from current;
@@ -87,7 +90,7 @@ const ways: Readonly<Record<string, (role: string) => string>> = {
   'a setting that is a list': settingSql,
 };
 
-/** Backs the database up, upgrades it, and returns whether the owner is a superuser afterwards. */
+/** Backs the database up and upgrades it. Returns whether its owner is a superuser afterwards. */
 async function isSuperAfterUpgrade({ id, query }: TenantDatabase): Promise<unknown> {
   const backup = await attacker.must('POST', `/v1/databases/${id}/backups`, {});
   expect(await attacker.follow(backup.location)).toMatchObject({ status: 'succeeded' });
@@ -132,7 +135,7 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   try {
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
-      // A backup that meets too many swaps is tried again, which harms only its owner.
+      // A backup that fails because of the swaps harms only its owner, so its failure is ignored.
       if (backup.status < 400) await attacker.follow(backup.location, 20_000).catch(() => undefined);
     }
   } finally {
@@ -142,7 +145,7 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   expect(fs.readdirSync(rungs)).toEqual([]);
 });
 
-/** All that could change about the canary. */
+/** Returns the facts about the canary that an attack could change. */
 function lookAtCanary(): unknown {
   const facts = [canary, path.join(canary, 'secret.txt')].map((file) => {
     const { uid, gid, mode, ino } = fs.lstatSync(file);
@@ -154,8 +157,8 @@ function lookAtCanary(): unknown {
 const racedFolders = 200;
 
 /**
- * An application that takes turns between a folder and a link to the canary, in 200 folders, as fast as it can: in its
- * own files, or in what is being staged beside them. It ends when its page is asked for `/stop`.
+ * Returns an application that replaces folders with links to the canary and back, in 200 folders, as fast as it can. It
+ * does so in its own files, or in files that a restore stages beside them. It ends when its page `/stop` is requested.
  */
 const racer = (
   releasesDir: string,
@@ -237,7 +240,7 @@ inChaos(
     for (const backup_id of backups) {
       const restore = await attacker.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id });
       await attacker.follow(restore.location);
-      // The probe of the restore has started the application that came back, and with it the race.
+      // The restore's probe has started the restored application, and so the race. This call ends it.
       await fetch(new URL('stop', site.url));
       const names = fs.readdirSync(site.filesDir, { recursive: true, withFileTypes: true });
       const texts = names
@@ -342,7 +345,7 @@ inChaos(
   },
 );
 
-/** Sends the beginning of a request and no more. */
+/** Opens connections and sends only the beginning of a request on each. */
 async function dangle(lines: string[], count: number): Promise<net.Socket[]> {
   const port = Number(new URL(stack.demo.base_url).port);
   const sockets = Array.from({ length: count }, () => net.connect({ port, host: '127.0.0.1' }));
@@ -411,8 +414,8 @@ inChaos(
     const asked = [1, 2, 3].map(() =>
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
-    // The requests come one after the other, so that some come after the templates were read. `fetch` ends each after a
-    // limit, because a parser that reads each opening to the end needs twelve seconds for one template.
+    // The requests come one after the other, so that some come after the templates were read. `fetch` has a time limit,
+    // because a slow template parser would need twelve seconds for each page.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');
@@ -421,7 +424,7 @@ inChaos(
   },
 );
 
-/** The variables of a process that are secrets by their name. */
+/** Returns the variables of a process whose names mark them as secrets. */
 function secretsOfProcess(name: string): Record<string, string> {
   const text = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8');
   const lines = text.split('\0').map((line) => line.split(/=(.*)/s));
@@ -440,7 +443,7 @@ for (const service of ['hosting', 'databases', 'compute'])
     expect(Object.keys(api).filter((name) => !own.includes(name) && api[name] === worker[name])).toEqual([]);
   });
 
-/** Makes a site whose app.js is `body`, with `answer` as its answer to every request, and requests its page. */
+/** Creates a site whose app.js runs `body` and sends `answer` to every request. Requests its page. */
 async function askApp(domain: string, body: string): Promise<{ site: TenantSite; said: string }> {
   const site = await attacker.makeSite(domain);
   put(

@@ -1,5 +1,5 @@
-// One organisation that attacks as hard as its API keys, its sites and its databases allow, until it is told to stop.
-// It is a process of its own, so that its work does not slow down the program that measures the others.
+// One organisation that attacks with its API keys, its sites and its databases until it is told to stop. It is a
+// process of its own, so that it does not slow down the program that measures the others.
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -11,29 +11,29 @@ const worstSetupSchema = z.object({
   gatewayPort: z.int(),
   /** Two keys of the same organisation. */
   keys: z.tuple([z.string(), z.string()]),
-  /** Sites whose pages are requested. Each page's name says what it does. */
+  /** Sites whose pages are requested. */
   siteUrls: z.array(z.string()),
   pages: z.record(z.string(), z.string()),
   /**
-   * Databases whose sessions are taken. A site without a free session shows no page, so these are the databases of
-   * other sites.
+   * Databases whose sessions the attack uses up. They are not the databases of `siteUrls`, because a site without a
+   * free session shows no page.
    */
   databaseUrls: z.array(z.string()),
-  /** The path of the events of a workflow that takes long. */
+  /** The path of the event stream of a long workflow. */
   events: z.string(),
 });
 const setupSchema = z.discriminatedUnion('kind', [worstSetupSchema, greedySetupSchema]);
 export type AttackerSetup = z.infer<typeof setupSchema>;
 type WorstSetup = z.infer<typeof worstSetupSchema>;
 
-/** The answers it got, each with its number. */
+/** How often each answer came. */
 export type Tally = Record<string, number>;
 
 const bodiesAtOnce = 600;
 const streamsAtOnce = 200;
-/** The number exceeds the sessions of a site's role. */
+/** The number is higher than the connection limit of a site's role. */
 const sessionsOfASite = 60;
-/** It does not keep to Retry-After. */
+/** The attacker ignores Retry-After and tries again after this time. */
 const againMs = 1_000;
 
 const tally: Tally = {};
@@ -42,7 +42,7 @@ const count = (attack: string, answer: string | number): void => {
   tally[name] = (tally[name] ?? 0) + 1;
 };
 
-/** Sends `head` and then nothing. When the connection is over, resolves with the status and the code of the answer. */
+/** Sends `head` and then nothing. Resolves with the status and code of the answer when the connection ends. */
 function dangle(port: number, head: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect({ port, host: '127.0.0.1' }, () => socket.write(head));
@@ -119,5 +119,5 @@ process.on('message', (message) => {
     for (const [attack, { times, once }] of Object.entries(greedyAttacks))
       for (let n = 0; n < times; n += 1) void repeat(attack, () => once(setup, n));
 });
-// The test that started this process is gone.
+// The parent has ended, so the attack must not continue.
 process.on('disconnect', () => process.exit(0));

@@ -1,6 +1,6 @@
 /**
- * A minute and more of attacks on a whole stack.
- * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
+ * Attacks a whole stack for at least a minute. In `npm run test:all` the suite runs on the stack of
+ * whole-stack.test.ts, and alone on its own stack.
  *
  * @tier chaos
  * @processes
@@ -16,8 +16,8 @@ import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
 /**
- * The attacks that one customer can make on the running whole with its API keys, its site and its databases.
- * docs/security.md says which of these succeeded at which version; to see it, copy this folder over that version's.
+ * The attacks that a customer can make with its API keys, its site and its databases. docs/security.md says which of
+ * them succeeded at which version. To repeat that, copy this folder over that version's.
  */
 jest.setTimeout(900_000);
 
@@ -60,7 +60,7 @@ test('an application reads no other organisation’s files, no secret of the ins
   expect({ found, masterKey: loot[1] }).toEqual({ found: [], masterKey: '' });
 });
 
-/** The answers that the platform may give to an attack. Other tenants must not get them. */
+/** The answers that the platform may give to an attacker. Other tenants must not get them. */
 const refusals = [
   'page huge 500',
   'page notice 500',
@@ -71,14 +71,14 @@ const refusals = [
 ];
 const missingOf = (tally: Record<string, number>): string[] =>
   refusals.filter((refusal) => (tally[refusal] ?? 0) === 0);
-/** After this time the test continues without the refusal, because an older version never refuses. */
+/** The test continues after this time without a refusal, because an older version never refuses. */
 const giveUpMs = 400_000;
 
 test('while one organisation does its worst it is refused, and no call of another one fails', async () => {
   const pidOfHost = stack.processes()['site-host']?.pid;
   const seconds = isChaos ? 60 : 0;
   const backups = isChaos ? 20 : 1;
-  // Two rounds of 20 backups are four of each site, and a site has five a day.
+  // 20 backups in two rounds, with ten sites, are four of each site. A site may have five a day.
   const neighbour = await Neighbour.prepare(victim, isChaos ? 10 : 1);
   const worst = await prepareAttacker(stack, attacker, isChaos ? 4 : 2);
   const during = (isOver: () => boolean | Promise<boolean>) => {
@@ -97,7 +97,7 @@ test('while one organisation does its worst it is refused, and no call of anothe
       failures: [],
       notRefused: [],
     });
-    // A site that is created while all sessions are being requested: row 8 of the attacks that once succeeded.
+    // The new site must work although the attacker requests all sessions (row 8 of docs/security.md).
     const newcomer = await victim.makeSite('newcomer.example.org');
     put(newcomer, 'index.html', '<?sql select 7 ?>');
     expect(await (await fetch(newcomer.url)).text()).toBe('7');

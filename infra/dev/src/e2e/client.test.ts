@@ -1,6 +1,6 @@
 /**
- * A whole stack, called by the README of the client.
- * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
+ * Runs the examples of the client's README against a whole stack. In `npm run test:all` the suite runs on the stack of
+ * whole-stack.test.ts, and alone on its own stack.
  *
  * @tier chaos
  * @processes
@@ -46,7 +46,7 @@ describe('for those who call it', () => {
   let stack: TestStack;
   let receiver: Awaited<ReturnType<typeof startReceiver>>;
   const secrets: Record<string, string> = {};
-  /** Null where no answer comes. */
+  /** Resolves with null if no answer comes. */
   const call = async (
     method: string,
     path: string,
@@ -131,7 +131,10 @@ describe('for those who call it', () => {
   test('kill -9 of any process on its way loses no event, and those of one resource come in their order', async () => {
     const resource = `/v1/sites/${stack.demo.sites[1]?.id}`;
     let changes = 0;
-    /** Repeats the change until it is answered. A change whose answer was lost has caused an event too. */
+    /**
+     * Repeats the change until it is answered. Each try counts, because a change whose answer was lost has caused an
+     * event too.
+     */
     const change = async (): Promise<void> => {
       changes += 1;
       await until(

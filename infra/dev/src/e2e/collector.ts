@@ -5,16 +5,16 @@ import { readMetricNames, readSpans, type Span } from '../traces/otlp';
 export interface Collector {
   url: string;
   spans: Span[];
-  /** Names of the metrics that were sent, as Prometheus writes them. */
+  /** Names of the received metrics, as Prometheus writes them. */
   metrics: Set<string>;
-  /** The paths to which something was sent: `/v1/traces`, `/v1/metrics`. */
+  /** The paths that received something: `/v1/traces`, `/v1/metrics`. */
   paths: Set<string>;
-  /** Everything that was sent, unchanged. */
+  /** Returns all received bodies, unchanged. */
   raw(): string;
   close(): void;
 }
 
-/** A collector that keeps what real processes export over OTLP/HTTP. */
+/** Starts a collector that keeps the data of real processes, received over OTLP/HTTP. */
 export async function startCollector(): Promise<Collector> {
   const spans: Span[] = [];
   const bodies: string[] = [];

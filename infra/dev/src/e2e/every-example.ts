@@ -17,7 +17,7 @@ interface Operation {
   description: string;
 }
 
-/** Members of a body whose values belong to the reader, such as ids. An example has placeholders for them. */
+/** Members of a body that are the reader's own, such as ids. The examples have placeholders for them. */
 const ownMembers = [
   'backup_id',
   'copy_id',
@@ -31,13 +31,13 @@ const ownMembers = [
   'secret_access_key',
 ];
 
-/** Long enough for work on a machine that runs other suites at the same time. */
+/** The limit leaves time for other suites on the same machine. */
 const patienceMs = 150_000;
 const isPassing = (status: number, text: string): boolean =>
   status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
 
 export class Examples {
-  /** The operations that succeeded, and those that were answered as their description says. */
+  /** The operations that succeeded, and those that were refused as their description says. */
   readonly succeeded = new Set<string>();
   readonly refused = new Set<string>();
   private readonly demo: Demo;
@@ -72,7 +72,7 @@ export class Examples {
     return [...this.operations.keys()].sort();
   }
 
-  /** Sends all examples, those of different domains at the same time. */
+  /** Sends all examples. Examples of different domains run at the same time. */
   async sendAll(): Promise<void> {
     const domains = [
       this.keys(),
@@ -96,8 +96,8 @@ export class Examples {
   }
 
   /**
-   * Sends the example unchanged, except for `own`. Repeats it while other work on the site makes it wait. Long-running
-   * work is followed to its end.
+   * Sends the example with the members of `own` replaced. Repeats it while other work holds the site. Waits until a
+   * workflow ends.
    */
   private async send(
     id: string,
@@ -182,7 +182,7 @@ export class Examples {
     return String((await this.send(id, params, own))['id']);
   }
 
-  /** The first of a list, once there is one. */
+  /** Resolves with the first item of a list, as soon as there is one. */
   private firstIn(id: string, params: Params = {}, items = 'data'): Promise<Body> {
     return until(
       async () => {
@@ -324,7 +324,7 @@ export class Examples {
       'restoreCard',
     ])
       await this.send(id, params);
-    // A column that has cards cannot be deleted. Neither can the last column to which archived cards could return.
+    // A column with cards cannot be deleted. The last column cannot be deleted while archived cards could return to it.
     await this.send('archiveCard', params);
     await this.send('createBoardColumn', { boardId });
     for (const id of ['deleteBoardLabel', 'deleteBoardColumn', 'deleteBoard']) await this.send(id, params);
@@ -344,7 +344,7 @@ export class Examples {
   }
 }
 
-/** The first piece of a stream. Its end is not waited for. */
+/** Reads the first piece of a stream and cancels the rest. */
 async function firstOf(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const { value } = (await reader?.read()) ?? {};

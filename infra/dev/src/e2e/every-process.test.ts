@@ -1,6 +1,6 @@
 /**
- * All kinds of operations at once while every process of a whole stack is killed or frozen in turn. `npm run chaos` has
- * five rounds, `npm run test:all` one.
+ * Runs all kinds of operations while each process of a whole stack is killed or frozen, one after the other. `npm run
+ * chaos` runs five rounds, `npm run test:all` one.
  *
  * @tier long
  * @processes
@@ -26,13 +26,13 @@ import { Tenant, type TenantDatabase, type TenantSite } from './tenant';
 import { type Place, writeVersion } from './versioned-site';
 
 const rounds = isChaos ? 5 : 1;
-/** `done`, or what became of it instead. */
+/** Returns `done`, or a description of the failure. */
 const outcomeOf = (end: Promise<Ended>): Promise<string> =>
   end.then(
     (ended) => (['answered', 'succeeded'].includes(ended.status) ? 'done' : JSON.stringify(ended)),
     (error: unknown) => String(error),
   );
-/** Some freezes last longer than a lease, so that the worker loses its work to another run. */
+/** The longest freezes outlast a worker's lease, so that another worker takes over its workflow. */
 const frozenMs = { least: 500, most: isChaos ? 20_000 : 8_000 };
 const pageOf = <T extends z.ZodType>(schema: T) => z.object({ data: z.array(schema) });
 type Ended = WorkflowView | { status: 'answered'; body: unknown };
@@ -52,7 +52,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   });
   afterAll(() => stack?.stop());
 
-  /** Sends the call with one idempotency key until the answer is final. Long-running work is followed to its end. */
+  /** Repeats the call with one idempotency key until its answer is final. Waits until a workflow ends. */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
     const answer = await until(
@@ -75,7 +75,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   const pageOfSite = async (site: TenantSite): Promise<string> =>
     (await fetch(new URL('version.html', site.url))).text();
 
-  /** A site whose backup has the old version, and which now has the new one. */
+  /** Creates a site whose backup has the old version and whose files now have the new one. */
   async function makeChangedSite(domain: string): Promise<{ site: TenantSite; backupId: string }> {
     const site = await tenant.makeSite(domain);
     await writeVersion(placeOf(site), 'old');
@@ -84,7 +84,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     return { site, backupId };
   }
 
-  /** A database whose backup has `old`, and which now has `new`. */
+  /** Creates a database whose backup has `old` and which now has `new`. */
   async function makeChangedDatabase(label: string): Promise<{ database: TenantDatabase; backupId: string }> {
     const database = await tenant.makeDatabase(label, '16');
     await database.query("CREATE TABLE version (v text PRIMARY KEY); INSERT INTO version VALUES ('old')");
@@ -102,7 +102,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     return rows.map(({ v }) => v);
   };
 
-  /** Everything that one round works on, made while all is well. */
+  /** Creates the sites and databases of one round before anything is disturbed. */
   async function prepare(round: number) {
     const [kept, restored, broughtBack, upgraded, restoredDatabase] = await Promise.all([
       tenant.makeSite(`kept-${round}.example.com`),
@@ -172,10 +172,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     };
   }
 
-  /**
-   * Disturbs each process once, in an order that the seed decides. It is killed, or frozen and then continued or
-   * killed.
-   */
+  /** Kills or freezes each process once, in an order that the seed decides. A frozen process is continued or killed. */
   async function disturbAll(random: SeededRandom): Promise<string[]> {
     const names = random.pickSome(Object.keys(stack.processes()), Number.POSITIVE_INFINITY);
     const told: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * Every block of every README, pasted twice.
+ * Runs every block of every README twice.
  *
  * @tier long
  * @processes
@@ -13,22 +13,20 @@ import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';
 
-/**
- * The first hour of a new user, as the README tells it: by npm, in a folder of the clone, with nothing set up before.
- */
+/** A new user's first hour with the README: npm, a folder of the clone and nothing set up before. */
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();
 /**
- * Groups of pages whose blocks change the same sites, databases or processes. Pages of a group run one after the other,
- * and the groups at the same time.
+ * Returns the group of pages whose blocks change the same sites, databases or processes. The pages of a group run one
+ * after the other, and the groups at the same time.
  */
 const groupOf = ({ page }: Block): string => (/^README|^docs\/guides\//.test(page) ? 'guides' : page);
 
 let folder: string;
 let environment: NodeJS.ProcessEnv;
 
-/** The clone with a data folder of its own: links to everything that is there, and an empty `.data`. */
+/** The folder links to everything in the clone, but has its own empty `.data`. */
 beforeAll(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-first-hour-'));
   fs.chmodSync(folder, 0o711);
@@ -58,7 +56,7 @@ interface Npm {
   ended: Promise<unknown>;
 }
 
-/** Everything that was started, so that nothing outlives a test that failed. */
+/** Every started program, so that nothing outlives a failed test. */
 const started: Npm[] = [];
 
 async function runNpm(args: readonly string[], readyText: string): Promise<Npm> {
@@ -88,7 +86,7 @@ function provenProcesses(): ProcessProof[] {
   return Object.values(table).flatMap(({ pid }) => proveProcess(pid) ?? []);
 }
 
-/** Command lines that name our data folder: every process of ours has it in its arguments or its environment. */
+/** Returns the processes of this test. Each has the folder in its arguments or its environment. */
 function leftovers(): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   return pids.filter((pid) => {
@@ -96,7 +94,7 @@ function leftovers(): string[] {
       const files = ['cmdline', 'environ'].map((name) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8'));
       return files.some((text) => text.includes(path.join(folder, '.data')));
     } catch {
-      return false; // it has ended, or is somebody else's
+      return false; // it has ended, or belongs to another user
     }
   });
 }
@@ -122,8 +120,7 @@ describe('npm start', () => {
     const groups = [...new Set(runnable.map(groupOf))];
     await Promise.all(
       groups.map(async (group) => {
-        // A block may write into its reader's home, for example a link to the command. So each group gets a home of its
-        // own.
+        // A block may write into the home folder, for example a link to the command. So each group has its own.
         const home = fs.mkdtempSync(path.join(folder, 'home-'));
         const reader = { ...environment, HOME: home, PATH: `${home}/.local/bin:${environment['PATH']}` };
         for (const block of runnable.filter((one) => groupOf(one) === group)) {

@@ -7,7 +7,7 @@ import { inRepo } from '../dev-config';
 
 const run = promisify(execFile);
 const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openapi-tools';
-/** False when `.ci/fetch-openapi-tools` has not run. */
+/** False if `.ci/fetch-openapi-tools` has not run. */
 export const hasGenerators = fs.existsSync(path.join(tools, 'complete'));
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 const contract = inRepo('docs/openapi.json');
@@ -17,7 +17,7 @@ const baseUrl = process.env.DRYDOCK_URL ?? '';
 const key = process.env.DRYDOCK_KEY ?? '';
 `;
 
-/** The call of each generator, and a program that makes ten calls with the types that it wrote. */
+/** The command line of each generator, and a program that makes ten calls with the generated types. */
 export const generators = {
   'openapi-typescript': {
     generate: (folder: string) => [bin('openapi-typescript'), contract, '-o', path.join(folder, 'contract.ts')],
@@ -83,8 +83,8 @@ void main();
 } as const;
 
 /**
- * Generates a client, compiles it with a program that uses it, and runs that program against `env.DRYDOCK_URL`.
- * Resolves with the statuses of its answers.
+ * Generates a client, compiles it with the program, and runs the program against `env.DRYDOCK_URL`. Resolves with the
+ * statuses of the answers.
  */
 export async function callGenerated(
   generator: keyof typeof generators,
@@ -105,7 +105,7 @@ export async function callGenerated(
     const { stdout } = await run(process.execPath, [path.join(folder, 'out/program.js')], { cwd: folder, env });
     return stdout.trim();
   } catch (error) {
-    // The errors of a compiler are in its output.
+    // The compiler prints its errors on stdout.
     throw new Error(`${generator}: ${Reflect.get(Object(error), 'stdout') ?? ''}`, { cause: error });
   } finally {
     fs.rmSync(folder, { recursive: true });

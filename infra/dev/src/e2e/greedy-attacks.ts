@@ -1,5 +1,5 @@
-// Attacks of one organisation on the things that tenants share: ports, places, lock tables, transaction ids, memory,
-// and the loop that carries its pages.
+// Attacks of one organisation on resources that tenants share: ports, connection places, lock tables, transaction ids,
+// memory, and the event loop that serves its pages.
 import net from 'node:net';
 import tls from 'node:tls';
 import { writeStartup } from '@drydock/agent/host';
@@ -10,27 +10,24 @@ export const greedySetupSchema = z.object({
   kind: z.literal('greedy'),
   /** Sites whose application is {@link slowApp}. */
   appUrls: z.array(z.string()),
-  /** Databases of sites. */
+  /** Databases of the organisation's sites. */
   databaseUrls: z.array(z.string()),
-  /** A managed database of its own. */
+  /** The organisation's own managed database. */
   ownDatabaseUrl: z.string(),
-  /** The managed database of another organisation: anybody may connect to its address. */
+  /** The address of another organisation's managed database. Anybody may connect to it, but not log in. */
   othersAddress: z.object({ host: z.string(), port: z.int() }),
 });
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
-/**
- * The attack comes from this address, and the measured clients from another one, because places are shared by address
- * too.
- */
+/** The attack has its own address, because the platform shares out connection places by address too. */
 const from = '127.0.0.9';
 const visitors = 300;
 const protocol = 0x3_0000;
 const holdMs = 20_000;
 
 /**
- * Takes every port that it can, fills the database's places without logging in, and answers without end in chunks of
- * one byte.
+ * The application takes every free port, opens connections to the database without logging in, and sends endless
+ * answers in chunks of one byte.
  */
 export const slowApp = `const net = require('net'), http = require('http');
   const own = [];
@@ -47,7 +44,7 @@ export const slowApp = `const net = require('net'), http = require('http');
     answer.on('close', () => clearInterval(dripping));
   }).listen(3000);`;
 
-/** Resolves when the connection is over, or after {@link holdMs}. */
+/** Resolves when the connection ends, or after {@link holdMs}. */
 function hold(socket: net.Socket): Promise<string> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => socket.destroy(), holdMs);
@@ -59,9 +56,7 @@ function hold(socket: net.Socket): Promise<string> {
   });
 }
 
-/**
- * Runs the statements one after the other in one session. Resolves with the code of the error that ended it, or `done`.
- */
+/** Runs the statements in one session. Resolves with the code of the error that ended it, or with `done`. */
 async function inSession(connectionString: string, statements: readonly string[], isSecure = false): Promise<string> {
   const client = new pg.Client({ connectionString, ssl: isSecure && { rejectUnauthorized: false } });
   client.on('error', () => undefined);
@@ -78,7 +73,7 @@ async function inSession(connectionString: string, statements: readonly string[]
 
 const spendIds = `DO $$ BEGIN FOR i IN 1..200000 LOOP BEGIN PERFORM pg_current_xact_id(); EXCEPTION WHEN OTHERS THEN NULL; END; COMMIT; END LOOP; END $$`;
 
-/** Each attack is started `times` times at once. Whenever one ends, it is started again. */
+/** Each attack runs `times` times at once. A run that ends is started again. */
 export const greedyAttacks: Readonly<
   Record<string, { times: number; once(setup: GreedySetup, n: number): Promise<string> }>
 > = {

@@ -1,5 +1,5 @@
 /**
- * One organisation uses up everything that tenants share, for a minute. docs/security.md describes each attack.
+ * One organisation uses up, for a minute, the resources that tenants share. docs/security.md describes each attack.
  *
  * @tier chaos
  * @processes
@@ -11,7 +11,7 @@ import { Tenant } from './tenant';
 
 jest.setTimeout(900_000);
 const measuredMs = isChaos ? 60_000 : 20_000;
-/** After this time the test continues without the answer, because an older version never answers. */
+/** The test continues after this time without the answer, because an older version never answers. */
 const giveUpMs = 400_000;
 
 let stack: TestStack;
@@ -38,7 +38,7 @@ test('while one organisation takes ports, places, locks, ids and memory, no page
     const attacked = await measure();
     process.stdout.write(reportOf(quiet, attacked, await tally()));
     expect(failuresOf(attacked)).toEqual([]);
-    // The time of a call is measured only where nothing else runs.
+    // The time of a call is compared only in the chaos run, where no other suite runs.
     if (!isChaos) return;
     expect(compare(quiet, attacked).filter(({ ratio }) => !(ratio <= 3))).toEqual([]);
   } finally {

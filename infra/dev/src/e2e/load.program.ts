@@ -1,7 +1,7 @@
-// Clients of one organisation in a process of their own, so that no other work makes them slow. Each keeps one
-// connection. A client pauses after each answer, and longer when a Retry-After tells it to. The process starts with
-// `LoadSetup`, and prints `connected` when each client has had an answer. `measure` starts the count again. At `end`
-// each client waits for its last answer.
+// Clients of one organisation, in a process of their own so that no other work slows them down. Each keeps one
+// connection. A client pauses after each answer, and longer if Retry-After says so. The process gets a `LoadSetup`, and
+// prints `connected` when each client has had an answer. `measure` resets the counts. At `end` each client waits for
+// its last answer.
 import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import net from 'node:net';
@@ -10,33 +10,34 @@ import { Client, errors } from 'undici';
 import { z } from 'zod';
 
 const setupSchema = z.object({
-  /** Gateways. A new connection goes to a gateway that is ready, as a load balancer does it. */
+  /** URLs of gateways. A new connection goes to a ready one, as with a load balancer. */
   urls: z.array(z.string()).min(1),
   token: z.string(),
   clients: z.int(),
   /**
-   * The calls are made in turn. A call with a body is a write. It keeps its Idempotency-Key until it is carried out.
+   * Each client repeats this list of calls. A call with a body is a write, and repeats its Idempotency-Key until it
+   * succeeds.
    */
   calls: z.array(z.object({ path: z.string(), body: z.record(z.string(), z.unknown()).optional() })).min(1),
   pauseMs: z.int(),
 });
 export type LoadSetup = z.infer<typeof setupSchema>;
 
-/** The answers they got. */
+/** Counts of the answers. */
 export interface LoadTally {
-  /** Milliseconds that each request took that was carried out. */
+  /** Milliseconds of each successful request. */
   admittedMs: number[];
-  /** Writes that were carried out since the start. */
+  /** Successful writes since the start. */
   written: number;
   /** Refusals with Retry-After, by status and code. */
   shed: Record<string, number>;
-  /** All other answers since the start: errors of sockets, and refusals without Retry-After. */
+  /** All other answers since the start: socket errors, and refusals without Retry-After. */
   wrong: Record<string, number>;
-  /** Connections since the start. */
+  /** Connections opened since the start. */
   connections: number;
 }
 
-/** The number of clients with the same address, because the gateway limits connections by address. */
+/** The number of clients that share an address. It is limited, because the gateway limits connections by address. */
 const clientsOfAnAddress = 200;
 const readyEveryMs = 250;
 const ending = new AbortController();
@@ -50,7 +51,7 @@ const count = (counts: Record<string, number>, what: string): void => {
 
 const pause = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal: ending.signal }).catch(() => undefined);
 
-/** Runs for as long as the process lives, because the last answers are waited for after `end`. */
+/** Polls for as long as the process lives, because the clients still need ready gateways after `end`. */
 async function watchReadiness(url: string): Promise<never> {
   for (;;) {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);
@@ -62,8 +63,8 @@ async function watchReadiness(url: string): Promise<never> {
 }
 
 /**
- * The most connections that are being opened at a time. It also bounds how long one may be open before this process,
- * which is busy with the others, looks at it. The gateway gives a connection 5 s for its first request.
+ * The most connections that are opened at a time. With more, this busy process could leave a new connection without a
+ * request for the 5 s that the gateway allows.
  */
 const connectingMax = 64;
 const silentMsMax = 2_000;
@@ -82,7 +83,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Connects to a gateway that is ready, and to another one when the first refuses. */
+/** Connects to a gateway that is ready. If that one refuses, it tries another. */
 async function connect(urls: readonly string[], localAddress: string): Promise<net.Socket> {
   for (let refused = 0; ; ) {
     while (ready.size === 0) await sleep(readyEveryMs);
@@ -104,13 +105,13 @@ async function connect(urls: readonly string[], localAddress: string): Promise<n
 
 type Call = LoadSetup['calls'][number];
 
-/** Milliseconds until the client asks again. It repeats the same call, unless `isOver`. */
+/** The client calls again after `again` milliseconds. It repeats the same call unless `isOver`. */
 interface Asked {
   again: number;
   isOver: boolean;
 }
 
-/** Runs until the end. Calls `onAnswer` for each answer. */
+/** Calls the gateway until the end. Calls `onAnswer` for each answer. */
 async function runClient(
   { urls, token, calls, pauseMs }: LoadSetup,
   number: number,
@@ -119,7 +120,7 @@ async function runClient(
   const address = Math.floor(number / clientsOfAnAddress) + 2;
   const client = new Client(urls[0] ?? '', {
     headersTimeout: 120_000,
-    // The gateway decides how long a connection lives.
+    // Only the gateway decides how long a connection lives.
     keepAliveTimeout: 600_000,
     keepAliveTimeoutThreshold: 0,
     connect: (_options, callback) => {
@@ -160,7 +161,7 @@ async function runClient(
         return { again: pauseMs, isOver: true };
       });
       onAnswer();
-      // Spread, as clients are.
+      // The pauses are spread, so that the clients do not all return at the same moment.
       const ms = again * (1 + Math.random() / 5);
       await (isOver ? pause(ms) : sleep(ms));
       if (isOver) return;
@@ -200,5 +201,5 @@ process.on('message', (message) => {
   else if (message === 'end') void end();
   else start(setupSchema.parse(message));
 });
-// The test that started this process is gone.
+// The parent has ended, so the load must not continue.
 process.on('disconnect', () => process.exit(0));

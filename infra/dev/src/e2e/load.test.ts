@@ -1,7 +1,7 @@
 /**
- * Ten thousand clients, each with a connection that it keeps and a pause between its calls; nineteen of twenty are one
- * organisation's. `npm run chaos:load` runs it alone. How long calls take is printed with the load of the machine
- * and fails nothing: it is the machine's as much as ours.
+ * Ten thousand clients keep one connection each and pause between calls. Nineteen of twenty belong to one organisation.
+ * `npm run chaos:load` runs the suite alone. The times of calls are printed with the machine's load, but are not
+ * checked, because they depend on the machine.
  *
  * @tier chaos
  * @processes
@@ -27,13 +27,13 @@ const clients = { greedy: 9_500, other: 500 };
 const connections = clients.greedy + clients.other;
 const pauseMs = 10_000;
 /**
- * A client is silent for the 30 s of `Retry-After` and a fifth more, and for longer on a busy machine. With a shorter
- * drain it could lose a request.
+ * A client is silent for the 30 s of `Retry-After` and up to a fifth longer. A shorter drain could end while it is
+ * silent and so lose its next request.
  */
 const gatewayDrainSeconds = 60;
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 const site = '/v1/sites?limit=10';
-/** One in eight is a write. */
+/** One call in eight is a write. */
 const calls: LoadSetup['calls'] = [
   { path: '/v1/me' },
   { path: site },
@@ -50,11 +50,13 @@ type Tallies = Record<string, LoadTally>;
 
 interface Load {
   measure(): void;
-  /** The answers that each organisation got since `measure`. */
+  /** Ends the load. Resolves with the answers that each organisation got since `measure`. */
   end(): Promise<Tallies>;
 }
 
-/** The clients of each organisation, by its token. Resolves when each of them has a connection and an answer. */
+/**
+ * Starts the clients of each organisation, with its token. Resolves when each client has a connection and an answer.
+ */
 async function startLoad(urls: string[], tokens: Organisations): Promise<Load> {
   const children = Object.entries(tokens).map(([name, token]) => {
     const child: ChildProcess = fork(inRepo('infra/dev/dist/e2e/load.program.js'), {
@@ -107,7 +109,7 @@ beforeAll(async () => {
   const filesMax = Number(
     execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).replace('unlimited', 'Infinity'),
   );
-  // Node raises the soft limit to the hard one by itself. The gateway has connections to services and Redis as well.
+  // Node raises the soft limit to the hard limit by itself. The gateway also needs connections to services and Redis.
   if (filesMax < connections + 2_000)
     throw new Error(`A process may have ${filesMax} files open (ulimit -Hn); this takes ${connections + 2_000}`);
   stack = await startStack({ environment: { DRYDOCK_DEMO: 'sites' } });
@@ -115,7 +117,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-/** Every key that was minted by the clients, as keys has it. */
+/** Counts the keys that the clients minted, in the database of the keys service. */
 async function mintedKeys(): Promise<number> {
   const client = new pg.Client({ connectionString: stack.variable('keys', 'DATABASE_URL') });
   await client.connect();
@@ -198,7 +200,8 @@ describe('ten thousand connections while every process restarts in turn', () => 
     const urls: Record<string, string> = {};
     apis = [];
     for (const name of services) {
-      // The limit is never reached: each process ends as soon as both gateways have left it.
+      // The limit is never reached, because each process ends as soon as both gateways have closed their connections to
+      // it.
       const two = await twoOf(name, { DRAIN_SECONDS: '300' });
       urls[`${name.toUpperCase()}_URL`] = two.map(({ url }) => url).join(',');
       apis.push(...two);
@@ -207,7 +210,7 @@ describe('ten thousand connections while every process restarts in turn', () => 
   });
   afterAll(() => Promise.all([...(gateways ?? []), ...(apis ?? [])].map((each) => each.end('SIGKILL'))));
 
-  /** Workers and agents have no second process, so their work waits until they are back. */
+  /** Restarts a worker or an agent. It has no second process, so its work waits until it is back. */
   async function restartInStack(name: string): Promise<void> {
     const { pid } = stack.processes()[name] ?? { pid: 0 };
     stack.kill(name, 'SIGTERM');

@@ -8,14 +8,14 @@ import type { AttackerSetup, Tally } from './attacker.program';
 import { slowApp } from './greedy-attacks';
 import { put, sql, type Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
-/** The compiled program, both from src/ and from dist/. */
+/** The path of the compiled program is the same from src/ and from dist/. */
 const program = path.resolve(__dirname, '../../dist/e2e/attacker.program.js');
 
 const hugeBytes = 600_000_000;
-/** The largest size that a rendered page may have. */
+/** The largest template that the site host renders. */
 const templateBytes = 720_000;
 
-/** When `lift` is called while a statement is planned, it removes every time limit of that statement. */
+/** Functions that attack the site host. `lift` removes a statement's time limit while the statement is planned. */
 const hostileSql = `
   create function lift() returns text immutable language plpgsql as $$ begin return set_config('statement_timeout', '0', false); end $$;
   create function shout() returns text language plpgsql as
@@ -32,17 +32,20 @@ const pages = {
   quadratic: { path: 'quadratic.html', text: '<?sql '.repeat(templateBytes / 6) },
 };
 
-/** The attacking organisation, prepared: sites whose pages and databases are hostile, and backups of half of them. */
+/** An attacking organisation: its sites have hostile pages and databases, and half of them have backups. */
 export interface Attacker {
-  /** Requests restores whose checks sleep for an hour, and starts everything else. */
+  /** Requests restores whose checks sleep for an hour, and starts all other attacks. */
   start(): Promise<void>;
-  /** The answers so far, each with its number: `bodies 503 overloaded` 812 times. */
+  /** Returns how often each answer came so far, such as `bodies 503 overloaded` 812 times. */
   tally(): Promise<Tally>;
   restores: string[];
   stop(): Promise<void>;
 }
 
-/** `sitesOfAnAttack` sites show hostile pages. As many others are restored, and have their sessions taken. */
+/**
+ * Creates hostile sites. `sitesOfAnAttack` of them show pages. The same number are restored while the attacker uses up
+ * their sessions.
+ */
 export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
   const sites = await Promise.all(
     Array.from({ length: 2 * sitesOfAnAttack }, (_, n) => tenant.makeSite(`worst-${n}.example.com`)),
@@ -81,8 +84,8 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
 }
 
 /**
- * Prepares an organisation that uses up what all organisations share. It has a managed database and sites, one of them
- * with an application. It connects to `others`, the managed database of another organisation.
+ * Prepares an organisation that uses up shared resources. It has a managed database and sites, one of them with an
+ * application. It also connects to `others`, another organisation's managed database.
  */
 export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Promise<Omit<Attacker, 'restores'>> {
   const names = ['slow', 'locks', 'ids', 'gone'];
@@ -106,8 +109,8 @@ export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Prom
 }
 
 /**
- * A process of its own, so that its work does not slow down the program that measures the others. It has the lowest
- * priority, because a real attacker computes on its own machine: here it may take only the cycles that are left.
+ * Runs the attacks in a process of its own, so that they do not slow down the program that measures the others. Its
+ * priority is the lowest, because a real attacker has its own machine.
  */
 function attackerProcess(): { begin(setup: AttackerSetup): void } & Pick<Attacker, 'tally' | 'stop'> {
   let child: ChildProcess | undefined;
@@ -138,7 +141,7 @@ async function makeHostile(site: TenantSite): Promise<void> {
   for (const { path: name, text } of Object.values(pages)) put(site, name, text);
 }
 
-/** Times of one kind of call. */
+/** The results of one kind of call. */
 export interface Samples {
   ms: number[];
   /** Answers that differ from the expected one. */
@@ -152,8 +155,8 @@ export const percentile = (ms: readonly number[], share: number): number => {
 };
 
 /**
- * The organisation whose calls must keep working: two pages, its keys, its sites, and backups, as long as one of the
- * `backupSites` may take another one (five a day).
+ * The organisation whose calls must keep working: two pages, its keys, its sites and its backups. Each of the
+ * `backupSites` may take five backups a day.
  */
 export class Neighbour {
   private readonly tenant: Tenant;
@@ -184,7 +187,7 @@ export class Neighbour {
     };
   }
 
-  /** When it has a managed `database`, it also logs in there. */
+  /** Creates the sites. With a managed `database`, one of the calls is a login to it. */
   static async prepare(tenant: Tenant, backupSiteCount: number, database?: TenantDatabase): Promise<Neighbour> {
     const names = ['shop', ...Array.from({ length: backupSiteCount }, (_, n) => `quiet-${n}`)];
     const [site, ...backupSites] = await Promise.all(names.map((name) => tenant.makeSite(`${name}.example.org`)));
@@ -195,8 +198,7 @@ export class Neighbour {
   }
 
   /**
-   * Makes every call again and again, until `isEnough` returns true after a round. At the same time it takes backups,
-   * one after the other.
+   * Repeats every call until `isEnough` returns true after a round. Meanwhile it takes backups, one after the other.
    */
   async measure(isEnough: (rounds: number) => boolean | Promise<boolean>, backupCount: number): Promise<Measured> {
     const measured: Measured = {};
@@ -258,7 +260,8 @@ async function logIn(work: () => Promise<unknown>): Promise<{ ms: number; proble
 
 const roundPauseMs = 50;
 /**
- * A call that is not answered within this time has failed. Only the chaos run can measure the promised time of a call.
+ * A call without an answer has failed after this time. It is long, because only the chaos run can measure the promised
+ * times.
  */
 const callMs = 120_000;
 
@@ -294,7 +297,7 @@ export interface Comparison {
   ratio: number;
 }
 
-/** The p99 of each call, without an attack and during one. */
+/** Returns the p99 of each call, without an attack and during one. */
 export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
   Object.entries(quiet).map(([name, { ms }]) => {
     const [quietMs, worstMs] = [percentile(ms, 0.99), percentile(attacked[name]?.ms ?? [], 0.99)];

@@ -1,5 +1,5 @@
 /**
- * A whole stack put back to older moments.
+ * Puts the databases of a whole stack back to older moments.
  *
  * @tier long
  * @processes
@@ -27,12 +27,12 @@ const demoSchema = z.looseObject({
   databases: z.tuple([z.looseObject({ id: z.string() })]).rest(z.unknown()),
 });
 
-/** Each has a database of its own, which is put back to another moment. */
+/** Each of these services has a database, and each database goes back to another moment. */
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 /** The services that run workflows. */
 const working = ['hosting', 'compute', 'databases'] as const;
 const moments = isChaos ? 50 : 1;
-/** A little longer than the longest of the operations takes. */
+/** The longest operation takes slightly less time. */
 const spanMs = 15_000;
 
 describe('Drydock, put back to a backup of its own databases while its hosts have gone on', () => {
@@ -76,8 +76,8 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
   };
 
   /**
-   * Begins one operation of each kind that changes hosts and providers. Work that an earlier moment left unfinished may
-   * refuse a new one, which does no harm.
+   * Starts one operation of each kind that changes hosts and providers. A new operation may be refused while a restored
+   * database has unfinished work, which is correct.
    */
   async function beginAll(): Promise<number> {
     const { copies } = siteOffsiteSchema.parse(
@@ -98,7 +98,7 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
     return answers.filter(({ status }) => status === 202).length;
   }
 
-  /** Freezes the control plane. Hosts, providers and the work that they have begun continue. */
+  /** Freezes the control plane. Hosts and providers continue with the work that they have begun. */
   function freeze(): string[] {
     const names = Object.keys(stack.processes()).filter(
       (name) => name === 'gateway' || services.some((service) => name.replace(/-worker$/, '') === service),

@@ -7,13 +7,10 @@ interface Shared {
   collector?: Promise<Collector>;
   stack?: Promise<TestStack>;
 }
-/** The stack and the collector that the suites of this jest file share; null while each has its own. */
+/** The stack and the collector that the suites of this jest file share, or null if each suite has its own. */
 let shared: Shared | null = null;
 
-/**
- * Makes the suites of this jest file share one stack with keys, sites and a collector, until the returned function is
- * called.
- */
+/** Makes the suites of this jest file share one stack and one collector. The returned function stops both. */
 export function shareStack(): () => Promise<void> {
   const here: Shared = {};
   shared = here;
@@ -24,7 +21,7 @@ export function shareStack(): () => Promise<void> {
   };
 }
 
-/** Like {@link startOwnCollector}. A shared collector keeps running after `close`. */
+/** Starts a collector, or returns the shared one. `close` does not stop a shared collector. */
 export async function startCollector(): Promise<Collector> {
   if (shared === null) return startOwnCollector();
   shared.collector ??= startOwnCollector();
@@ -32,8 +29,8 @@ export async function startCollector(): Promise<Collector> {
 }
 
 /**
- * Like {@link startOwnStack}. A shared stack keeps running after `stop`. A suite that needs other options than the
- * shared stack's gets a stack of its own.
+ * Starts a stack, or returns the shared one. `stop` does not stop a shared stack. A suite that needs other options gets
+ * its own stack.
  */
 export async function startStack(options: StackOptions): Promise<TestStack> {
   if (shared === null) return startOwnStack(options);

@@ -1,5 +1,5 @@
 /**
- * Whole stacks on other versions of Node.
+ * Runs whole stacks on other versions of Node.
  *
  * @tier long
  * @processes
@@ -12,7 +12,7 @@ import { siteBackupSurfaceSchema } from '@drydock/contracts/hosting/backups';
 import { startStack, type TestStack } from '@drydock/testing/stack';
 import { Customer } from './customer';
 
-/** Node's own binary for this platform, as npm has it. */
+/** The package in the npm registry that has Node's binary for this platform. */
 const nodePackage = `node-${process.platform}-${process.arch}`;
 
 describe.each([22, 24])('all of Drydock on Node %i', (major) => {

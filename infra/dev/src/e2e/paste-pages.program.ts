@@ -1,7 +1,7 @@
 /**
- * Pastes each block of the README and of the guides once, in a folder where `npm start` runs, runs the examples of the
- * client's README, and reports where a reader would fail. `.ci/first-restore` runs it. `first-hour.test.ts` pastes
- * every block of every page twice.
+ * Runs each block of the README and the guides once, beside a running `npm start`, and the examples of the client's
+ * README. Prints where a reader would fail. `.ci/first-restore` runs it. `first-hour.test.ts` runs every block of every
+ * page twice.
  */
 import fs from 'node:fs';
 import os from 'node:os';
@@ -15,7 +15,7 @@ async function pastePages(): Promise<number> {
   const blocks = listBlocks().filter(
     ({ page, needs, beside }) => pages.test(page) && needs === undefined && beside === undefined,
   );
-  // Blocks write into the reader's home, for example a link to the command.
+  // Blocks write into the reader's home folder, for example a link to the command.
   const home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-reader-'));
   const reader = { ...process.env, HOME: home, PATH: `${home}/.local/bin:${process.env['PATH']}` };
   const complaints: string[] = [];

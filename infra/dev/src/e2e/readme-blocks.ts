@@ -5,14 +5,20 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { repoRoot } from '../dev-config';
 
-/** A block that a reader would paste into a shell: one that is fenced as `sh` in a README or a guide. */
+/** A block that a reader pastes into a shell. It is fenced as `sh` in a README or a guide. */
 export interface Block {
   page: string;
   line: number;
   text: string;
-  /** `<!-- needs: docker -->` above it: something that no test provides. Such a block is only parsed. */
+  /**
+   * The text after `needs:` in a comment above the block, such as `<!-- needs: docker -->`. No test provides it, so the
+   * block is only parsed.
+   */
   needs: string | undefined;
-  /** `<!-- beside: npm run dev keys -->` above it: what has to run at the same time. */
+  /**
+   * The command after `beside:` in a comment above the block, such as `<!-- beside: npm run dev keys -->`. It must run
+   * at the same time.
+   */
   beside: string | undefined;
 }
 
@@ -36,7 +42,7 @@ function readBlocks(page: string): Block[] {
   }));
 }
 
-/** Every README and guide. */
+/** Lists every README and guide. */
 export function listPages(): string[] {
   const patterns = ['README.md', '*/README.md', 'docs/guides/*.md'];
   const output = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...patterns], {
@@ -46,10 +52,7 @@ export function listPages(): string[] {
   return output.split('\n').filter(Boolean);
 }
 
-/**
- * Every block of every README and guide. `npm start` and `npm test` themselves are not run: whoever runs the other
- * blocks starts them.
- */
+/** Lists every block of every README and guide, except `npm start` and `npm test`. The suite itself runs those. */
 export const listBlocks = (): Block[] =>
   listPages()
     .flatMap(readBlocks)
@@ -58,7 +61,7 @@ export const listBlocks = (): Block[] =>
 const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
 const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;
 
-/** Lines of a page that a reader would paste, but that no test runs because their block is not fenced as `sh`. */
+/** Returns commands of a page that no test runs, because their block is not fenced as `sh`. */
 export function hiddenCommands(page: string): string[] {
   const text = fs.readFileSync(path.join(repoRoot, page), 'utf8').replace(/^```sh\n[\s\S]*?^```$/gm, '');
   return [...text.matchAll(otherFence)].flatMap(([, , block = '']) => {
@@ -67,7 +70,7 @@ export function hiddenCommands(page: string): string[] {
   });
 }
 
-/** Runs a block as a shell runs pasted text: a line that fails does not end it. */
+/** Runs a block like pasted text in a shell: a failed line does not end it. */
 export function runBlock(block: Block, folder: string, environment: NodeJS.ProcessEnv): Promise<Outcome> {
   return new Promise((resolve) => {
     const options = { cwd: folder, env: environment, timeout: blockTimeoutMs, maxBuffer: 64 << 20 };
@@ -80,14 +83,12 @@ export function runBlock(block: Block, folder: string, environment: NodeJS.Proce
 
 const broken = /^\s+at .+:\d+:\d+\)?$|\w*Error:|command not found|curl: \(\d+\)|syntax error/m;
 
-/** Whether a shell can parse it. */
 export function isParsable({ text }: Block): boolean {
   return spawnSync('bash', ['-n'], { input: text }).status === 0;
 }
 
 /**
- * The problems that a reader would have with the block; empty if it did what it says. A refusal is fine if the block
- * names its code.
+ * Returns the problems that a reader would have with the block. A refusal is no problem if the block names its code.
  */
 export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome): string[] {
   const refusals = [...stdout.matchAll(/"type":\s*"\/problems\/([a-z_]+)"/g)].map((match) => match[1] ?? '');
@@ -103,14 +104,14 @@ export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome
 }
 
 /**
- * Runs the examples in the README of @drydock/client one after the other against a demo. Rejects unless they print what
- * the README says.
+ * Runs the examples in the README of @drydock/client, one after the other, against a demo. Rejects unless they print
+ * the text in the README.
  */
 export async function runClientExamples({ base_url, live_key }: { base_url: string; live_key: string }): Promise<void> {
   const readme = fs.readFileSync(path.join(repoRoot, 'packages/client/README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
   const env = { PATH: process.env['PATH'], DRYDOCK_URL: base_url, DRYDOCK_KEY: live_key };
-  // Runs in this folder, so that the package is found by its name.
+  // The working folder is this one, so that Node finds the package by its name.
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', blocks.join('\n')], {
     cwd: __dirname,
     env,

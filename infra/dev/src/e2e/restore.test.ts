@@ -1,6 +1,6 @@
 /**
- * Restores of 20 MB and every kill -9 on their way, on both queues.
- * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
+ * Restores 20 MB and kills processes with SIGKILL meanwhile, on both queues. In `npm run test:all` the suite runs on
+ * the stack of whole-stack.test.ts, and alone on its own stack.
  *
  * @tier chaos
  * @processes
@@ -16,7 +16,7 @@ import { Customer } from './customer';
 import { startStack } from './one-stack';
 import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, writeVersion } from './versioned-site';
 
-/** The supervisor gives the URL only to the processes that need it. */
+/** The URL comes from the environment of hosting, because the supervisor gives it only to processes that need it. */
 const queueUrlOf = (stack: TestStack): string =>
   /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(
     fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'),
@@ -64,8 +64,8 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
     await samples.stop();
     expect(workflow).toMatchObject({ status: 'succeeded', progress: 100 });
     expect([...samples.bodies].sort()).toEqual(['new/new', 'old/old']);
-    // No reader waits longer than a second, and none is turned away. Only the chaos run, which has the machine to
-    // itself, can hold a clock to that.
+    // No reader waits longer than a second, and none is refused. Only the chaos run checks the time, because other
+    // suites slow the machine down.
     if (isChaos) {
       expect([...samples.failures]).toEqual([]);
       expect(samples.longestGapMs).toBeLessThan(1_000);
@@ -91,7 +91,7 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
 
   const victims = ['hosting-worker', 'hosting', 'gateway', ...(queueBackend === 'redis' ? ['redis'] : [])];
   test.each(victims)('kill -9 of %s at any moment of a restore loses nothing', async (victim) => {
-    // Few moments are enough here, because the engine's own tests cover every moment on every backend.
+    // Few moments are enough here, because the tests of @drydock/workflow kill at every moment on every backend.
     for (const delayMs of queueBackend === firstBackend ? [0, 150, 600] : [150]) {
       await spoil();
       const accepted = await restore();

@@ -8,10 +8,10 @@ import { inRepo } from '../dev-config';
 
 const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
 
-/** Long enough for a start on a machine that is busy with requests at the same time. */
+/** The limit leaves time for a start while the machine is busy with requests. */
 const startMs = 120_000;
 
-/** A process at one address, which it keeps after a restart. Its environment is read again at each start. */
+/** A process that keeps its address when it is restarted. Its environment is read again at each start. */
 export class Rolled {
   readonly url: string;
   private readonly program: string;
@@ -48,10 +48,7 @@ export class Rolled {
     await until(hasBegun, { timeoutMs: startMs, what: `${this.program} to listen` });
   }
 
-  /**
-   * Ends the process. Resolves with its exit code or the signal that ended it, and with the list of what it closed
-   * before.
-   */
+  /** Ends the process. Resolves with its exit code or signal, and with the list of resources that it closed. */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
     const { child } = this;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return [];

@@ -1,6 +1,6 @@
 /**
- * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. Each
- * restart begins after a fixed number of answered requests, however long these take.
+ * Restarts two processes of keys behind a gateway, and two gateways behind a balancer, while requests run. Each restart
+ * begins after a fixed number of answers, so that the speed of the machine does not matter.
  *
  * @tier long
  * @processes
@@ -36,7 +36,8 @@ beforeAll(async () => {
   });
   ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
   const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
-  // The limit is never reached: each process of keys ends as soon as every gateway has left it.
+  // The limit is never reached, because a process of keys ends as soon as every gateway has closed its connections to
+  // it.
   const patient = { ...ofKeys, DRAIN_SECONDS: '300' };
   keys = [
     new Rolled('services/keys/dist/server.js', await findFreePort(), () => patient),
@@ -46,8 +47,8 @@ beforeAll(async () => {
     KEYS_URL: keys.map(({ url }) => url).join(','),
     KEYS_TOKEN_SECRET: secrets.token,
     DRYDOCK_RATE_LIMIT_SCALE: '1000',
-    // A client that stands still for this long can lose a request. Every other client is asked to leave with its next
-    // answer.
+    // Only a client that is silent for this long can lose a request. Any other client gets `Connection: close` with its
+    // next answer.
     DRAIN_SECONDS: '5',
   };
   gateways = [
@@ -67,7 +68,7 @@ const kinds = ['read', 'list', 'keyed write', 'write'] as const;
 type Kind = (typeof kinds)[number];
 
 interface Load {
-  /** Resolves when this many more requests of every kind were answered. */
+  /** Resolves after this many more answers to each kind of request. */
   more(requests: number): Promise<void>;
   /** Ends the load when each client has its last answer. Resolves with the errors, one line each. */
   end(): Promise<string[]>;
@@ -93,7 +94,7 @@ async function ask(base: string, agent: http.Agent, kind: Kind): Promise<string>
   return response.statusCode === (isWrite ? 201 : 200) ? 'as it should' : `${response.statusCode} ${text}`;
 }
 
-/** Eight clients, two of each kind, each with a connection that it keeps for as long as it may. */
+/** Starts eight clients, two of each kind. Each keeps its connection until the gateway closes it. */
 function startLoad(base: string): Load {
   const answered = new Map<Kind, number>(kinds.map((kind) => [kind, 0]));
   const wrong: string[] = [];
@@ -128,7 +129,8 @@ interface Balancer {
 }
 
 /**
- * A balancer of connections: a new one goes to a process that says it is ready, and to another one if it is refused.
+ * Starts a balancer of connections. A new connection goes to a process that is ready, and to another one if that
+ * refuses.
  */
 async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   let turn = 0;
@@ -162,7 +164,7 @@ async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-/** How many requests of each kind are sent before, between and after the restarts. */
+/** The number of requests of each kind before, between and after the restarts. */
 const someRequests = 10;
 
 async function roll(processes: readonly Rolled[], load: Load): Promise<unknown[]> {

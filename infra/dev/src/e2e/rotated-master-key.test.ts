@@ -1,7 +1,7 @@
 /**
- * The master key is rotated by the phases and the commands of docs/operating.md in a whole Drydock, with two of each
- * API and of the gateway, while requests and restores run. A phase continues after a fixed number of answered requests,
- * however long these take.
+ * Rotates the master key by the phases and commands of docs/operating.md, with two of each API and of the gateway,
+ * while requests and restores run. A phase continues after a fixed number of answers, so that the speed of the machine
+ * does not matter.
  *
  * @tier long
  * @processes
@@ -46,7 +46,7 @@ const environmentOf = (name: string): Record<string, string> => {
   const lines = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));
 };
-/** The database of the keys service by the login of the phase. */
+/** Returns the URL of the keys service's database, with the login of the present phase. */
 const keysDatabase = (): string => stack.variable('keys', 'DATABASE_URL');
 const urlOf = (name: string): string => `http://127.0.0.1:${stack.processes()[name]?.port}`;
 
@@ -82,8 +82,8 @@ afterAll(async () => {
 });
 
 /**
- * A customer's receiver of webhooks. It accepts messages that are signed with one of the secrets that it knows, and
- * refuses the rest.
+ * Starts a customer's receiver of webhooks. It accepts messages that are signed with a secret in `secrets`, and refuses
+ * the rest.
  */
 async function startReceiver() {
   const secrets: string[] = [];
@@ -106,7 +106,7 @@ async function startReceiver() {
   const { port } = server.address() as AddressInfo;
   return {
     authority: `127.0.0.1:${port}`,
-    /** The secrets that the receiver knows. They are only the latest ones once the customer has changed the secret. */
+    /** The accepted secrets. The test replaces them when the customer changes the secret. */
     secrets,
     refused,
     more: (): Promise<unknown> => {
@@ -129,8 +129,8 @@ interface Asked {
 }
 
 /**
- * A load balancer before two gateways. It sends new requests only to a gateway that stays, so that the other one has
- * none left when it stops.
+ * A load balancer before two gateways. It sends no new requests to a gateway that is about to stop, so that the gateway
+ * has none left.
  */
 class Front {
   private turn = 0;
@@ -183,7 +183,7 @@ const front = new Front();
 
 const endSchema = z.looseObject({ status: z.string() });
 
-/** Follows accepted work to its end. Resolves with its status. */
+/** Polls a workflow and resolves with its final status. */
 const follow = (token: string, location: string): Promise<string> =>
   until(
     async () => {
@@ -198,9 +198,7 @@ interface Restored {
   backup: string;
 }
 
-/**
- * Clients that send requests all the time, and one that restores a site again and again. Wrong answers are collected.
- */
+/** Starts clients that send requests all the time, and one that restores a site repeatedly. Collects wrong answers. */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
     'a look-up': () => front.ask(token, 'GET', '/v1/me'),
@@ -280,7 +278,7 @@ async function restart(each: Rolled): Promise<void> {
   await until(() => isReady(each.url), { timeoutMs: 100_000, what: `${each.url} to be ready` });
 }
 
-/** The commands of step 1, exactly as on the page. */
+/** Returns the commands of step 1, exactly as on the page. */
 function stepOne(): string {
   const page = fs.readFileSync(inRepo('docs/operating.md'), 'utf8');
   const [, block] = /^## Rotating the master key\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(page) ?? [];
@@ -289,7 +287,7 @@ function stepOne(): string {
 }
 
 /**
- * Runs the commands in a folder of files like an operator's. The superuser of this Postgres has a password of its own.
+ * Runs the commands of step 1 in a folder like an operator's. The stack's own superuser password is put into its files.
  */
 async function tellStores(masterKeys: string): Promise<void> {
   const [postgres, redis] = ['postgres', 'redis'].map((name) => stack.processes()[name]?.port);
@@ -312,8 +310,8 @@ async function tellStores(masterKeys: string): Promise<void> {
 }
 
 /**
- * Carries out one phase: Postgres and Redis get the new passwords, then every process with a secret is restarted, each
- * after the one before it is ready.
+ * Runs one phase: Postgres and Redis get the new passwords, and then every process with a secret is restarted. Each
+ * restart waits until the previous process is ready.
  */
 async function carryOut(masterKeys: string, load: Load, without: readonly string[] = []): Promise<void> {
   await tellStores(masterKeys);
@@ -348,7 +346,7 @@ async function isLetInByRedis(url: string): Promise<boolean> {
   }
 }
 
-/** Tells for each of these logins and passwords whether Postgres and Redis let it in. */
+/** Returns whether Postgres and Redis accept each of these logins. */
 async function areLetIn(urls: readonly string[]): Promise<boolean[]> {
   const isLetIn = async (url: string): Promise<boolean> => {
     if (url.startsWith('redis')) return isLetInByRedis(url);
@@ -370,7 +368,7 @@ const storeUrls = (): string[] => [
   stack.variable('hosting', 'QUEUE_URL'),
 ];
 
-/** A managed database, by the password that its owner was shown. */
+/** Orders a managed database. `opens` logs in with the password that its owner was shown. */
 async function orderDatabase(token: string) {
   const key = 'before-rotation-database';
   const body = { label: 'rotated', engine: 'postgres', engine_version: '17', size: 'small' };
@@ -394,7 +392,7 @@ async function orderDatabase(token: string) {
     );
   await available();
   return {
-    /** Whether an order that is sent again shows the password. */
+    /** Tells whether a repeated order shows the password again. */
     isShownAgain: async (): Promise<boolean> => {
       const { replayed, body: again } = await order();
       return replayed && again['password'] === shown.password;
@@ -421,7 +419,7 @@ async function orderDatabase(token: string) {
   };
 }
 
-/** Copies of a site in a bucket of its owner's, whose credentials Drydock has under seal. */
+/** Configures copies of a site in its owner's bucket. Drydock stores the bucket's credentials encrypted. */
 async function configureStorage(token: string, siteId: string) {
   const accountsSchema = z.array(
     z.looseObject({ accessKeyId: z.string(), secretAccessKey: z.string(), buckets: z.array(z.string()) }),
@@ -468,7 +466,8 @@ itWithRedis(
     const token = stack.demo.live_key;
     const [site] = stack.demo.sites;
     if (site === undefined) throw new Error('the demo has no site');
-    // The supervisor's own gateway is a single process, so these calls are made between the phases.
+    // The supervisor has only one gateway, which is unreachable during its restart. So these calls come between the
+    // phases.
     const tenant = new Tenant(stack, token);
     const old = fs.readFileSync(path.join(dataDir, 'master.key'), 'utf8').trim();
     const next = randomBytes(32).toString('hex');
@@ -495,7 +494,7 @@ itWithRedis(
     const webhookSchema = z.looseObject({ id: z.string(), secret: z.string() });
     const { id: webhookId, secret: webhookSecret } = webhookSchema.parse(webhook.body);
     receiver.secrets.push(webhookSecret);
-    /** These stay valid for ever. */
+    /** Returns the results of everything that must work in all phases. */
     const stays = async () => ({
       usedKey: (await front.ask(used.token, 'GET', '/v1/me')).status,
       databaseOpens: await database.opens(),
@@ -503,7 +502,7 @@ itWithRedis(
       copy: await storage.copy('incremental'),
     });
     const everythingStays = { usedKey: 200, databaseOpens: true, databaseBackup: 'succeeded', copy: 'succeeded' };
-    /** These need the old key as well. */
+    /** Returns the results of everything that works only while the old key is accepted. */
     const held = async () => {
       const replay = await mint('used');
       const goesOn = await front.ask(token, 'GET', `/v1/api-keys?limit=1&cursor=${encodeURIComponent(cursor)}`);
@@ -531,7 +530,7 @@ itWithRedis(
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls, ...newUrls].map(() => true));
     expect(await held()).toEqual(everythingHolds);
     await receiver.more();
-    // Customers change the secret before the old key is gone, as the page tells them.
+    // Customers change the secret before the old key is removed, as docs/operating.md tells them.
     const changed = await front.ask(token, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`, {});
     receiver.secrets.push(webhookSchema.parse(changed.body).secret);
     await receiver.more();
@@ -552,7 +551,7 @@ itWithRedis(
     await until(usedSince, { timeoutMs: 200_000, what: 'the use of a key in phase 2 to be noted' });
 
     receiver.secrets.shift();
-    // The archive key is not changed, so the processes that hold it keep the value of phase 2.
+    // The archive key does not change, so the processes that hold it need no restart in this phase.
     await carryOut(next, load, ['hosting-worker', 'databases-worker']);
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls.map(() => false), ...newUrls.map(() => true)]);
     expect(await stays()).toEqual(everythingStays);

@@ -1,6 +1,5 @@
 /**
- * Every page of docs/runbooks is tried on its failure. The failure is caused in a whole stack, and the page's own
- * commands are run unchanged.
+ * Causes the failure of each page of docs/runbooks in a whole stack, and runs the page's commands unchanged.
  *
  * @tier long
  * @processes
@@ -25,16 +24,16 @@ import { Customer } from './customer';
 import { sql, Tenant, type TenantSite } from './tenant';
 
 const pages = inRepo('docs/runbooks');
-/** Distinguishes commands that a reader types from names, which stand in backticks too. */
+/** Distinguishes commands from names, because both stand in backticks. */
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
 /**
- * Commands that need a cluster or a Docker engine. The page has a command for a local stack beside each of them. `npm
- * start` is what this suite does itself.
+ * Commands that need a cluster or a Docker engine. The page has a command for a local stack beside each of them. This
+ * suite itself replaces `npm start`.
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 
-/** A page of docs/runbooks, which remembers the commands that were asked of it. */
+/** A page of docs/runbooks. It records which of its commands the test has used. */
 class Page {
   private readonly name: string;
   private readonly texts: readonly string[];
@@ -47,8 +46,8 @@ class Page {
   }
 
   /**
-   * The text in backticks that begins with `start`, with its words in capitals replaced from `fills`. @throws when the
-   * page has none
+   * Returns the text in backticks that begins with `start`. Words in capitals are replaced from `fills`. @throws when
+   * the page has no such text
    */
   says(start: string, fills: Readonly<Record<string, string>> = {}): string {
     const found = this.texts.find((text) => text.startsWith(start));
@@ -92,7 +91,7 @@ class Prometheus {
     this.child = spawn('prometheus', [...paths, `--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' });
   }
 
-  /** The series of an instant query: their labels and values. */
+  /** Runs an instant query. Resolves with the labels and value of each series. */
   async ask(query: string): Promise<{ labels: Record<string, string>; value: number }[]> {
     const response = await fetch(`${this.url}/api/v1/query?${new URLSearchParams({ query }).toString()}`);
     const series = z.object({ metric: z.record(z.string(), z.string()), value: z.tuple([z.number(), z.string()]) });
@@ -126,7 +125,7 @@ beforeAll(async () => {
   stack = await startStack({
     queueBackend: queueBackends()[0] ?? 'postgres',
     faultsDir: faults.folder,
-    // The time-outs of production are used, because a frozen process never answers and longer ones would only slow the
+    // The time-outs are those of production, because a frozen process never answers and longer ones would only slow the
     // test down.
     environment: {
       DRYDOCK_DEMO: 'sites',
@@ -147,7 +146,8 @@ afterAll(async () => {
 });
 
 /**
- * The first of the ports at which processes serve their metrics; the range is above those that the kernel gives out.
+ * Returns the first of the ports on which processes serve their metrics. They lie above the range that the kernel
+ * assigns.
  */
 const metricsPorts = async (): Promise<number> => 61_100 + ((await findFreePort()) % 100) * 40;
 
@@ -158,7 +158,7 @@ const restore = async (): Promise<string> =>
   (await customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })).headers.get(
     'location',
   ) ?? '';
-/** A process's answer to one line of a page, such as `GET /readyz`; null when it does not answer. */
+/** Sends one request of a page, such as `GET /readyz`, to a process. Resolves with null if it does not answer. */
 async function probe(name: string, line: string): Promise<{ status: number; text: string } | null> {
   const [method = '', at = ''] = line.split(' ');
   try {
@@ -168,7 +168,7 @@ async function probe(name: string, line: string): Promise<{ status: number; text
     return null;
   }
 }
-/** Freezes a process for as long as the work takes. */
+/** Freezes a process while `work` runs. */
 async function whileFrozen(name: string, work: () => Promise<void>): Promise<void> {
   const pid = pidOf(name);
   process.kill(pid, 'SIGSTOP');
@@ -190,7 +190,7 @@ test('process_down: a process that does not answer is told from one that lacks s
   await whileFrozen('agency', async () => {
     expect(await probe('agency', page.says('GET /healthz'))).toBeNull();
     expect(await probe('keys', 'GET /healthz')).toMatchObject({ status: 200 });
-    // Its part answers 503, the rest works.
+    // Only calls of the frozen service answer 503.
     expect((await customer.call('GET', '/v1/agency/boards')).status).toBe(503);
     expect((await customer.call('GET', '/v1/sites')).status).toBe(200);
     expect((await probe('gateway', `GET ${page.says('/readyz')}`))?.status).toBe(200);
@@ -237,7 +237,7 @@ itWithPrometheus(
     expect(await shell(`${page.says('vmstat')} 1`)).toContain('procs');
     await shell(page.says('kill -USR1', { PID }));
     expect(await shell(`{ sleep 3; echo .exit; } | ${page.says('node inspect', { PID })}`)).toContain('ok');
-    // "or restart it, which loses nothing"
+    // The page says: "or restart it, which loses nothing".
     await stack.killAndWait('agency');
   },
 );
@@ -304,7 +304,7 @@ test('audit_not_delivered: what waits is counted in the service, and falls to no
   expect((await customer.call('GET', page.says('GET /v1/audit-log').slice('GET '.length))).status).toBe(200);
 });
 
-/** A restore that waits for staff: five workers in a row have died over it. */
+/** Requests a restore that kills five workers in a row. It then waits for staff. */
 async function parkRestore(): Promise<string> {
   faults.arm('restore_backup.verify.before', 'kill', 5);
   const location = await restore();
@@ -349,7 +349,7 @@ test('needs_attention: staff find what waits, and retry it or abandon it', async
   const abandoned = await parkRestore();
   await staff('hosting', 'abandon', { WORKFLOW_ID: abandoned.split('/').at(-1) ?? '' });
   expect(await customer.follow(abandoned)).toMatchObject({ status: 'failed', error: { code: 'abandoned' } });
-  // Scheduled work may have met the dying workers too.
+  // Scheduled work of the killed workers may wait for staff as well, so only restores are checked.
   expect(await staff('hosting', 'parked')).not.toContain('restore_backup');
   if (prometheus !== null)
     await seriesOf(
@@ -369,7 +369,7 @@ test('claims_lost: a worker that stood still for longer than its lease says so',
   const page = pageOf('claims_lost');
   const url = databaseOf('hosting');
   let location = '';
-  // While the host is silent, the work stays at the same step, so the worker can be frozen.
+  // The workflow cannot leave its step while the site host is frozen, so the worker can be frozen within it.
   await whileFrozen('site-host', async () => {
     location = await restore();
     const id = location.split('/').at(-1) ?? '';
@@ -471,7 +471,7 @@ asRoot('trash_not_removed: a path that the file system keeps is found, freed, an
   await shell(`chattr +i ${kept}`);
   expect(await customer.follow(await restore())).toMatchObject({ status: 'succeeded' });
   const left = `${SITES_DIR}/trash`;
-  // The removal of the old release stops at the file that cannot be removed.
+  // The old release cannot be removed completely, because one of its files is immutable.
   const found = page.says('find SITES_DIR', { SITES_DIR });
   const path1 = await until(async () => (await shell(`find ${left} -name kept.txt`)).trim(), {
     timeoutMs: 120_000,

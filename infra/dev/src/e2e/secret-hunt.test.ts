@@ -1,6 +1,6 @@
 /**
- * Every operation on a whole stack, and then everything that it has written.
- * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
+ * Uses every operation of a whole stack, and then searches everything that the stack has written. In `npm run test:all`
+ * the suite runs on the stack of whole-stack.test.ts, and alone on its own stack.
  *
  * @tier chaos
  * @processes
@@ -18,7 +18,7 @@ import { Customer } from './customer';
 import { startCollector, startStack } from './one-stack';
 import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-hunt';
 
-/** Chaos uses the whole demo. Other runs use keys, sites and their restores. */
+/** The chaos run has the whole demo on every backend. Other runs have keys, sites and their restores on one. */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
 describe.each(backends)('after every operation has been used, queue on %s', (queueBackend) => {
@@ -31,7 +31,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   beforeAll(async () => {
     collector = await startCollector();
-    // Every span that there is, also those that are not sent by default.
+    // These settings send every span, also those that are omitted by default.
     const environment = { DRYDOCK_DEMO: isChaos ? 'whole' : 'sites', TRACE_READS: '1', TRACE_DETAIL: 'full' };
     stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
@@ -142,7 +142,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   test('no secret is in spans, metrics, logs, the queue, tables, answers or what is seen of processes', async () => {
     await Promise.all([useKeys(), useSites(), useDatabases(), useWebhooks(), useBadly()]);
-    // Spans leave within a second, metrics every fifteen.
+    // Spans are sent every second, metrics every fifteen.
     await until(() => collector.paths.has('/v1/metrics'), { timeoutMs: 60_000, what: 'metrics' });
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     const secrets = await knownSecrets(stack, shownOnce);

@@ -5,13 +5,12 @@ import type { TestStack } from '@drydock/testing/stack';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 
-/** A secret, and the name under which it was found. */
 export interface KnownSecret {
   name: string;
   value: string;
 }
 
-/** A place that must hold no secret, and its whole content. */
+/** A place that must hold no secret, with its whole content. */
 export interface Place {
   name: string;
   text: string;
@@ -25,8 +24,8 @@ export interface Find {
 const shortestSecret = 12;
 
 /**
- * Secrets that must not be found anywhere, whoever made them: verifiers, tokens of ours, private keys, a password in a
- * statement.
+ * Patterns of secrets that no place may contain, even if the test does not know them: verifiers, Drydock's tokens,
+ * private keys, and passwords in statements.
  */
 const forbiddenForms: Readonly<Record<string, RegExp>> = {
   'a verifier': /SCRAM-SHA-256\$\d+:/,
@@ -37,8 +36,7 @@ const forbiddenForms: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * The forms in which the same secret could have been written: unchanged, in a URL, in base64, and as the bytes that its
- * hex stands for.
+ * Returns the forms in which a secret could be written: unchanged, in a URL, in base64, and as the bytes of its hex.
  */
 function formsOf(value: string): string[] {
   const bytes = [Buffer.from(value), ...(/^(?:[0-9a-f]{2}){16,}$/i.test(value) ? [Buffer.from(value, 'hex')] : [])];
@@ -77,7 +75,7 @@ const variablesOf = (pid: number | string): Record<string, string> =>
 
 const secretMember = /password|secret|token|_key$|_url$|verifier/i;
 
-/** Every secret in one of our values, at any depth: members with the name of a secret, and the passwords of URLs. */
+/** Returns every secret in a value, at any depth: members with the name of a secret, and the passwords of URLs. */
 function secretsIn(name: string, value: unknown): KnownSecret[] {
   if (typeof value === 'string') {
     const password = URL.canParse(value) ? new URL(value).password : '';
@@ -96,13 +94,13 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Files of hosts and supervisor that hold secrets: records in JSON, and files with the name of a secret. */
+/** Returns the secrets in files of hosts and supervisor: members of JSON files, and files with the name of a secret. */
 function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecret[] {
   return folders.flatMap((folder) => {
     const root = path.join(dataDir, folder);
     if (!fs.existsSync(root)) return [];
     const names = fs.readdirSync(root, { recursive: true, encoding: 'utf8' });
-    // Files that customers put there are left out.
+    // Files of customers are left out.
     const ours = names.filter((name) => !/\/(?:files|releases|data|current)\//.test(`/${name}/`));
     return ours.flatMap((name) => {
       if (/\.json$/.test(name)) return secretsIn(`${folder}/${name}`, jsonOf(read(path.join(root, name))));
@@ -114,8 +112,8 @@ function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecre
 }
 
 /**
- * Every secret in this stack: the master key, what each process was given, what hosts generated, and what was shown
- * once.
+ * Returns every secret in this stack: the master key, the secrets of each process, those that hosts generated, and
+ * those that the API showed once.
  */
 export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSecret[]): Promise<KnownSecret[]> {
   const found: KnownSecret[] = [{ name: 'master key', value: read(path.join(stack.dataDir, 'master.key')).trim() }];
@@ -129,7 +127,10 @@ export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSe
   return [...distinct.values()];
 }
 
-/** Logs, the queue, every table of every service, and what every user of the machine can see of every process. */
+/**
+ * Returns the logs, the queue, every table of every service, and the part of every process that each user of the
+ * machine can see.
+ */
 export async function placesOf(stack: TestStack): Promise<Place[]> {
   const logsDir = path.join(stack.dataDir, 'logs');
   const logs = fs
@@ -192,8 +193,8 @@ async function tablesOf(service: string, url: string): Promise<Place[]> {
 }
 
 /**
- * Command lines, which every user of the machine can read, and the environments of processes that do not belong to the
- * platform.
+ * Returns the command lines of all processes, which every user of the machine can read, and the environments of
+ * customers' processes.
  */
 function processPlaces(stack: TestStack): Place[] {
   const platform = new Set(
@@ -210,8 +211,8 @@ function processPlaces(stack: TestStack): Place[] {
 }
 
 /**
- * Processes below the supervisor, or that work in its data. Another test that runs at the same time may call its own
- * stack with a key on its command line.
+ * Returns the processes below the supervisor, and those that work in its data folder. Other tests' processes are
+ * excluded, because their command lines may contain a key.
  */
 function processesOf(stack: TestStack): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -223,7 +224,7 @@ function processesOf(stack: TestStack): string[] {
   return pids.filter((pid) => isBelow(pid) || names(pid));
 }
 
-/** The environment of a process that runs a customer's code. It may hold only what that process was given. */
+/** Returns the environment of a process that runs a customer's code, without the one secret that it was given. */
 function customersEnvironment(stack: TestStack, pid: string, title: string): Place[] {
   const variables = variablesOf(pid);
   const isOurs = Object.values(variables).some((value) => value.includes(stack.dataDir));

@@ -1,6 +1,6 @@
 /**
- * The whole of Drydock, started once by the program of `npm start`. `npm test` runs only this suite of it. The other
- * suites of whole stacks are in `npm run test:all`.
+ * Starts the whole of Drydock once with the program of `npm start`. `npm test` runs no other suite of a whole stack;
+ * the others are in `npm run test:all`.
  *
  * @processes
  * @root
@@ -29,7 +29,7 @@ describe('npm start', () => {
   let customer: Customer;
   let site: TestStack['demo']['sites'][number];
   let backupId: string;
-  /** A page that only the backup has. */
+  /** The content of a page in the backup. The test overwrites that page before each restore. */
   let kept: string;
 
   beforeAll(async () => {
@@ -48,7 +48,7 @@ describe('npm start', () => {
   });
 
   const pageOf = async (url: string): Promise<string> => (await fetch(url)).text();
-  /** Asks for a restore of a site that has changed since, and waits until its worker has met the fault. */
+  /** Changes a site, requests its restore and waits until the worker meets the fault. */
   const restoreInto = async (point: string, mode: 'stop' | 'kill'): Promise<string> => {
     fs.writeFileSync(path.join(site.files_dir, 'index.html'), 'spoiled');
     expect(await pageOf(site.url)).toBe('spoiled');
@@ -76,7 +76,7 @@ describe('npm start', () => {
     expect(Object.keys(stack.processes())).toEqual(expect.arrayContaining(names));
     expect(kept).toContain('Mooring line');
     expect(backupId).not.toBe('');
-    // Every site has an account of its own, which owns everything in the site, when the host is root.
+    // If the site host is root, every site has its own account, which owns everything in the site.
     const { uid } = fs.statSync(site.files_dir);
     expect(uid >= 200_000).toBe(process.getuid?.() === 0);
     const paths = fs.readdirSync(site.files_dir, { recursive: true, encoding: 'utf8' });

@@ -1,5 +1,5 @@
 /**
- * A whole stack, killed beneath each of the ten endpoints.
+ * Kills a process of a whole stack beneath each of ten endpoints.
  *
  * @tier long
  * @processes
@@ -42,12 +42,12 @@ interface Call {
 
 interface Endpoint {
   what: string;
-  /** The process that is killed in the middle of it. */
+  /** The process that is killed during the call. */
   victim: string;
-  /** The fault point at which it dies. Missing: a moment before it is called. */
+  /** The fault point at which the victim dies. Without it, the victim is killed just before the call. */
   point?: string;
   call(demo: Demo, customer: Customer): Call | Promise<Call>;
-  /** The tree that {@link spanTree} shows. For a workflow, only the part after the victim's death. */
+  /** The tree that {@link spanTree} shows. A workflow's tree begins after the victim's death. */
   tree: string;
 }
 
@@ -249,7 +249,10 @@ gateway: POST /v1/databases/{databaseId}/upgrade
   },
 ];
 
-/** Each backend takes minutes. Chaos takes both, because the queue decides how a job reaches a worker. */
+/**
+ * The chaos run covers both backends, because the queue decides how a job reaches a worker. Other runs use one, because
+ * each takes minutes.
+ */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
 describe.each(backends)('whoever dies in the middle, the trace goes on to the end, queue on %s', (queueBackend) => {
@@ -278,8 +281,8 @@ describe.each(backends)('whoever dies in the middle, the trace goes on to the en
   });
 
   /**
-   * The final answer. Earlier ones may say that a service is away, or that it still holds the request that died with
-   * it.
+   * Resolves with the final answer. Earlier answers may say that a service is down, or that it still holds the killed
+   * request.
    */
   const answerTo = ({ method, path: at, body }: Call): Promise<Answer> => {
     const headers = method === 'POST' ? { 'idempotency-key': randomUUID() } : {};

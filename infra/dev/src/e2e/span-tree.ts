@@ -7,7 +7,7 @@ interface Line {
 }
 
 const clientKind = 3;
-/** The gateway asks again after a second, and not earlier. */
+/** This call is hidden, because the gateway asks again only after a second, so not every request has it. */
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
@@ -17,17 +17,16 @@ const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
   (depth < 3 || !name.startsWith('GET'));
 
 /**
- * The trace as lines of `process: name`, each below the one in which it happened. Lines that differ from run to run are
- * left out: statements and requests that only read (a trace holds the slow ones of them), jobs that found nothing to
- * do, and spans that the process of `deadPid` had started, because it died before it could report all of them. For a
- * call between two of our processes, only the called process is shown.
+ * Returns the trace as lines of `process: name`, indented by depth. Lines that vary between runs are left out: reads,
+ * jobs that found nothing to do, and spans that the process of `deadPid` started, because it may have died before it
+ * sent them. A call between two processes of Drydock shows only the called one.
  */
 export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));
   return withoutIdleJobs(merged(lines)).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
 }
 
-/** Leaves out the spans of the dead process, and those that its calls started in other processes. */
+/** Leaves out the spans of the dead process, and all spans below them. */
 function alive(rows: readonly Row[], deadPid: string): Row[] {
   let deadDepth = Number.POSITIVE_INFINITY;
   return rows.filter((row) => {
@@ -36,7 +35,7 @@ function alive(rows: readonly Row[], deadPid: string): Row[] {
   });
 }
 
-/** The lines that are shown, each one level deeper than the nearest shown line above it. */
+/** Returns the shown lines, each one level deeper than its nearest shown ancestor. */
 function inShownDepth(rows: readonly Row[]): Line[] {
   const around: { depth: number }[] = [];
   return rows.flatMap((row) => {
@@ -46,7 +45,10 @@ function inShownDepth(rows: readonly Row[]): Line[] {
   });
 }
 
-/** A line appears once below the same line. A job may be delivered twice, and the second delivery does nothing. */
+/**
+ * Shows equal lines below the same line once, because a job may be delivered twice and its second delivery does
+ * nothing.
+ */
 function merged(lines: readonly Line[]): Line[] {
   const seen = new Set<string>();
   const way: string[] = [];

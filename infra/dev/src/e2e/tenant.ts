@@ -20,11 +20,11 @@ export interface TenantDatabase {
   host: string;
   port: number;
   username: string;
-  /** The owner's. It takes TLS only. */
+  /** The owner's connection URL. The server accepts only TLS. */
   url: string;
-  /** A session of the owner's. */
+  /** Opens a session of the owner. */
   connect(): Promise<pg.Client>;
-  /** Runs one statement or several, as psql sends them, once the database is available. */
+  /** Waits until the database is available, and runs one or several statements in one message, as psql does. */
   query(text: string): Promise<Record<string, unknown>[]>;
 }
 
@@ -65,8 +65,8 @@ function codeOf(text: string): string {
 }
 
 /**
- * An organisation, which calls with one of its keys. It uses only the public API and the site's folder, and does not
- * check answers against the contract, because the same attacks run against older versions.
+ * An organisation that calls with one key. It uses only the public API and the site's folder. It does not check answers
+ * against the contract, because the same attacks run against older versions.
  */
 export class Tenant {
   readonly token: string;
@@ -93,7 +93,7 @@ export class Tenant {
     return { status: response.status, code: codeOf(text), text, location, ms: performance.now() - startedMs };
   }
 
-  /** Throws for a refusal, with its text. */
+  /** Calls the API. Throws the text of a refusal. */
   async must(method: string, route: string, body?: unknown): Promise<Reply> {
     const reply = await this.call(method, route, body);
     if (reply.status >= 400) throw new Error(`${method} ${route} was answered ${reply.status}: ${reply.text}`);
@@ -159,7 +159,7 @@ export class Tenant {
     return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
   }
 
-  /** Requests a backup and waits for it. `ms` is the time until it was accepted. */
+  /** Requests a backup and waits for it. `acceptedMs` is the time until the API accepted it. */
   async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
     const startedMs = performance.now();
     const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});
@@ -175,7 +175,7 @@ export class Tenant {
     return { id: newest.id, acceptedMs: accepted.ms, completedMs: performance.now() - startedMs };
   }
 
-  /** The end of what was accepted. */
+  /** Polls a workflow until it ends. */
   follow(location: string, timeoutMs = 180_000): Promise<{ status: string; text: string }> {
     return until(
       async () => {
@@ -188,7 +188,7 @@ export class Tenant {
   }
 }
 
-/** Runs one statement or several, as psql sends them. */
+/** Runs one or several statements in one message, as psql does. */
 export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);

@@ -1,6 +1,6 @@
 /**
- * A whole stack that exports what it does.
- * `npm run test:all` runs it on the stack of whole-stack.test.ts; by itself it has a stack of its own.
+ * Checks the traces that a whole stack sends. In `npm run test:all` the suite runs on the stack of whole-stack.test.ts,
+ * and alone on its own stack.
  *
  * @tier chaos
  * @processes
@@ -32,7 +32,7 @@ describe('a request through every process', () => {
     collector.close();
   });
 
-  /** The services on the way from the root of the trace down to `span`. */
+  /** Returns the services from the root of the trace down to `span`. */
   const wayTo = (span: Span | undefined): string[] => {
     if (span === undefined) return [];
     const way = wayTo(

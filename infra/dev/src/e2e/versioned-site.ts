@@ -16,7 +16,10 @@ export interface Size {
   rows: number;
 }
 
-/** A realistic site, and a smaller one for every run; in both the database fills several frames of an archive. */
+/**
+ * The size of a realistic site, and of a smaller one for every run. In both, the database fills several frames of an
+ * archive.
+ */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },
   short: { files: 2_000, bytes: 20e6, rows: 60_000 },
@@ -32,7 +35,7 @@ async function sql(place: Place, text: string): Promise<void> {
   }
 }
 
-/** The page shows the version of its own file and of its row. */
+/** Writes a version into a file and into a row. The site's page shows both. */
 export async function writeVersion(place: Place, version: string): Promise<void> {
   await sql(
     place,
@@ -64,7 +67,7 @@ export async function disturbSite(place: Place): Promise<void> {
   await sql(place, `DELETE FROM items WHERE id < 100; CREATE TABLE IF NOT EXISTS made_later (id int)`);
 }
 
-/** Every path with its mode and content, and everything in the database. */
+/** Returns a digest of every path with its mode and content, and one of the database. */
 export async function digestSite(place: Place): Promise<{ tree: string; database: string }> {
   const root = fs.realpathSync(place.files_dir);
   const hash = createHash('sha256');
@@ -77,18 +80,18 @@ export async function digestSite(place: Place): Promise<{ tree: string; database
 }
 
 export interface Samples {
-  /** Every distinct body of an answer with status 200. */
+  /** Every distinct body with status 200. */
   bodies: Set<string>;
-  /** Every distinct way in which a read did not get the page: its status, or the error of its call. */
+  /** Every distinct status or error of a read without the page. */
   failures: Set<string>;
-  /** Longest time between two whole answers. */
+  /** The longest time between two complete answers. */
   longestGapMs: number;
   stop(): Promise<void>;
 }
 
 /**
- * Reads the page every 20 ms. Each read is independent, so that a held read appears as a gap and not as a pause of the
- * sampler. At most 50 reads are in progress, so that the sampler does not itself keep a busy machine busy.
+ * Reads the page every 20 ms. Reads do not wait for each other, so a delayed read does not stop the sampling. At most
+ * 50 reads run at once, so that the sampler does not overload the machine.
  */
 export function samplePage(url: string): Samples {
   const samples = { bodies: new Set<string>(), failures: new Set<string>(), longestGapMs: 0 };

@@ -1,6 +1,6 @@
 /**
- * The suites that change nothing which another one needs, on one stack instead of a stack for each. The attacks come
- * last: they leave their sites behind.
+ * Runs five suites on one shared stack. Each changes nothing that another needs. The attacks come last, because they
+ * leave their sites behind.
  *
  * @tier long
  * @processes
@@ -16,5 +16,5 @@ else {
   for (const suite of suites) describe(`on the stack of all: ${suite}`, () => void require(`./${suite}.test`));
   afterAll(stopSharing);
 }
-// The limit is the longest of the suites.
+// The limit is that of the longest suite.
 jest.setTimeout(900_000);

@@ -1,14 +1,14 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** A mistake that the gate has to find. */
+/** A defect that at least one suite of the gate must detect. */
 export interface Defect {
   name: string;
   file: string;
-  /** A text that occurs in `file` exactly once. */
+  /** The text that is replaced. It occurs in `file` exactly once. */
   replace: string;
   with: string;
-  /** Suites of the gate. At least one of them must fail with the defect. */
+  /** Suites of the gate that should fail with the defect. */
   suites: readonly string[];
 }
 
@@ -85,7 +85,10 @@ export const defects: readonly Defect[] = [
   },
 ];
 
-/** Why the defect cannot be planted below `root`, or why `npm test` would not look for it. Null when it is fine. */
+/**
+ * Returns why the defect cannot be planted below `root`, or why `npm test` would not run its suites. Returns null if
+ * neither is the case.
+ */
 export function whyUnfit({ file, replace, suites }: Defect, root: string): string | null {
   const found = fs.readFileSync(path.join(root, file), 'utf8').split(replace).length - 1;
   if (found !== 1) return `${file} holds the text that is to be replaced ${found} times; it takes exactly one`;

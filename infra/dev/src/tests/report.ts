@@ -2,7 +2,7 @@ import type { Suite } from './suites';
 
 const slowestShown = 20;
 
-/** Prints the seconds of the slowest suites, and what was skipped, with the reason that its title gives. */
+/** Prints the seconds of the slowest suites, and the skipped tests with the reason in their titles. */
 export function describeRun(suites: readonly Suite[], write: (line: string) => void): void {
   const slowest = [...suites].sort((left, right) => right.seconds - left.seconds).slice(0, slowestShown);
   write(

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 
-/** The line about a suite that `packages/testing/jest/reporter.cjs` writes. */
+/** A line of the log that `packages/testing/jest/reporter.cjs` writes: one suite's result. */
 const suiteSchema = z.object({
   file: z.string(),
   seconds: z.number(),
@@ -15,13 +15,13 @@ const suiteSchema = z.object({
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
-/** The suites that a run contains. `packages/testing/README.md` says what is in each scope. */
+/** The extent of a run. `packages/testing/README.md` says which suites each one contains. */
 export type Scope = 'quick' | 'all' | 'chaos';
 
 interface Pragmas {
   tier: 'gate' | 'long' | 'chaos';
   processes: boolean;
-  /** The run that takes it as root: `.ci/run`, or `npm run test:all -- --as-root`. */
+  /** The run that executes the suite as root: `.ci/run`, or `npm run test:all -- --as-root`. */
   root: 'gate' | 'long' | null;
 }
 const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as {
@@ -32,7 +32,7 @@ export const isBroken = ({ failed, error }: Suite): boolean => failed.length > 0
 export const mayRunAgain = ({ file }: Suite): boolean => readPragmas(file).processes;
 export const rootOf = (file: string): Pragmas['root'] => readPragmas(file).root;
 
-/** The suites of a scope, as paths from the root, ordered by name. */
+/** Lists the suites of a scope, as paths from the root, ordered by name. */
 export function listSuites(scope: Scope): string[] {
   const { stdout, status, stderr } = spawnSync('jest', ['--listTests', '--json'], {
     encoding: 'utf8',
@@ -45,21 +45,21 @@ export function listSuites(scope: Scope): string[] {
 
 export interface RunOptions {
   scope: Scope;
-  /** Further arguments of jest's own. */
+  /** Further arguments for jest. */
   args?: readonly string[];
-  /** Appended to as each suite ends. */
+  /** The file to which each suite's result is appended. */
   log: string;
-  /** Each crash case that held appends a line to it. */
+  /** The file to which each passed crash case appends a line. */
   crashCases: string;
 }
 
-/** Runs jest in a process of its own, whose report goes directly to the terminal. Resolves with its exit code. */
+/** Runs jest in a process of its own, which prints directly to the terminal. Resolves with its exit code. */
 export function runJest(files: readonly string[], { scope, args = [], log, crashCases }: RunOptions): Promise<number> {
   const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
-  // The reporters come last, because jest takes every bare word after its list of reporters for another reporter. jest
-  // itself writes to stderr. On stdout is what suites report, for example what an attack cost the other tenant.
+  // The reporters come last, because jest would take a path after them for another reporter. jest writes to stderr, and
+  // suites write their reports to stdout.
   const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));
@@ -67,7 +67,7 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   });
 }
 
-/** The suites that a log contains. A line that a killed run wrote only half is ignored. */
+/** Reads the suites in a log. A line that a killed run left incomplete is ignored. */
 export function readSuites(log: string): Suite[] {
   if (!fs.existsSync(log)) return [];
   return fs
@@ -82,6 +82,6 @@ export function readSuites(log: string): Suite[] {
     });
 }
 
-/** A file of this run alone. */
+/** Returns the path of a temporary file for this run. */
 export const scratchFile = (name: string): string =>
   path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);

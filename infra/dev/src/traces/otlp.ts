@@ -13,7 +13,6 @@ const spanSchema = z.looseObject({
   parentSpanId: z.string().optional(),
   name: z.string(),
   kind: z.int().default(0),
-  /** Nanoseconds since 1970. */
   startTimeUnixNano: z.coerce.bigint(),
   endTimeUnixNano: z.coerce.bigint(),
   attributes: attributesSchema,
@@ -41,22 +40,21 @@ const metricsSchema = z.looseObject({
 export interface Span {
   traceId: string;
   spanId: string;
-  /** The parent's id. The first span of a trace has none. */
+  /** The parent's id. The root of a trace has none. */
   parentSpanId: string | undefined;
   name: string;
-  /** The side of a call: 2 is the called process, 3 the caller. */
+  /** The side of a call: 2 is the callee, 3 the caller. */
   kind: number;
   /** The name of the process, such as `hosting-worker`. */
   service: string;
   pid: string;
-  /** Milliseconds since 1970. */
   startMs: number;
   durationMs: number;
   hasFailed: boolean;
   attributes: Readonly<Record<string, string>>;
 }
 
-/** The spans in the body of a `POST /v1/traces` (OTLP/HTTP as JSON). @throws if it is something else */
+/** Reads the spans in the body of a `POST /v1/traces` (OTLP/HTTP as JSON). @throws if the body is no such JSON */
 export function readSpans(body: string): Span[] {
   return tracesSchema.parse(JSON.parse(body)).resourceSpans.flatMap(({ resource, scopeSpans }) => {
     const about = textOf(resource.attributes);
@@ -78,7 +76,7 @@ export function readSpans(body: string): Span[] {
   });
 }
 
-/** The names of the metrics in the body of a `POST /v1/metrics`, as Prometheus has them. */
+/** Reads the names of the metrics in the body of a `POST /v1/metrics`, as Prometheus writes them. */
 export function readMetricNames(body: string): string[] {
   const sent = metricsSchema
     .parse(JSON.parse(body))

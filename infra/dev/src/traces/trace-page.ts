@@ -45,7 +45,7 @@ const timeOf = (milliseconds: number): string => {
 
 const clockOf = (sinceMs: number): string => new Date(sinceMs).toISOString().slice(11, 23);
 
-/** A table of traces, the newest first, with a field to search for one. */
+/** Renders a table of traces, the newest first, with a search field. */
 export function listPage(traces: readonly Trace[], text: string): string {
   const rows = traces.map(
     ({ traceId, first, startMs, durationMs, hasFailed, services, rows: spans }) =>
@@ -59,7 +59,7 @@ export function listPage(traces: readonly Trace[], text: string): string {
   return page('Traces', `<h1>Traces</h1>${search(text)}${found}`);
 }
 
-/** One trace as a waterfall. A row can be opened, and then shows the attributes of its span. */
+/** Renders one trace as a waterfall. An opened row shows the attributes of its span. */
 export function tracePage(trace: Trace): string {
   const rows = trace.rows.map((row) => rowOf(row, trace));
   const about = `${trace.rows.length} spans in ${trace.services.length} processes, ${timeOf(trace.durationMs)} from ${new Date(trace.startMs).toISOString()}`;
@@ -83,7 +83,7 @@ function rowOf(row: Row, { startMs, durationMs }: Trace): string {
   );
 }
 
-/** Gives a process the same colour on every page. */
+/** Returns a colour that depends only on the process's name. */
 function colourOf(service: string): string {
   let hash = 0;
   for (const character of service) hash = (hash * 31 + character.charCodeAt(0)) % 360;

@@ -1,25 +1,25 @@
 import type { Span } from './otlp';
 
 const tracesMax = 300;
-/** About 100 MB. */
+/** The limit keeps the store at about 100 MB. */
 const spansMax = 50_000;
 
 /** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /** The parent has not been received, because it is still in progress, or because its process died before it ended. */
+  /** True if the parent was not received: it is still in progress, or its process died before it ended. */
   isOrphan: boolean;
 }
 
 export interface Trace {
   traceId: string;
-  /** The span that began the trace, as far as it is known. */
+  /** The root of the trace, or the earliest received span. */
   first: Span;
   startMs: number;
   durationMs: number;
   hasFailed: boolean;
   services: readonly string[];
-  /** Each span comes after its parent, and children come in the order in which they started. */
+  /** Spans in the order of a waterfall: each span after its parent, and siblings in the order of their start. */
   rows: readonly Row[];
 }
 
@@ -27,15 +27,15 @@ export interface TraceStore {
   add(spans: readonly Span[]): void;
   get(traceId: string): Trace | undefined;
   /**
-   * The traces that have this text as their id or as the value of an attribute (a workflow, a request, an
-   * organisation). With '', all traces. The newest come first.
+   * Finds traces with this text as their id or as the value of an attribute (a workflow, a request, an organisation).
+   * '' finds all traces. The newest come first.
    */
   find(text: string): Trace[];
 }
 
 /**
- * Keeps the last few hundred traces in memory. When it is full, it drops reads first, and then the traces that received
- * nothing for the longest time.
+ * Keeps the last few hundred traces in memory. A full store drops reads first, and then the traces whose last span
+ * arrived longest ago.
  */
 export function createTraceStore(): TraceStore {
   const traces = new Map<string, Span[]>();
@@ -43,13 +43,12 @@ export function createTraceStore(): TraceStore {
 
   const add = (span: Span): void => {
     const spans = traces.get(span.traceId) ?? [];
-    // The order of the map is that of the latest arrivals.
+    // A trace moves to the end of the map with each span, so the map is ordered by the latest arrival.
     traces.delete(span.traceId);
     traces.set(span.traceId, spans);
     spans.push(span);
     count += 1;
   };
-  /** Reads are dropped before everything else, because they are many and people search for changes. */
   const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
   /** Reads are dropped before everything else, because they are many and people search for changes. */
   const makeRoom = (): void => {
@@ -80,7 +79,7 @@ export function createTraceStore(): TraceStore {
   };
 }
 
-/** A request that changed nothing and did not fail. */
+/** Tells whether a trace is a request that only reads and did not fail. */
 const isRead = (spans: readonly Span[]): boolean =>
   spans.every(({ hasFailed }) => !hasFailed) &&
   spans.some(({ parentSpanId, name }) => parentSpanId === undefined && /^(?:GET|HEAD|OPTIONS)\b/.test(name));
@@ -101,7 +100,10 @@ function traceOf(traceId: string, spans: readonly Span[]): Trace {
   };
 }
 
-/** Each span directly below its parent. A span whose parent is missing is at the top, so that none is lost. */
+/**
+ * Orders spans as a tree, each directly below its parent. A span whose parent is missing becomes a root, so that none
+ * is lost.
+ */
 export function inTreeOrder(spans: readonly Span[]): Row[] {
   const known = new Set(spans.map(({ spanId }) => spanId));
   const below = new Map<string, Span[]>();

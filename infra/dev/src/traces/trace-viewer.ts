@@ -4,18 +4,18 @@ import { readSpans } from './otlp';
 import { listPage, missingPage, tracePage } from './trace-page';
 import { createTraceStore, type TraceStore } from './trace-store';
 
-/** A process sends at most 512 spans at a time, of about 2 kB each. */
+/** The limit is generous, because a process sends at most 512 spans of about 2 kB at a time. */
 const bodyBytesMax = 16 * 2 ** 20;
 
 export interface TraceViewer {
-  /** The address at which processes send their spans, and at which people read them. */
+  /** The address to which processes send spans, and at which people read them. */
   url: string;
   close(): Promise<void>;
 }
 
 /**
- * A collector (OTLP/HTTP as JSON) on this machine, which shows the last few hundred traces as waterfalls. It keeps them
- * in memory while it runs. `port` is OTLP's own port by default, or a free one when that is taken.
+ * Starts a collector (OTLP/HTTP as JSON) on this machine, which shows the last few hundred traces as waterfalls. It
+ * keeps them in memory. `port` is OTLP's own port, or a free one if that is taken.
  */
 export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
   const store = createTraceStore();
@@ -29,7 +29,7 @@ export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
 }
 
 async function answer(store: TraceStore, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  // A page on another site, whose name leads to this machine, must not read what is shown here.
+  // Checking the host header prevents DNS rebinding: a page of another site must not read the traces.
   if (!/^(?:127\.0\.0\.1|localhost)(?::\d+)?$/.test(request.headers.host ?? ''))
     return send(response, 403, 'text/plain', 'Call it 127.0.0.1\n');
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');

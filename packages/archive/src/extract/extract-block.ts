@@ -11,13 +11,13 @@ import { BlockContent, type SegmentOrigin } from '../read/read-contents';
 import type { LostPath, WorkerSetup } from './extract-workers';
 
 /**
- * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but the
- * flags check this nevertheless.
+ * With these flags, `open` fails for an existing path and follows no link. A new staging directory should have neither,
+ * but the check costs nothing.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-/** Directories get their own modes last. Until then only this process may enter them. */
+/** Only this process may enter a directory during the extraction. Each directory gets its own mode at the end. */
 const stagingMode = 0o700;
-/** Bits that are set only after a file has its owner and its content, because setting either one clears them. */
+/** The set-id and sticky bits are set last, because the kernel clears them when a file gets its owner or content. */
 const setIdAndSticky = 0o7000;
 
 export interface BlockDone {
@@ -27,7 +27,8 @@ export interface BlockDone {
 }
 
 /**
- * Writes the directories and files of one block with synchronous calls: a worker has nothing else to do at that time.
+ * Writes the directories and files of one block with synchronous calls. They are the fastest, and a worker thread has
+ * no other work.
  */
 export class BlockExtraction {
   private readonly setup: WorkerSetup;
@@ -45,8 +46,8 @@ export class BlockExtraction {
   }
 
   /**
-   * `live` has one bit per entry, or is null for all entries. Returns what was written, and the parts that the file
-   * system did not accept.
+   * Writes the entries whose bit is set in `live`, or all entries if it is null. Returns counts, and the parts that the
+   * file system did not store.
    */
   async run(live: Uint8Array | null): Promise<BlockDone> {
     try {
@@ -114,14 +115,15 @@ export class BlockExtraction {
   private createFile(entry: Entry): number {
     const parent = parentPath(entry.path);
     if (!this.made.has(parent)) this.makeDirectory(parent);
-    // Attributes can only be set on a file that this process may write. So a file with attributes gets its mode after
-    // them.
+    // Attributes can only be set on a file that this process may write. So a file with attributes gets its own mode
+    // after them.
     const mode = entry.attributes.length > 0 ? 0o600 : entry.mode & 0o777;
     return openSync(this.places.at(entry.path), createFlags, mode);
   }
 
   /**
-   * Each call here is made once per file. So owner and mode are only set where `open` has not already set them right.
+   * Finishes a written file. Owner and mode are set only if `open` has not set them already, because each call is made
+   * for every file.
    */
   private finishFile(file: number, entry: Entry): void {
     const { owner, umask } = this.setup;
@@ -140,8 +142,8 @@ export class BlockExtraction {
   }
 
   /**
-   * Parents may be in blocks that another worker extracts. So the worker that needs one first creates it. It is already
-   * known that all of them are directories.
+   * Creates a directory and its missing parents. A parent may be in a block of another worker, so the worker that needs
+   * a parent first creates it. The index check has proved that all parents are directories.
    */
   private makeDirectory(path: ByteString): void {
     const missing: ByteString[] = [];
@@ -167,13 +169,13 @@ function checkContent(entry: Entry, sha256: Buffer): void {
   if (!sha256.equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
 }
 
-/** The block size of the usual file systems. A shorter run of zeros is a hole on none of them. */
+/** The usual block size of file systems. A shorter run of zeros cannot become a hole. */
 const zeros = Buffer.alloc(4096);
 
-/** Writes what is not zero, block by block. The parts that are left out become holes once the file has its length. */
+/** Writes the blocks that are not zero. The others become holes, because the file gets its full length afterwards. */
 function writeSparse(file: number, content: Buffer, position: number): void {
   for (let at = 0; at < content.length; ) {
-    // Blocks are counted from the start of the file, wherever its pieces begin.
+    // The blocks are aligned to the start of the file, and not to the start of `content`.
     const next = Math.min(content.length, at + zeros.length - ((position + at) % zeros.length));
     const block = content.subarray(at, next);
     if (!block.equals(zeros.subarray(0, block.length))) {

@@ -8,7 +8,7 @@ import { endThread, restThread, takeThread } from './extract-workers';
 
 afterAll(removeFolders);
 
-/** Packs a site whose files contain the site's name. */
+/** Packs a site whose files contain the site's name, so that two sites can be told apart. */
 async function packSite(name: string): Promise<{ folder: string; link: PackedLink }> {
   const folder = join(freshFolder(), name);
   mkdirSync(folder);

@@ -10,8 +10,8 @@ import { BlockExtraction } from './extract-block';
 import type { WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
 
 /**
- * The body of a worker thread of `extract`, which does one extraction after the other. The main thread reads the
- * objects, because only it has their source. Everything else happens here.
+ * The program of a worker thread of `extract`. It does one extraction after the other. It requests objects from the
+ * main thread, because only that has the source.
  */
 const port = parentPort ?? refuse('write_failed', 'to be loaded as a worker thread only');
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();
@@ -53,8 +53,7 @@ async function extractTask(setup: WorkerSetup, origins: readonly SegmentOrigin[]
   const bytes = await origin.source.read(blockName(task.block));
   const seal = { size: task.seal.size, mac: Buffer.from(task.seal.mac) };
   const place = { kind: 'block', number: task.block } as const;
-  // The bytes are the same as those that were checked before the first write, because their MAC is compared with the
-  // manifest's once more.
+  // The block's MAC is compared again, so these bytes are the same that were checked before the first write.
   const block = decodeBlock(await openObject(origin.keys, place, bytes, seal), 'tree');
   const done = await new BlockExtraction(setup, origin, block).run(task.live);
   releaseMemory(block.raw);
@@ -85,5 +84,8 @@ function post(message: WorkerMessage): void {
   port.postMessage(message);
 }
 
-/** Everything is loaded. The main thread waits for this before it ends the thread. */
+/**
+ * Closing the port tells the main thread that everything is loaded. The main thread must not end this thread before
+ * that.
+ */
 if (workerData instanceof MessagePort) workerData.close();

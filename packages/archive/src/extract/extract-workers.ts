@@ -7,13 +7,13 @@ import type { ByteString } from '../format/path-bytes';
 import type { BlockTask } from '../read/check-tree';
 import type { OpenArchive } from '../read/open-archive';
 
-/** The input of a worker for one extraction: where it writes, and the keys of each archive of the chain. */
+/** The input of a worker for one extraction. */
 export interface WorkerSetup {
   directory: string;
   root: string;
   archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
   owner: Owner | null;
-  /** The umask of the process. A worker thread cannot read it. */
+  /** The umask of the process. It is passed on, because a worker thread cannot read it. */
   umask: number;
 }
 
@@ -22,7 +22,7 @@ export interface Owner {
   gid: number;
 }
 
-/** A path that was restored without a part of what it had. */
+/** A restored path that lacks a part which the archive has. */
 export interface LostPath {
   path: ByteString;
   part: LostPart;
@@ -40,7 +40,7 @@ export type WorkerMessage =
   | { type: 'failed'; reason: ArchiveReason; detail: string };
 
 /**
- * The first message to an idle worker. The worker answers `finished` or `failed`. After `finished` it is idle again.
+ * The first message to an idle worker. Its last message is `finished` or `failed`. After `finished` it is idle again.
  */
 export interface WorkerStart {
   start: WorkerSetup;
@@ -48,30 +48,28 @@ export interface WorkerStart {
 
 export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };
 
-/** A small young generation of the heap: the objects of a worker live for one block at most. */
+/** The young generation is small, because a worker's objects live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** The number of workers that one extraction uses. */
+/** How many idle threads are kept: as many as one extraction uses. */
 const restingMax = 2;
 
 /**
- * Threads that have already extracted something. Their code is compiled. For 20,000 files, new threads spend a fifth of
- * their time on compiling.
+ * Idle threads of earlier extractions. Their code is compiled, and compiling takes new threads a fifth of the time for
+ * 20,000 files.
  */
 const resting: Worker[] = [];
 
-/** A thread that waits for its start: an idle one, or a new one. */
+/** Takes an idle thread, or starts a new one. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
-  // A new thread needs this, too: Node's own listeners would stop its messages for good when it becomes idle.
+  // A new thread has listeners of Node itself. They are removed, because they would stop its messages for good when it
+  // becomes idle.
   thread.removeAllListeners();
   thread.ref();
   return thread;
 }
 
-/**
- * Promises by thread. Each resolves when the thread has loaded all that it needs, or has ended. The thread then closes
- * the port that it was given.
- */
+/** Promises by thread. Each resolves when the thread closes its port: it has loaded everything, or has ended. */
 const loaded = new WeakMap<Worker, Promise<unknown>>();
 
 function startThread(): Worker {
@@ -83,22 +81,22 @@ function startThread(): Worker {
 }
 
 /**
- * Ends a thread, whatever it is doing, but not before it is loaded. A native module that is interrupted while it loads
- * takes the whole process down.
+ * Ends a thread at any time after it is loaded. A native module that is interrupted while it loads would crash the
+ * whole process.
  */
 export async function endThread(thread: Worker): Promise<void> {
   await loaded.get(thread);
   await thread.terminate();
 }
 
-/** Keeps a thread that has finished for the next extraction. An idle thread does not keep the process from ending. */
+/** Keeps a finished thread for the next extraction. An idle thread does not keep the process alive. */
 export function restThread(thread: Worker): void {
   thread.removeAllListeners();
   if (resting.length >= restingMax) {
     void endThread(thread);
     return;
   }
-  thread.on('error', () => undefined); // its exit follows
+  thread.on('error', () => undefined); // `exit` follows
   thread.once('exit', () => {
     const at = resting.indexOf(thread);
     if (at >= 0) resting.splice(at, 1);
@@ -108,9 +106,9 @@ export function restThread(thread: Worker): void {
 }
 
 /**
- * Path of the compiled worker. Under a TypeScript loader (jest) this file lies in src and a thread cannot load its
- * neighbour, so the built one is used.
- * @throws Error when the package has not been built
+ * Returns the path of the compiled worker. Under jest this file lies in src, and a thread cannot load TypeScript, so
+ * the built file is used.
+ * @throws Error when the package is not built
  */
 function workerScript(): string {
   const folder = join(__dirname, '../../dist/extract');
@@ -121,7 +119,7 @@ function workerScript(): string {
 
 interface WorkerPlan {
   archives: readonly OpenArchive[];
-  /** Called while the threads start. When it rejects, nothing has been written. */
+  /** Returns the blocks to extract. It runs while the threads start. If it rejects, nothing was written. */
   tasks(): Promise<readonly BlockTask[]>;
   setup: WorkerSetup;
   workers: number;
@@ -129,14 +127,14 @@ interface WorkerPlan {
   onProgress: (done: { entries: number; rawBytes: number; lost: readonly LostPath[] }) => void;
 }
 
-/** Extracts all tasks with worker threads. When it settles, no thread writes any more. */
+/** Extracts all tasks with worker threads. When the promise settles, no thread writes any more. */
 export async function runWorkers(plan: WorkerPlan): Promise<void> {
   const threads = Array.from({ length: plan.workers }, takeThread);
   const queue = plan.tasks().then((tasks) => tasks[Symbol.iterator]());
   const nextTask = async (): Promise<BlockTask | null> => (await queue).next().value ?? null;
   const stop = new AbortController();
   try {
-    // A refusal before the first write ends the extraction at once, even when no thread has asked for work yet.
+    // A refusal by `tasks` ends the extraction at once, even if no thread has requested work yet.
     await Promise.all([queue, ...threads.map((thread) => runThread(thread, plan, nextTask, stop.signal))]);
     stop.abort();
     threads.forEach(restThread);
@@ -180,7 +178,7 @@ async function answer(
   return { id: request.id, object: await archive.source.read(request.name) };
 }
 
-/** A Buffer with memory of its own is moved to the thread instead of being copied. */
+/** Lists memory that can be moved to a thread instead of copied. That needs a Buffer which fills its memory alone. */
 function movable(reply: WorkerAnswer): ArrayBuffer[] {
   if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
   return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];

@@ -8,7 +8,7 @@ import { asWriteError } from '../format/archive-error';
 import { checkSpace, extract } from './extract';
 
 const isRoot = process.getuid?.() === 0;
-/** Mounts a folder with hardly any space. Null where even root may not mount, as in most containers. */
+/** Mounts a folder with hardly any space. Returns null where even root may not mount, as in most containers. */
 function mountSmallDisk(): string | null {
   const folder = freshFolder();
   return spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,nr_inodes=20', 'tmpfs', folder]).status === 0

@@ -17,7 +17,7 @@ import { createPace, type Pace } from '../read/pace';
 import { type LostPath, type Owner, runWorkers } from './extract-workers';
 
 /**
- * Makes sure that there is an empty directory to extract into. Creates it, with mode 0700, when it does not exist.
+ * Ensures an empty directory to extract into. A missing one is created with mode 0700.
  * @throws ArchiveError `staging_not_empty`
  */
 async function prepareStaging(directory: string): Promise<void> {
@@ -29,7 +29,7 @@ async function prepareStaging(directory: string): Promise<void> {
   if ((await readdir(directory)).length > 0) refuse('staging_not_empty', 'the target directory holds something');
 }
 
-/** Whether the file system of an empty directory treats names as equal that differ only in case or normalisation. */
+/** Tells whether the directory's file system treats names as equal that differ only in case or normalisation. */
 async function probeFolding(directory: string): Promise<boolean> {
   const probes: [string, string][] = [
     ['drydock-probe-a', 'DRYDOCK-PROBE-A'],
@@ -44,7 +44,7 @@ async function probeFolding(directory: string): Promise<boolean> {
   return false;
 }
 
-/** @throws ArchiveError `no_space` when the content alone would not fit */
+/** Checks the free space. @throws ArchiveError `no_space` when the content alone would not fit */
 export async function checkSpace(directory: string, rawBytes: number): Promise<void> {
   const space = await statfs(directory);
   if (space.bavail * space.bsize < rawBytes) refuse('no_space', `${rawBytes} bytes do not fit`);
@@ -62,27 +62,23 @@ export interface ExtractOptions {
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
   /**
-   * The absolute target directory of each tree root to extract. It must be empty, or must not exist yet in a directory
-   * that exists.
+   * The absolute target directory of each tree root. It must be empty, or be missing in an existing parent directory.
    */
   roots: Readonly<Record<string, string>>;
-  /**
-   * The owner of everything that is extracted. Needs the right to change owners. When left out, this process owns
-   * everything.
-   */
+  /** The owner of all extracted paths. It needs the right to change owners. The default is this process's user. */
   owner?: Owner;
   limits?: Partial<ArchiveLimits>;
-  /** Threads; more than two gain nothing. */
+  /** Worker threads. More than two gain nothing. */
   workers?: number;
   /**
-   * Whether the target treats names as equal that differ only in case or normalisation. When left out, this is found
-   * out by a trial.
+   * Tells whether the target treats names as equal that differ only in case or normalisation. By default a trial
+   * decides.
    */
   foldsNames?: boolean;
   signal?: AbortSignal;
   onProgress?: (progress: ExtractProgress) => void;
   /**
-   * Called for each path that the file system did not store completely, for example without extended attributes
+   * Called for each path that the file system did not store completely, for example without its attributes
    * (`lostParts`).
    */
   onLost?: (lost: SkippedPath) => void;
@@ -94,15 +90,15 @@ interface ExtractResult {
 }
 
 /**
- * Extracts tree roots of a chain into empty directories. Every manifest, chain link and index entry is verified before
- * the first write. Every segment is verified immediately before it is decoded, and every file's SHA-256 before the file
- * counts. Nothing is synced: the caller syncs the file system before it relies on the tree. When it rejects, nothing
- * writes any more, and the caller removes what is in the targets. @throws ArchiveError, or the signal's reason
+ * Extracts tree roots of a chain into empty directories. All manifests, chain links and index entries are verified
+ * before the first write. A segment is verified before it is decoded, and a file's SHA-256 before the file counts. The
+ * caller syncs the file system, and removes the targets after a rejection. Nothing writes any more then. @throws
+ * ArchiveError, or the signal's reason
  */
 export async function extract(options: ExtractOptions): Promise<ExtractResult> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   const checking = checkTargets(archives, options);
-  checking.catch(() => undefined); // the workers of the first root wait for it, and start in the meantime
+  checking.catch(() => undefined); // the workers of the first root start meanwhile and wait for it
   const done = { entries: 0, rawBytes: 0 };
   for (const [root, directory] of Object.entries(options.roots)) {
     const onProgress = (
@@ -120,11 +116,11 @@ export async function extract(options: ExtractOptions): Promise<ExtractResult> {
 }
 
 interface CheckedTargets extends ExtractResult {
-  /** The tasks of each root. */
+  /** The blocks to extract, by root. */
   tasks: Map<string, CheckedTree['tasks']>;
 }
 
-/** All roots, before the first write to any. */
+/** Checks all roots before the first write to any of them. */
 async function checkTargets(archives: readonly OpenArchive[], options: ExtractOptions): Promise<CheckedTargets> {
   const checked: CheckedTargets = { entries: 0, rawBytes: 0, tasks: new Map() };
   for (const [root, directory] of Object.entries(options.roots)) {
@@ -182,14 +178,14 @@ export interface FinishOptions {
   directory: string;
   owner: Owner | null;
   pace: Pace;
-  /** Called for each directory that the file system did not store completely. */
+  /** Called for each path that the file system did not store completely. */
   onLost: (lost: LostPath) => void;
   signal?: AbortSignal;
 }
 
 /**
- * Creates the links and FIFOs of an extracted tree. Gives each directory its owner, mode and time once everything below
- * it is there. Only the open directories are kept in memory.
+ * Completes an extracted tree: creates links and FIFOs, and gives directories their owner, mode and time after their
+ * content. Only the open directories are in memory.
  */
 async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
   const tree = new FinishedTree(options);
@@ -209,7 +205,7 @@ async function finishTree(archives: readonly OpenArchive[], root: string, option
 class FinishedTree {
   private readonly options: FinishOptions;
   private readonly places: DeepPaths;
-  /** The files that hard links share. They may be anywhere in the tree. */
+  /** The targets of hard links, which may be anywhere in the tree. */
   private readonly sharedPlaces: DeepPaths;
   private readonly open: Entry[] = [];
 
@@ -267,7 +263,7 @@ class FinishedTree {
     this.givePath(entry, this.places.at(entry.path));
   }
 
-  /** Sets owner, attributes, mode and time of a path that was created without them. */
+  /** Sets owner, attributes, mode and time of a created path. */
   private givePath(entry: Entry, location: string | Buffer): void {
     const { owner, onLost } = this.options;
     const attributes = decodeAttributes(entry.attributes);

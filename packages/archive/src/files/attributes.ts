@@ -9,15 +9,12 @@ import {
 import type { ByteString } from '../format/path-bytes';
 import { cPath, cString, lastErrorCode, libc } from './libc';
 
-/*
- * Extended attributes, and access lists (ACLs), which Linux keeps as attributes: how they are read from a file, and how
- * they are set on one.
- */
+/* Reads and sets extended attributes and access lists (ACLs). Linux stores access lists as attributes. */
 
-/** An open file, or a path. When the last name of the path is a link, it is not followed. */
+/** An open file, or a path. A link at the end of the path is not followed. */
 export type Holder = number | string | Buffer;
 
-/** Why a part of a path is not in the archive, or not on the restored file. The path itself is there. */
+/** The reasons why the archive or the restored file lacks a part of a path. The path itself exists. */
 export const lostParts = {
   accounts: 'its access list names other accounts, which were left out',
   capabilities: 'its file capabilities were left out',
@@ -34,14 +31,14 @@ export type LostPart = (typeof lostParts)[keyof typeof lostParts];
 type OnLost = (part: LostPart) => void;
 
 const capabilities = 'security.capability';
-/** The kernel's own bound. */
+/** The kernel's own limit. */
 const listBytesMax = 65_536;
 
 export const noAttributes = Buffer.alloc(0);
 const names = Buffer.alloc(listBytesMax);
 const value = Buffer.alloc(attributeValueBytesMax);
 
-/** The attributes of a file or directory that an archive holds, encoded; empty for most. */
+/** Reads the attributes that an archive keeps, encoded. Most files have none. */
 export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   if (libc === null || listLength(holder) <= 0) return noAttributes;
   const length =
@@ -70,7 +67,10 @@ export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   return parts.length === 0 ? noAttributes : Buffer.concat(parts);
 }
 
-/** A file system without attributes has none that could be lost. */
+/**
+ * Returns the length of the list of names. An error counts as an empty list, because a file system without attributes
+ * cannot lose any.
+ */
 function listLength(holder: Holder): number {
   if (libc === null) return 0;
   return typeof holder === 'number' ? libc.flistxattr(holder, null, 0) : libc.llistxattr(cPath(holder), null, 0);
@@ -93,13 +93,19 @@ function readAttribute(holder: Holder, name: ByteString, onLost: OnLost): Buffer
   return own;
 }
 
-/** Call it before the mode is set, because the mode may take away this process's own right to write the file. */
+/**
+ * Sets the `user.` attributes. It comes before the mode, because the mode may remove this process's right to write the
+ * file.
+ */
 export function giveUserAttributes(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes)
     if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
 }
 
-/** Call it after owner and mode are set: both change the access list, and the list contains the bits of the mode. */
+/**
+ * Sets the access lists. It comes after owner and mode, because both change the access list, and the list contains the
+ * bits of the mode.
+ */
 export function giveAccessLists(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes) {
     if (attribute.name.startsWith('user.') || give(holder, attribute)) continue;
@@ -122,17 +128,14 @@ function give(holder: Holder, attribute: Attribute): boolean {
   return given === 0;
 }
 
-/**
- * An access list as the kernel returns it: version u32, then per row tag u16, rights u16, id u32, all of them
- * little-endian.
- */
+/** The kernel's format of an access list, little-endian: version u32, then for each row tag u16, rights u16, id u32. */
 const listHeadBytes = 4;
 const rowBytes = 8;
 const tags = { user: 2, group: 8 } as const;
-/** The number that the kernel shows for an account that does not exist in the reader's namespace. */
+/** The kernel shows this number for an account that does not exist in the reader's user namespace. */
 const unknownId = 0xffffffff;
 
-/** The list without the rows of unwanted accounts. Its mask stays, so that nobody gets more rights. */
+/** Removes the rows of unwanted accounts. The mask stays, so that nobody gets more rights. */
 function withoutAccounts(list: Buffer, isWanted: (id: number) => boolean): Buffer {
   if (list.length < listHeadBytes || (list.length - listHeadBytes) % rowBytes !== 0) return list;
   const rows: Buffer[] = [list.subarray(0, listHeadBytes)];

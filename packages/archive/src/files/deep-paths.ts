@@ -1,14 +1,14 @@
 import { closeSync, constants, openSync } from 'node:fs';
 import { type ByteString, bytesOfText, fileCallPath } from '../format/path-bytes';
 
-/** The longest path that a file call accepts. On Linux 4096, with the closing NUL. */
+/** The longest path that a file call accepts: Linux's 4096 bytes, less the closing NUL. */
 const locationBytesMax = 4095;
 /**
- * A long path reaches at most this many bytes below its last open directory, because the kernel looks up each name
- * again in every call.
+ * The longest part of a path below its last open directory. A shorter part costs less, because the kernel looks up each
+ * name in every call.
  */
 const stepBytes = 1000;
-/** Linux's O_PATH, for which Node has no name. It needs only the right to pass through the directory. */
+/** Linux's O_PATH, which Node does not export. It needs only the right to pass through the directory. */
 const openPath = 0o10000000;
 
 interface Anchor {
@@ -17,9 +17,8 @@ interface Anchor {
 }
 
 /**
- * Gives each path below a directory a name that file calls accept, however long the path is: a path that is too long is
- * named from an open directory on the way to it. The open directories of the last path are kept for the next one, which
- * in path order is mostly below them.
+ * Gives each path below a directory a name that file calls accept. A path that is too long is named from an open
+ * directory above it. These directories stay open for the next path, because paths in order are mostly close together.
  */
 export class DeepPaths {
   private readonly base: ByteString;
@@ -30,8 +29,8 @@ export class DeepPaths {
   }
 
   /**
-   * The name for file calls, valid until the next path is asked for. '' is the directory itself. @throws the system's
-   * error when a directory on the way does not exist
+   * Returns the name for file calls, which is valid until the next call of `at`. '' is the directory itself. @throws
+   * the system's error when a parent directory does not exist
    */
   at(path: ByteString): string | Buffer {
     if (path === '') return fileCallPath(this.base);
@@ -46,7 +45,6 @@ export class DeepPaths {
     }
   }
 
-  /** Closes what is open. */
   close(): void {
     for (const { folder } of this.anchors.splice(0)) closeSync(folder);
   }

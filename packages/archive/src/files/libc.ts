@@ -4,9 +4,8 @@ import type { Entry } from '../format/entry';
 import { type ByteString, bytesOfText } from '../format/path-bytes';
 
 /*
- * File calls of the C library for which Node has no function: FIFOs, extended attributes, and times to the nanosecond.
- * They are called in this process, because a child process for each file would cost more than everything else in a
- * restore.
+ * Functions of the C library that Node lacks: FIFOs, extended attributes, and times to the nanosecond. Calls in this
+ * process are used, because a child process for each file would cost more than the rest of a restore.
  */
 
 export interface Libc {
@@ -22,12 +21,12 @@ export interface Libc {
 }
 
 /**
- * Null on a system without these calls. Times are then kept to the microsecond, and `pack` reports that attributes are
- * not kept.
+ * Null on a system without these calls. Times are then kept to the microsecond, and `pack` reports that it keeps no
+ * attributes.
  */
 export const libc: Libc | null = process.platform === 'linux' ? loadLibc() : null;
 
-/** @throws Error when the library has no binary for this kind of machine */
+/** Loads the C library. @throws Error when koffi has no binary for this kind of machine */
 function loadLibc(): Libc {
   const library = koffi.load(null);
   return {
@@ -44,7 +43,8 @@ function loadLibc(): Libc {
 }
 
 /**
- * The name of the error of the last call, such as `ENOTSUP`. To be read at once, because the next call overwrites it.
+ * Returns the error name of the last call, such as `ENOTSUP`. It must be read at once, because the next call overwrites
+ * it.
  */
 export function lastErrorCode(): string {
   const number = koffi.errno();
@@ -53,10 +53,10 @@ export function lastErrorCode(): string {
 
 const codeOfNumber = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
 
-/** A path or a name as the calls take it: bytes that end with NUL. */
+/** Returns a path or name for the calls: its bytes with a closing NUL. */
 export const cString = (bytes: ByteString): Buffer => Buffer.from(`${bytes}\0`, 'latin1');
 
-/** Like {@link cString}, for the paths that Node's file calls take. */
+/** Returns {@link cString} of a path for Node's file calls. */
 export const cPath = (location: string | Buffer): Buffer =>
   cString(typeof location === 'string' ? bytesOfText(location) : location.toString('latin1'));
 
@@ -68,17 +68,17 @@ export function setFileTime(file: number, time: Time): void {
   else check(libc.futimens(file, timesOf(time)), 'futimens');
 }
 
-/** Sets the time of a path itself, to the nanosecond. A link is not followed. */
+/** Sets the time of a path to the nanosecond. A link is not followed. */
 export function setPathTime(location: string | Buffer, time: Time): void {
   if (libc === null) lutimesSync(location, secondsOf(time), secondsOf(time));
   else check(libc.utimensat(currentFolder, cPath(location), timesOf(time), noFollow), 'utimensat');
 }
 
-/** AT_FDCWD and AT_SYMLINK_NOFOLLOW of Linux. */
+/** Linux's AT_FDCWD and AT_SYMLINK_NOFOLLOW. */
 const currentFolder = -100;
 const noFollow = 0x100;
 
-/** Memory for two `struct timespec`, for access and modification. Every call uses the same memory. */
+/** Memory for two `struct timespec` (access and modification), which all calls share. */
 const times = Buffer.alloc(32);
 
 function timesOf({ mtimeSeconds, mtimeNanoseconds }: Time): Buffer {
@@ -97,8 +97,8 @@ function check(result: number, call: string): void {
 }
 
 /**
- * Seconds with a fraction. Node keeps microseconds and cuts off the rest. Half a microsecond is added, so that the
- * rounding of the double never loses one.
+ * Returns seconds with a fraction. Half a microsecond is added, because Node truncates to microseconds and the double
+ * may be rounded down.
  */
 function secondsOf(time: Time): number {
   const microseconds = Math.floor(time.mtimeNanoseconds / 1000);

@@ -8,8 +8,8 @@ import { setPathTime } from './libc';
 const nanosecondsPerSecond = 1_000_000_000n;
 
 /**
- * The entry of a path as it is on disk. The caller fills in the content (size, SHA-256) and the link. Its mode has the
- * bits that its type keeps (`keptModes`).
+ * Returns the entry of a path from its metadata. The caller adds content and link. The mode has only the bits that the
+ * type keeps (`keptModes`).
  */
 export function describeStat(type: EntryType, path: ByteString, stat: BigIntStats): Entry {
   const nanoseconds = ((stat.mtimeNs % nanosecondsPerSecond) + nanosecondsPerSecond) % nanosecondsPerSecond;
@@ -29,29 +29,29 @@ export function describeStat(type: EntryType, path: ByteString, stat: BigIntStat
 }
 
 /**
- * Whether a file takes fewer blocks on disk than its size needs. Also true for files that the file system compresses,
- * for which it does no harm.
+ * Tells whether a file has fewer blocks than its size needs. That is also true for compressed files, where it does no
+ * harm.
  */
 export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.blocks * 512n < stat.size;
 
 const noBytes = Buffer.alloc(0);
 
 /*
- * The directory of a tree root itself, which the tree does not hold: its mode, time, attributes and access lists. A
- * caller who wants to restore them keeps these bytes in a stream of the same archive.
+ * The path that stands for the directory of a tree root. The tree does not contain its own directory, so a caller can
+ * keep that directory's mode, time and attributes in a stream of the same archive.
  */
 
 const itself = '.';
 
-/** `onLost`: called for each part of the folder that is not kept. */
+/** Encodes the metadata of a directory. Calls `onLost` for each part that is not kept. */
 export function describeFolder(directory: string, onLost: (part: LostPart) => void): Buffer {
   const stat = lstatSync(directory, { bigint: true });
   return encodeEntry({ ...describeStat('directory', itself, stat), attributes: readAttributes(directory, onLost) });
 }
 
 /**
- * Gives a directory what {@link describeFolder} has described. To be called last, because whatever is created in the
- * directory afterwards changes its time. @throws ArchiveError `mismatch` or `hostile_entry`
+ * Gives a directory the metadata of {@link describeFolder}. It must come last, because creating a file in the directory
+ * changes its time. @throws ArchiveError `mismatch` or `hostile_entry`
  */
 export function restoreFolder(directory: string, described: Buffer, onLost: (part: LostPart) => void): void {
   const { entry, next } = decodeEntry(described, 0);

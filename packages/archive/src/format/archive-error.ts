@@ -1,6 +1,6 @@
 /**
- * Every reason why an archive is refused or an operation on it stops. No other reason exists, so that callers may
- * switch over them.
+ * All reasons why an archive is refused or an operation stops. The list is complete, so that callers may switch over
+ * it.
  */
 export const archiveReasons = {
   tampered: 'bytes differ from what was sealed',
@@ -24,7 +24,10 @@ export const archiveReasons = {
 
 export type ArchiveReason = keyof typeof archiveReasons;
 
-/** `message` is for operators' logs and may name paths in the archive. It never holds key material. */
+/**
+ * The error of every refusal. `message` is for operators' logs and may contain paths of the archive, but no key
+ * material.
+ */
 export class ArchiveError extends Error {
   readonly reason: ArchiveReason;
 
@@ -35,7 +38,6 @@ export class ArchiveError extends Error {
   }
 }
 
-/** Throws an ArchiveError. */
 export function refuse(reason: ArchiveReason, detail: string, cause?: unknown): never {
   throw new ArchiveError(reason, detail, cause === undefined ? undefined : { cause });
 }
@@ -43,8 +45,8 @@ export function refuse(reason: ArchiveReason, detail: string, cause?: unknown): 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
- * The `code` of a system error (`ENOENT`), or '' for anything else. Decided by the shape of the error, because it may
- * come from another realm (a thread, the sandbox of a test).
+ * Returns the `code` of a system error such as `ENOENT`, otherwise ''. `instanceof` is not used, because the error may
+ * come from another realm (a thread, or jest).
  */
 export function systemErrorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
@@ -52,7 +54,7 @@ export function systemErrorCode(error: unknown): string {
     : '';
 }
 
-/** Wraps what a write threw. An ArchiveError is returned unchanged. */
+/** Turns a failed write's error into an ArchiveError, unless it is one already. */
 export function asWriteError(error: unknown): ArchiveError {
   if (error instanceof ArchiveError) return error;
   const reason = fullDiskCodes.has(systemErrorCode(error)) ? 'no_space' : 'write_failed';

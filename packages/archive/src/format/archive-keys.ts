@@ -5,18 +5,17 @@ export const keyBytes = 32;
 export const saltBytes = 16;
 
 /**
- * The keys of one packing. Every `pack` draws a new salt, so packing the same archive id again never uses the same
- * keystream.
+ * The keys of one packing. Every `pack` uses a new salt, so that packing an archive id again never repeats a keystream.
  */
 export interface ArchiveKeys {
   salt: Buffer;
-  /** The first 16 bytes of the SHA-256 of the archive id. By them an object says which archive it belongs to. */
+  /** The first 16 bytes of the SHA-256 of the archive id. Each object contains them, so that it names its archive. */
   archiveTag: Buffer;
   encryption: Buffer;
   authentication: Buffer;
 }
 
-/** All keys that one archive needs, and none that opens another: for a process that may handle only this archive. */
+/** All keys of one archive and of no other. A process gets them if it may handle only that archive. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
   /** 16 public bytes that distinguish a wrong key from tampering. */
@@ -24,22 +23,19 @@ export interface DerivedKeys extends ArchiveKeys {
 }
 
 /**
- * The archive key, 32 bytes. While it is rotated there are several: the first one seals new archives, and an older
- * archive is opened with the key that sealed it.
+ * The archive key of 32 bytes, or several during a rotation. The first one seals new archives. An older archive is
+ * opened with the key that sealed it.
  */
 export type RootKey = Buffer | readonly [Buffer, ...Buffer[]];
 
-/**
- * A key that opens archives: the archive key, or keys that were derived from it for the archives that are to be read.
- */
+/** Keys that open archives: the archive key, or keys derived from it for certain archives. */
 export type ArchiveKey = RootKey | readonly DerivedKeys[];
 
-/** The keys of a new archive. */
 export function deriveKeys(archiveKey: RootKey, salt: Buffer, archiveId: string): DerivedKeys {
   return { ...archiveKeysOf(archiveKey, salt, archiveId), ...manifestKeysOf(archiveKey, salt) };
 }
 
-/** The key that sealed the archive with this salt and this check. When none of several keys fits, the first one. */
+/** Returns the key that sealed the archive with this salt and key check. If none fits, returns the first one. */
 export function sealingKey(key: ArchiveKey, salt: Buffer, check: Buffer): ArchiveKey {
   if (isDerived(key) || Buffer.isBuffer(key)) return key;
   return key.find((each) => manifestKeysOf(each, salt).check.equals(check)) ?? key[0];
@@ -50,8 +46,8 @@ const isDerived = (key: ArchiveKey): key is readonly DerivedKeys[] => !Buffer.is
 const currentOf = (key: RootKey): Buffer => (Buffer.isBuffer(key) ? key : key[0]);
 
 /**
- * Keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when they are not among the derived
- * ones
+ * Returns the keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when `key` has only keys
+ * of other archives
  */
 export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string): ArchiveKeys {
   const archiveTag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
@@ -69,7 +65,8 @@ export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string):
 }
 
 /**
- * Keys of the manifest's MAC. They do not depend on the archive id, which is read only after the MAC has been checked.
+ * Returns the keys of the manifest's MAC. They do not depend on the archive id, because that is read only after the MAC
+ * was checked.
  */
 export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys, 'manifest' | 'check'> {
   if (isDerived(key)) return derivedFor(key, salt);
@@ -80,7 +77,7 @@ export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys,
   };
 }
 
-/** The salt for packing an archive: a fresh one, or the salt of the keys that were derived for it. */
+/** Returns the salt for a new archive: the derived keys' own salt, or a fresh one. */
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
   if (!isDerived(key)) return fresh();
   const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
@@ -96,7 +93,7 @@ function derivedFor(keys: readonly DerivedKeys[], salt: Buffer): DerivedKeys {
   );
 }
 
-/** The keys as text, for the specification of a job. */
+/** Keys as text, so that JSON can hold them. */
 export type EncodedKeys = Record<keyof DerivedKeys, string>;
 
 export function encodeKeys({

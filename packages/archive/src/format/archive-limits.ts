@@ -1,12 +1,12 @@
-/** Limits of a reader, whatever an archive declares. */
+/** The reader's limits, which apply whatever an archive declares. */
 export interface ArchiveLimits {
-  /** Entries of all archives of a chain together, tombstones included. */
+  /** Entries of all archives of a chain, tombstones included. */
   entriesMax: number;
-  /** Bytes of file content of all archives of a chain together. */
+  /** Bytes of file content of all archives of a chain. */
   rawBytesMax: number;
-  /** Components of a path. */
+  /** The number of names in a path. */
   depthMax: number;
-  /** The most hard links and files with several names, which are kept in memory while a tree is checked. */
+  /** The most hard links and files with several names. A reader keeps them in memory while it checks a tree. */
   linkedFilesMax: number;
 }
 
@@ -17,41 +17,37 @@ export const defaultLimits: ArchiveLimits = {
   linkedFilesMax: 100_000,
 };
 
-/**
- * Bounds of the format itself. A writer stays below them. A reader refuses what is above them, before it allocates
- * memory.
- */
+/** Limits of the format. A writer stays below them. A reader checks them before it allocates memory. */
 export const formatBounds = {
-  /** File bytes in one segment. */
+  /** Bytes of file content in a segment. */
   segmentRawBytes: 8 * 2 ** 20,
-  /** File bytes in one zstd frame of a segment. A reader holds this much at once. */
+  /** Bytes of file content in a zstd frame. A reader holds this much in memory. */
   frameRawBytes: 2 ** 20,
-  /** A block is closed after this many entries … */
+  /** A block ends after this many entries. */
   blockEntries: 2048,
   /**
-   * … or after this many bytes of content, so that two workers get equal shares: two segments, with room for the file
-   * that crosses the boundary.
+   * A block also ends after this many bytes of content, so that workers get equal shares. That fits into two segments,
+   * with room for the last file.
    */
   blockRawBytes: 15 * 2 ** 20,
   /**
-   * The limit suffices for one file of 2 TB (a row of 44 bytes per segment). A block is closed at half of this size, so
-   * that one more entry fits, whatever its path, link and attributes are.
+   * Bytes of an index block. One file of 2 TB fits, with a row of 44 bytes for each segment. A writer ends a block at
+   * half of this size, so that any further entry fits.
    */
   blockIndexRawBytes: 24 * 2 ** 20,
-  /** 80 bytes per block: about 400 million small files. */
+  /** A manifest has 80 bytes for each block, so this is enough for about 400 million small files. */
   manifestBytes: 16 * 2 ** 20,
-  /** The largest number in its length field of 16 bits. */
+  /** The largest value of a 16-bit length field. */
   pathBytes: 65_535,
   nameBytes: 255,
-  /** The target of a symlink: the longest that Linux accepts. */
+  /** The longest target of a symlink that Linux accepts. */
   targetBytes: 4095,
-  /** Extended attributes of one path, encoded. */
+  /** Encoded extended attributes of one path. */
   attributeBytes: 8 * 2 ** 20,
-  /** Entries of a root whose content comes as streams. Their names are kept in memory. */
+  /** Entries of a stream root, whose names are kept in memory. */
   streamEntries: 100_000,
 } as const;
 
-/** Fills in the defaults for what the caller left out. */
 export function completeLimits(limits: Partial<ArchiveLimits> = {}): ArchiveLimits {
   return { ...defaultLimits, ...limits };
 }

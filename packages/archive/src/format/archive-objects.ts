@@ -4,61 +4,57 @@ import { refuse, systemErrorCode } from './archive-error';
 import { formatBounds } from './archive-limits';
 
 /**
- * The place to which an archive is written. An object is at most about 24 MB, and may be written again under the same
- * name (when a file is tried again).
+ * The place to which an archive is written. An object has at most about 24 MB. It may be written again under its name,
+ * when a changed file is read again.
  */
 export interface ArchiveSink {
-  /** Resolves once the object is durable. */
+  /** Resolves when the object is durable. */
   write(name: string, bytes: Buffer): Promise<void>;
 }
 
 /** The source from which an archive is read. */
 export interface ArchiveSource {
   /**
-   * Returns the whole object, in a Buffer that belongs to the reader from then on (it may be moved to a thread).
-   * Rejects with ArchiveError `missing` when the object does not exist, and with any other error when that cannot be
-   * known.
+   * Returns the whole object. The Buffer belongs to the caller, which may move it to a thread. Rejects with
+   * ArchiveError `missing` if the object does not exist, and with another error if that is unknown.
    */
   read(name: string): Promise<Buffer>;
   /**
-   * Only for a source that verifies objects when they come in. Resolves once the piece has come in and has been
-   * verified. Whoever verifies an archive then need not read it again. Rejects as `read` does, and with what
-   * `piece.verify` throws.
+   * Fetches and verifies a piece, if the source itself verifies incoming objects. `verifyPiece` then need not read it
+   * again. Rejects like `read`, or with the error of `piece.verify`.
    */
   hold?(piece: SealedPiece): Promise<void>;
 }
 
-/** An object of an archive, as the level above it names it. */
+/** An object as its manifest or block records it. */
 export interface SealedPiece {
   name: string;
-  /** Bytes. */
+  /** The object's size in bytes. */
   size: number;
-  /**
-   * Compares the MACs of the object. @throws ArchiveError `missing`, `truncated`, `foreign`, `tampered` or `mismatch`
-   */
+  /** Compares the object's MACs. @throws ArchiveError `missing`, `truncated`, `foreign`, `tampered` or `mismatch` */
   verify(bytes: Buffer): void;
 }
 
 export const manifestName = 'manifest';
 
-/** `segment-00000012` */
+/** Returns a name such as `segment-00000012`. */
 export function segmentName(number: number): string {
   return `segment-${String(number).padStart(8, '0')}`;
 }
 
-/** `index-00000012` */
+/** Returns a name such as `index-00000012`. */
 export function blockName(number: number): string {
   return `index-${String(number).padStart(8, '0')}`;
 }
 
-/** Whether an object of an archive can have this name. A store may use it as the last part of a path or key. */
+/** Tells whether the name can be an object's name, so that a store may safely use it in a path or key. */
 export function isObjectName(name: string): boolean {
   return name === manifestName || /^(?:segment|index)-\d{8,10}$/.test(name);
 }
 
 /**
- * An archive as files of one folder, which is created when it is missing. Each object appears completely (temporary
- * name, fsync, rename) or not at all.
+ * Stores an archive as files in a folder, which is created if it is missing. Each object appears completely or not at
+ * all (temporary name, fsync, rename).
  */
 export function folderSink(folder: string): ArchiveSink {
   return {
@@ -75,13 +71,12 @@ export function folderSink(folder: string): ArchiveSink {
       }
       await rename(temporary, path);
       // The manifest is written last. Its rename must not reach the disk before the renames of the objects that it
-      // vouches for.
+      // names.
       if (name === 'manifest') await syncFolder(folder);
     },
   };
 }
 
-/** Reads an archive that folderSink wrote. */
 export function folderSource(folder: string): ArchiveSource {
   return {
     async read(name) {
@@ -110,7 +105,7 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * Uses one allocation. `readFile` gathers pieces and joins them, which takes twice the memory until the next garbage
+ * Reads a file into one allocation. `readFile` joins pieces, which takes twice the memory until the next garbage
  * collection.
  */
 async function readWhole(path: string): Promise<Buffer> {

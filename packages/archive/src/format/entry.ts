@@ -2,39 +2,35 @@ import { refuse } from './archive-error';
 import { formatBounds } from './archive-limits';
 import type { ByteString } from './path-bytes';
 
-/** Codes of the index. A tombstone says that the path, present in the parent archive, is gone. */
+/** Codes of the entry types. A tombstone says that a path of the parent archive was deleted. */
 const entryTypes = { file: 1, directory: 2, symlink: 3, hardlink: 4, tombstone: 5, fifo: 6 } as const;
 export type EntryType = keyof typeof entryTypes;
 
-/** One path of a root, as the index holds it. */
+/** One path of a root. */
 export interface Entry {
   type: EntryType;
   path: ByteString;
-  /** Permission bits. For files, directories and FIFOs also the set-id and sticky bits. */
+  /** Permission bits, and for files, directories and FIFOs the set-id and sticky bits. */
   mode: number;
-  /** Modification time: whole seconds since 1970, may be negative, and the nanoseconds of that second. */
+  /** The modification time: seconds since 1970, which may be negative, and the nanoseconds of that second. */
   mtimeSeconds: number;
   mtimeNanoseconds: number;
-  /** Bytes of content; 0 for everything but files. */
+  /** Bytes of content. It is 0 unless the entry is a file. */
   size: number;
-  /** A file, symlink or FIFO that has several names, or had when it was packed. Hard links may point to it. */
+  /** Set for a file, symlink or FIFO that had several names when it was packed. Hard links may refer to it. */
   linked: boolean;
-  /** A file with holes: runs of zeros that take no room on disk, and must take none after a restore. */
+  /** Set for a file with holes, which must take no space after a restore either. */
   sparse: boolean;
-  /** SHA-256 of the content of a file; empty otherwise. */
+  /** SHA-256 of a file's content, otherwise empty. */
   sha256: Buffer;
-  /**
-   * The target of a symlink as it is stored. For a hard link, the path (in the same root) of the file that it shares.
-   * Otherwise ''.
-   */
+  /** The target of a symlink, or the path that a hard link shares a file with (in the same root). Otherwise ''. */
   link: ByteString;
-  /** Extended attributes and access lists of a file, directory or FIFO, encoded (attributes.ts); empty for most. */
+  /** Encoded extended attributes and access lists of a file, directory or FIFO. Most have none. */
   attributes: Buffer;
 }
 
 const noBytes = Buffer.alloc(0);
 
-/** A tombstone of a path. */
 export function tombstoneOf(path: ByteString): Entry {
   return {
     type: 'tombstone',
@@ -52,8 +48,8 @@ export function tombstoneOf(path: ByteString): Entry {
 }
 
 /**
- * Whether a live path is still as the parent archive recorded it, apart from its attributes. Content counts as equal
- * when size, mode and time (to the nanosecond) are equal.
+ * Tells whether a path is unchanged since the parent archive, apart from its attributes. Content counts as equal if
+ * size, mode and time (to the nanosecond) are equal.
  */
 export function isUnchanged(live: Omit<Entry, 'sha256' | 'attributes'>, recorded: Entry): boolean {
   return (
@@ -68,8 +64,8 @@ export function isUnchanged(live: Omit<Entry, 'sha256' | 'attributes'>, recorded
 }
 
 /**
- * Says why a path may not be created below a directory, or null when it may. The writer checks the paths that it finds,
- * and the reader checks the paths that an archive tells it to create.
+ * Returns why a path may not be created below a directory, or null if it may. The writer checks paths on disk, and the
+ * reader checks paths in an archive.
  */
 export function pathProblem(path: ByteString, depthMax: number): string | null {
   if (path.length === 0) return 'empty path';
@@ -86,9 +82,9 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
 }
 
 /**
- * Says why a symlink's target is refused, or null when it is allowed. The owner decides where a link leads. A link is
- * packed and restored as a link, and nothing is reached through one: no entry is below a link, links are created last,
- * and the server of a tree follows none that leaves it.
+ * Returns why a symlink's target is refused, or null if it is allowed. A target may be any path, because nothing
+ * follows the link: no entry is below a link, links are created last, and a site's server follows no link out of the
+ * tree.
  */
 export function symlinkProblem(target: ByteString): string | null {
   if (target.length === 0 || target.length > formatBounds.targetBytes) return 'link target empty or too long';
@@ -96,8 +92,8 @@ export function symlinkProblem(target: ByteString): string | null {
 }
 
 /**
- * The mode bits that are kept. Set-id bits give whoever runs a file the rights of its owner. After a restore the owner
- * is the account that the file was restored for, so this is no more than that account could give itself.
+ * The mode bits that an archive keeps. Set-id bits are safe: after a restore the file belongs to the account that
+ * requested it, and the bits give only that account's rights.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,
@@ -108,7 +104,7 @@ export const keptModes: Readonly<Record<EntryType, number>> = {
   tombstone: 0o777,
 };
 
-/** @throws ArchiveError `hostile_entry` */
+/** Checks a path. @throws ArchiveError `hostile_entry` */
 export function checkPath(path: ByteString, depthMax: number): void {
   const problem = pathProblem(path, depthMax);
   if (problem !== null) refuse('hostile_entry', `${problem}: ${path.slice(0, 200)}`);
@@ -117,12 +113,12 @@ export function checkPath(path: ByteString, depthMax: number): void {
 const fixedBytes = 28;
 const sha256Bytes = 32;
 const typeOfCode = new Map<number, EntryType>(
-  // Object.entries widens the keys to string.
+  // Object.entries widens the names to string.
   Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]),
 );
 const flagBits = { linked: 1, sparse: 2 } as const;
 
-/** Bytes of an entry in an index block; README.md draws them. */
+/** Encodes an entry of an index block. README.md shows the format. */
 export function encodeEntry(entry: Entry): Buffer {
   const sha256 = entry.type === 'file' ? sha256Bytes : 0;
   const attributesAt = fixedBytes + entry.path.length + entry.link.length + sha256;
@@ -144,9 +140,9 @@ export function encodeEntry(entry: Entry): Buffer {
 }
 
 /**
- * Reads the entry at `at`, and returns where the next one begins. Only its form is checked here. The tree checker
+ * Decodes the entry at `at` and returns the offset of the next one. It checks only the form, because the tree checker
  * decides which paths are allowed. @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that
- * our writer never produces
+ * no writer produces
  */
 export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: number } {
   if (at + fixedBytes > bytes.length) refuse('mismatch', 'index entry cut short');
@@ -172,7 +168,7 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
     sparse: (flags & flagBits.sparse) !== 0,
     sha256: type === 'file' ? bytes.subarray(shaAt, attributesAt) : noBytes,
     link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
-    // A copy, because directories get their attributes after the block has been left. Few entries have any.
+    // The attributes are copied, because directories get them after the block's memory is released.
     attributes: attributesAt === next ? noBytes : Buffer.from(bytes.subarray(attributesAt, next)),
   };
   checkFields(entry, flags);
@@ -198,8 +194,8 @@ function checkFields(entry: Entry, flags: number): void {
 }
 
 /*
- * Attributes of an entry: extended attributes, and access lists, which Linux keeps as attributes. They are written as:
- * per attribute name length u16, value length u32, name, value. Names ascend.
+ * An extended attribute or an access list. It is encoded as name length u16, value length u32, name, value. Names are
+ * in ascending order.
  */
 
 export interface Attribute {
@@ -209,12 +205,12 @@ export interface Attribute {
 
 const accessList = 'system.posix_acl_access';
 const defaultList = 'system.posix_acl_default';
-/** The kernel's own bounds. */
+/** The kernel's own limits. */
 const attributeNameBytesMax = 255;
 export const attributeValueBytesMax = 65_536;
 export const attributeHeadBytes = 6;
 
-/** Whether an archive holds attributes of this name. */
+/** Tells whether an archive keeps attributes of this name. */
 export const isKeptAttribute = (name: ByteString): boolean =>
   name.startsWith('user.') || name === accessList || name === defaultList;
 
@@ -228,8 +224,8 @@ export function encodeAttribute(name: ByteString, content: Buffer): Buffer {
 }
 
 /**
- * Reads what `encodeAttribute` has written. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that our
- * writer never records, because such an attribute would give rights
+ * Decodes attributes. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that no writer records, because
+ * such an attribute would give rights
  */
 export function decodeAttributes(bytes: Buffer): Attribute[] {
   if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');

@@ -4,30 +4,29 @@ import { decodeEntry, type Entry } from './entry';
 import { comparePaths } from './path-bytes';
 import { macBytes, type ObjectSeal } from './sealed-object';
 
-/** A segment as its block records it. */
+/** A segment's record in its block. */
 export interface SegmentSeal extends ObjectSeal {
   rawBytes: number;
 }
 
 /**
- * A run of entries of one root, with the segments that hold the bytes of their files. The contents of the block's
- * files, joined in the order of its entries, are exactly the contents of its segments. So a block can be extracted
- * without any other block.
+ * A run of entries of one root, with the segments of their contents. The files' contents, joined in order, are exactly
+ * the segments' contents. So each block can be extracted alone.
  */
 export interface IndexBlock {
   root: string;
   firstSegment: number;
   segments: SegmentSeal[];
   entries: Entry[];
-  /** Memory of the entries' hashes. To be released when the block has been used. */
+  /** The memory of the entries' hashes. It is released after the block was used. */
   raw: Buffer;
 }
 
 const segmentRowBytes = 8 + macBytes;
 
 /**
- * The bytes of a block before sealing. `entries` are already encoded, so that a block under construction is in memory
- * only once.
+ * Encodes a block before it is sealed. The entries are encoded already, because a growing block would otherwise be in
+ * memory twice.
  */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');
@@ -44,9 +43,8 @@ export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries:
 }
 
 /**
- * Reads a block and checks everything that can be checked in it alone: its form, its counts, and that its files and
- * segments hold the same number of bytes. In a tree its paths must also strictly ascend. @throws ArchiveError
- * `mismatch` or `hostile_entry`
+ * Decodes a block and checks it by itself: its form, its counts, and that files and segments have the same number of
+ * bytes. Paths of a tree must also strictly ascend. @throws ArchiveError `mismatch` or `hostile_entry`
  */
 export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock {
   const rootBytes = bytes.length > 0 ? bytes.readUInt8(0) : 0;
@@ -73,8 +71,8 @@ export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock 
 }
 
 /**
- * @throws ArchiveError `hostile_entry` unless `path` comes after `previous`: a path twice, or out of order, could
- * overwrite another
+ * Checks that `path` comes after `previous`, because a repeated path could overwrite another. @throws ArchiveError
+ * `hostile_entry`
  */
 export function checkAscending(previous: string, path: string): void {
   if (comparePaths(previous, path) >= 0) refuse('hostile_entry', `path out of order or twice: ${path}`);

@@ -12,8 +12,8 @@ const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const manifestRoot = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9_-]{0,62}$/),
   /**
-   * `tree` is a directory, merged over the chain. `stream` is named contents in their own order, always complete in
-   * each archive.
+   * A `tree` is a directory, which a chain's archives describe together. A `stream` is a list of named contents, which
+   * is complete in each archive.
    */
   kind: z.enum(['tree', 'stream']),
   blocks: count,
@@ -22,13 +22,13 @@ const manifestRoot = z.strictObject({
   raw_bytes: count,
 });
 
-/** The facts that an archive declares about itself. */
+/** The content of a manifest. */
 export const manifestSchema = z.strictObject({
   /**
-   * The features of each version. 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256
-   * directories deep. 3: sticky directories, paths and targets of more than 4,000 bytes. 4: FIFOs, set-id and sticky
-   * bits of files, links and FIFOs with several names. An archive gets the lowest version that has all its features, so
-   * that older readers can read it. No writer writes 1 any more.
+   * Version 2 adds links to anywhere, set-group-id of directories, sparse files and more than 256 levels. Version 3
+   * adds sticky directories, and paths and targets over 4,000 bytes. Version 4 adds FIFOs, set-id and sticky bits of
+   * files, and links and FIFOs with several names. An archive gets the lowest version with all its features, so that
+   * older readers can read it. Version 1 is only read.
    */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(4)]),
   codec: z.literal('zstd'),
@@ -39,24 +39,24 @@ export const manifestSchema = z.strictObject({
   sequence: count,
   /** The MAC of the parent's manifest, or null for a full archive. */
   parent_mac: mac.nullable(),
-  /** The id of the full archive at the start of the chain. For a full archive, its own id. */
+  /** The id of the chain's full archive. A full archive has its own id here. */
   base_id: text,
   created_at: z.iso.datetime(),
   entries: count,
   raw_bytes: count,
   segments: count,
-  /** Bytes of all objects except the manifest. */
+  /** Bytes of all objects without the manifest. */
   size_bytes: count,
   /** The roots, in the order of their blocks. */
   roots: z.array(manifestRoot).max(16),
-  /** `[size, mac]` of each index block, which in turn holds size and MAC of each of its segments. */
+  /** `[size, mac]` of each index block. Each block has the same for its segments. */
   blocks: z.array(z.tuple([count.max(2 * formatBounds.blockIndexRawBytes), mac])),
 });
 
 export type Manifest = z.infer<typeof manifestSchema>;
 export type ManifestRoot = z.infer<typeof manifestRoot>;
 
-/** Counts of one root while it is packed or read. In the end they are the root's row of the manifest. */
+/** Counts of one root. A writer turns them into the root's row of the manifest, and a reader compares them with it. */
 export class RootTally {
   entries = 0;
   tombstones = 0;
@@ -76,7 +76,8 @@ export class RootTally {
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 /**
- * JSON with sorted keys and no white space: one text per value, so that a MAC over the text is a MAC over the value.
+ * Encodes JSON with sorted keys and no white space. So each value has one text, and a MAC over the text is a MAC over
+ * the value.
  */
 function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
@@ -88,19 +89,22 @@ function canonicalJson(value: Json): string {
 }
 
 const title = 'drydock-archive/1';
-/** `drydock-archive/1 <salt> <key check>\n` */
+/** The length of the first line: `drydock-archive/1 <salt> <key check>` and a line break. */
 const firstLineBytes = title.length + 1 + 2 * saltBytes + 1 + 32 + 1;
-/** `\n<mac>\n` */
+/** The length of the MAC with a line break before and after it. */
 const lastLineBytes = 1 + 64 + 1;
 
 export interface SealedManifest {
   bytes: Buffer;
-  /** Hex HMAC-SHA256. A database keeps it, to know this archive from any other, also from older ones with its id. */
+  /**
+   * Hex HMAC-SHA256. A database stores it to recognise exactly this archive, because an older archive may have the same
+   * id.
+   */
   mac: string;
   sha256: string;
 }
 
-/** Three lines: title with salt and key check, the manifest as canonical JSON, the MAC over both. */
+/** Writes a manifest's three lines: title with salt and key check, canonical JSON, and the MAC over both. */
 export function sealManifest(key: ArchiveKey, salt: Buffer, manifest: Manifest): SealedManifest {
   const keys = manifestKeysOf(key, salt);
   const firstLine = `${title} ${salt.toString('hex')} ${keys.check.toString('hex')}\n`;
@@ -115,13 +119,13 @@ export interface OpenedManifest {
   manifest: Manifest;
   mac: string;
   salt: Buffer;
-  /** The key that sealed it, out of the given ones. */
+  /** The accepted key that sealed the manifest. */
   key: ArchiveKey;
 }
 
 /**
- * Verifies a manifest and then reads it. Not one byte of the JSON is parsed before the MAC agrees. @throws ArchiveError
- * `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
+ * Verifies and reads a manifest. The JSON is parsed only after its MAC was verified. @throws ArchiveError `truncated`,
+ * `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
  */
 export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifest {
   if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');

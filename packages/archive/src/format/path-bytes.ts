@@ -1,28 +1,28 @@
 /**
- * Names on Linux are bytes, not text. Inside this package a path is a "byte string": one character (U+0000 to U+00FF)
- * per byte. It compares, sorts and measures as the bytes do, and an ASCII path is equal to its text.
+ * Names on Linux are bytes, not text. In this package a path is a "byte string" with one character (U+0000 to U+00FF)
+ * for each byte. It compares and sorts like its bytes, and an ASCII path equals its text.
  */
 export type ByteString = string;
 
-/** UTF-8 bytes of a text as a byte string. */
+/** Returns the UTF-8 bytes of a text as a byte string. */
 export function bytesOfText(text: string): ByteString {
   return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** The text of a byte string. Bytes that are not UTF-8 become U+FFFD. */
+/** Returns the text of a byte string. Invalid UTF-8 becomes U+FFFD. */
 export function textOfBytes(bytes: ByteString): string {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** A path as Node's file calls take it: the string itself if its bytes are the same, otherwise a Buffer. */
+/** Returns a path for Node's file calls: a string if its bytes are the same, otherwise a Buffer. */
 export function fileCallPath(bytes: ByteString): string | Buffer {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1');
 }
 
 /**
- * The order of every walk and index: a directory, then everything below it, then its next sibling. Siblings are ordered
- * by their bytes. This is the order of the paths' bytes with the slash before all other bytes. It allows duplicates and
- * missing parents to be found with only the previous path.
+ * Compares paths in the order of walks and indexes: a directory, its content, its next sibling. Siblings are ordered by
+ * their bytes, with the slash before all other bytes. In this order duplicates and missing parents can be found with
+ * only the previous path.
  */
 export function comparePaths(left: ByteString, right: ByteString): number {
   const length = Math.min(left.length, right.length);
@@ -36,19 +36,19 @@ export function comparePaths(left: ByteString, right: ByteString): number {
   return left.length - right.length;
 }
 
-/** `a/b` of `a/b/c`, '' of `a`. */
+/** Returns `a/b` for `a/b/c`, and '' for `a`. */
 export function parentPath(path: ByteString): ByteString {
   const at = path.lastIndexOf('/');
   return at < 0 ? '' : path.slice(0, at);
 }
 
-/** `c` of `a/b/c`. */
+/** Returns `c` for `a/b/c`. */
 export function lastName(path: ByteString): ByteString {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
 const slash = 0x2f;
-/** Control characters are left out only because that loses nothing. */
+/** Text with control characters takes the slower way, which has the same result. */
 const printableAscii = /^[ -~]*$/;
 
 function isAscii(text: string): boolean {

@@ -3,9 +3,9 @@ import { runInThisContext } from 'node:vm';
 import { MessageChannel } from 'node:worker_threads';
 
 /**
- * Frees the memory of a Buffer that nobody reads any more. Its length is 0 afterwards. Buffers are outside the
- * JavaScript heap, so the garbage collector lets about 60 MB of them pile up in each thread before it runs, and running
- * it often costs more than decoding does. A Buffer that shares its memory with others is not changed.
+ * Frees the memory of an unused Buffer, whose length is 0 afterwards. Such memory is outside of the JavaScript heap,
+ * and the garbage collector lets about 60 MB of it accumulate in each thread. Running it more often costs more than
+ * decoding. A Buffer with shared memory is not changed.
  */
 export function releaseMemory(buffer: Buffer): void {
   const memory = buffer.buffer;
@@ -13,12 +13,12 @@ export function releaseMemory(buffer: Buffer): void {
     detach(memory);
 }
 
-/** Smaller memory is not worth a call. */
+/** Freeing less memory is not worth a call. */
 const smallBytes = 65_536;
 
 /**
- * Node 20 has no `ArrayBuffer.prototype.transfer`. The engine's own function does the same, also for the memory of
- * native modules.
+ * Node 20 has no `ArrayBuffer.prototype.transfer`. V8's internal function does the same, also for the memory of native
+ * modules.
  */
 const detach = findDetach() ?? moveAway();
 
@@ -33,8 +33,8 @@ function findDetach(): ((memory: ArrayBuffer) => void) | null {
 }
 
 /**
- * The way without that function: memory that is moved into a closed port is freed. Memory of native modules cannot be
- * moved, and waits for the garbage collector.
+ * The fallback if V8's function is missing: memory that is moved into a closed port is freed. Memory of native modules
+ * cannot be moved and waits for the garbage collector.
  */
 function moveAway(): (memory: ArrayBuffer) => void {
   const { port1, port2 } = new MessageChannel();

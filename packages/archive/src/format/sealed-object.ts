@@ -6,15 +6,15 @@ import { formatBounds } from './archive-limits';
 import { releaseMemory } from './release-memory';
 import { type CheckedFrame, checkFrame, declareContentSize, frameBytesMax } from './zstd-frame';
 
-/** The lengths of the parts of a sealed object, which README.md draws. */
+/** Lengths of the parts of a sealed object. README.md shows the format. */
 const headerBytes = 72;
 export const macBytes = 32;
 const ivAt = 56;
 
-/** How much is decrypted in one call. It is small, so that the cipher returns little at a time. */
+/** Bytes decrypted in one call. The number is small, because the cipher returns its result in new memory. */
 const stepBytes = 256 * 1024;
 
-/** Decrypts the body of a verified object frame by frame, in one buffer, and never the whole body. */
+/** Decrypts a verified object frame by frame into one buffer, so that the whole content is never in memory. */
 class DecryptedBody {
   private readonly bytes: Buffer;
   private readonly decipher: Decipher;
@@ -35,7 +35,7 @@ class DecryptedBody {
     return this.at === this.end && this.start === this.filled;
   }
 
-  /** The next frame, as `check` measures it. Valid until the next call. */
+  /** Returns the next frame, whose length `check` determines. It is valid until the next call. */
   takeFrame(check: (bytes: Buffer) => CheckedFrame): { bytes: Buffer; rawBytes: number } {
     this.fill();
     const frame = check(this.buffer.subarray(this.start, this.filled));
@@ -44,7 +44,6 @@ class DecryptedBody {
     return { bytes, rawBytes: frame.rawBytes };
   }
 
-  /** Frees the memory of body and object. */
   release(): void {
     releaseMemory(this.buffer);
     releaseMemory(this.bytes);
@@ -71,13 +70,15 @@ const zstdLevel = 3;
 const objectKinds = { segment: 1, block: 2 } as const;
 type ObjectKind = keyof typeof objectKinds;
 
-/** Identifies the object. This is part of the authenticated header, so that no object can replace another. */
+/**
+ * The kind and number of an object. They are part of the authenticated header, so that no object can replace another.
+ */
 export interface ObjectPlace {
   kind: ObjectKind;
   number: number;
 }
 
-/** The record of an object in the one that refers to it. */
+/** An object's record in the manifest or in its block. */
 export interface ObjectSeal {
   /** Bytes of the whole object. */
   size: number;
@@ -89,7 +90,7 @@ interface SealedObject {
   seal: ObjectSeal;
 }
 
-/** Makes one zstd frame of at most 1 MB of content. The compression runs on the thread pool. */
+/** Compresses at most 1 MB of content into a zstd frame. The compression runs on the thread pool. */
 export async function compressFrame(raw: Buffer): Promise<Buffer> {
   const compressed = await compress(raw, zstdLevel);
   const frame = declareContentSize(compressed, raw.length);
@@ -98,8 +99,8 @@ export async function compressFrame(raw: Buffer): Promise<Buffer> {
 }
 
 /**
- * Encrypts the frames in place (AES-256-CTR under a random IV), so they cannot be used afterwards. Then authenticates
- * header and ciphertext (HMAC-SHA256).
+ * Encrypts the frames in place (AES-256-CTR with a random IV), which overwrites them. Then authenticates header and
+ * ciphertext (HMAC-SHA256).
  */
 export function sealFrames(
   keys: ArchiveKeys,
@@ -124,7 +125,7 @@ export function sealFrames(
   return { bytes, seal: { size: bytes.length, mac } };
 }
 
-/** Compresses and seals a small content: an index block. */
+/** Compresses and seals an index block. */
 export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buffer): Promise<SealedObject> {
   const frames: Buffer[] = [];
   for (let at = 0; at < raw.length; at += formatBounds.frameRawBytes) {
@@ -134,8 +135,8 @@ export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buf
 }
 
 /**
- * Authenticates an object: first against the seal that the level above recorded, then against its own MAC. @throws
- * ArchiveError `truncated`, `foreign` or `tampered`
+ * Authenticates an object against the recorded seal and against its own MAC. @throws ArchiveError `truncated`,
+ * `foreign` or `tampered`
  */
 export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): void {
   const name = `${place.kind} ${place.number}`;
@@ -156,9 +157,9 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
 }
 
 /**
- * Verifies an object and yields its content, frame by frame. The object is decrypted in place and cannot be used
- * afterwards. Nothing is decrypted before the MACs agree. A frame is decoded only if the size that it declares is at
- * most 1 MB, and at most what is left of the size that the object declares.
+ * Verifies an object and yields its content, frame by frame. Nothing is decrypted before the MACs are verified.
+ * Decryption is in place, so the object cannot be used afterwards. A frame is decoded only if its declared size is at
+ * most 1 MB and fits into the object's declared size.
  * @throws ArchiveError `truncated`, `foreign`, `tampered`, `limit_exceeded` or `mismatch`
  */
 export async function* openFrames(
@@ -185,7 +186,7 @@ export async function* openFrames(
   if (left !== 0) refuse('mismatch', `${name} holds less than it declares`);
 }
 
-/** The whole content of an index block. @throws ArchiveError as openFrames does */
+/** Returns the whole content of an index block. @throws ArchiveError like openFrames */
 export async function openObject(
   keys: ArchiveKeys,
   place: ObjectPlace,

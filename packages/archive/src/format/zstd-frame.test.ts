@@ -23,7 +23,7 @@ test('a frame that declares more than allowed, nothing, or no size is refused', 
   expect(() => checkFrame(declareContentSize(undeclared, 0), 1000)).toThrow('limit_exceeded');
 });
 
-/** A frame of run-length blocks: 128 kB of content in 4 bytes each. */
+/** Builds a frame of run-length blocks, each of which makes 128 kB from 4 bytes. */
 function bomb(blocks: number, declared: number): Buffer {
   const head = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x58, 0, 0, 0, 0]);
   head.writeUInt32LE(declared, 6);

@@ -3,20 +3,17 @@ import { refuse } from './archive-error';
 const magic = 0xfd2fb528;
 const blockBytesMax = 128 * 1024;
 /**
- * Level 3 uses 2 MB. 8 MB of content never needs more than this, and a decoder would allocate a larger window before it
- * reads a byte.
+ * Content of 8 MB never needs a larger window, and level 3 uses 2 MB. A larger window is refused, because a decoder
+ * allocates it before it reads a byte.
  */
 const windowBytesMax = 8 * 2 ** 20;
 
-/**
- * The longest frame for 1 MB of content: zstd's bound for content that cannot be compressed, with some room. Our writer
- * never makes a longer one.
- */
+/** The longest frame for 1 MB of content: zstd's bound for incompressible content, with some room. */
 export const frameBytesMax = 2 ** 20 + 16 * 1024;
 
 /**
- * The native encoder writes frames without a content size. This inserts it, so that the decoder checks it and
- * `checkFrame` can see it. @throws TypeError when the encoder's frame header has an unknown form.
+ * Inserts the content size into a frame's header, because the native encoder omits it. The decoder and `checkFrame`
+ * then check the size. @throws TypeError when the header has an unknown form
  */
 export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
   const descriptor = frame.readUInt8(4);
@@ -26,7 +23,7 @@ export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
     if (frame.readUInt8(5) !== rawBytes) throw new TypeError('unexpected zstd content size');
     return frame;
   }
-  // In a single segment the window is the content itself. So a decoder allocates that much, and not the encoder's 2 MB.
+  // With a single segment the window is the content, so a decoder allocates only that instead of the encoder's 2 MB.
   const head = Buffer.alloc(9);
   head.writeUInt32LE(magic, 0);
   head.writeUInt8((descriptor & 0x04) | 0xa0, 4);
@@ -34,17 +31,17 @@ export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
   return Buffer.concat([head, frame.subarray(6)]);
 }
 
-/** A frame at the start of some bytes. */
+/** A checked frame at the start of a byte sequence. */
 export interface CheckedFrame {
-  /** Length of the frame itself. */
+  /** Length of the frame. */
   bytes: number;
-  /** Content that it declares. */
+  /** Declared size of the content. */
   rawBytes: number;
 }
 
 /**
- * Checks, without decoding, that `bytes` begin with a zstd frame which declares between 1 and `rawBytesMax` bytes of
- * content and cannot make a decoder produce much more than that, whatever it declares.
+ * Checks that `bytes` begin with a zstd frame of 1 to `rawBytesMax` bytes of content, without decoding it. It also
+ * checks that a decoder cannot produce much more than the declared size.
  * @throws ArchiveError `limit_exceeded`
  */
 export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
@@ -53,8 +50,8 @@ export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
     refuse('limit_exceeded', `zstd frame declares ${rawBytes} bytes`);
   const hasChecksum = (bytes.readUInt8(4) & 0x04) !== 0;
   const { end, producedMax } = walkBlocks(bytes, headerBytes);
-  // A block may hold less than 128 kB, so the bound is loose. It only has to keep a frame with a false size from
-  // filling the memory.
+  // The bound is loose, because a block may hold less than 128 kB. It only prevents that a frame with a false size
+  // fills the memory.
   if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax)
     refuse('limit_exceeded', 'zstd frame could produce more than it declares');
   const frameBytes = end + (hasChecksum ? 4 : 0);

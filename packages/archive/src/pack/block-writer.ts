@@ -5,14 +5,17 @@ import { type Entry, encodeEntry } from '../format/entry';
 import { encodeBlock, type SegmentSeal } from '../format/index-block';
 import { compressFrame, type ObjectSeal, sealFrames, sealObject } from '../format/sealed-object';
 
-/** Frames being filled or compressed (on the thread pool). */
+/** The most frames that are being filled or compressed (on the thread pool). */
 const buffersMax = 2;
-/** Segments whose frames are compressed, but which are not yet written. */
+/** The most segments that are compressed but not yet written. */
 const sealingMax = 2;
 
-/** Turns bytes into frames and frames into segments, in the background, with buffers that are used again and again. */
+/**
+ * Collects bytes into frames and frames into segments. It compresses and writes in the background and reuses its
+ * buffers.
+ */
 class SegmentWriter {
-  /** Number of the next segment. */
+  /** The number of the next segment. */
   nextSegment = 0;
   private readonly sink: ArchiveSink;
   private readonly keys: ArchiveKeys;
@@ -32,7 +35,7 @@ class SegmentWriter {
   }
 
   /**
-   * Room in the frame that is being filled, at least one byte. Bytes that are written into it count only after
+   * Returns the free part of the current frame, at least one byte. Bytes that are written into it count only after
    * `commit`.
    */
   async room(): Promise<Buffer> {
@@ -47,7 +50,7 @@ class SegmentWriter {
     this.rawBytes += bytes;
   }
 
-  /** Ends the segment that is being filled, and returns all segments since the last call. */
+  /** Ends the current segment, and returns all segments since the last call. */
   async takeSegments(): Promise<{ first: number; segments: Promise<SegmentSeal>[] }> {
     await this.endSegment();
     const { segments } = this;
@@ -55,14 +58,14 @@ class SegmentWriter {
     return { first: this.nextSegment - segments.length, segments };
   }
 
-  /** Takes back everything since `takeSegments`. The numbers are used again, with new IVs. */
+  /** Discards everything since `takeSegments`. The segment numbers are used again, with new IVs. */
   async discard(): Promise<void> {
     const { first, segments } = await this.takeSegments();
     await Promise.all(segments);
     this.nextSegment = first;
   }
 
-  /** Waits until nothing runs. Never rejects. After it, a failed packing writes nothing any more. */
+  /** Waits until nothing is compressed or written any more. It never rejects. */
   async settle(): Promise<void> {
     await Promise.allSettled([...this.compressing, ...this.sealing]);
   }
@@ -123,7 +126,7 @@ function track(running: Set<Promise<unknown>>, task: Promise<unknown>, settled: 
 
 /** Writes contents and entries as segments and index blocks. At most one block and two segments are in memory. */
 export class BlockWriter {
-  /** The seals of the finished blocks, in order. Complete after `finish`. */
+  /** The seals of the finished blocks, in order. The list is complete after `finish`. */
   readonly blocks: ObjectSeal[] = [];
   sizeBytes = 0;
   private readonly sink: ArchiveSink;
@@ -134,7 +137,7 @@ export class BlockWriter {
   private entryBytes = 0;
   private rawBytes = 0;
   blockCount = 0;
-  /** The oldest format version whose readers can read the entries written so far. */
+  /** The oldest format version that covers the entries so far. */
   formatVersion: 2 | 3 | 4 = 2;
   private closing: Promise<void> = Promise.resolve();
 
@@ -144,30 +147,30 @@ export class BlockWriter {
     this.segments = new SegmentWriter(sink, keys);
   }
 
-  /** Blocks that are started from now on belong to this root. */
+  /** Ends the current block. Further blocks belong to the root `name`. */
   async startRoot(name: string): Promise<number> {
     await this.closeBlock();
     this.root = name;
     return this.blockCount;
   }
 
-  /** Segments of the finished blocks. */
+  /** The number of segments in finished blocks. */
   get segmentCount(): number {
     return this.segments.nextSegment;
   }
 
-  /** Room for content, at least one byte. Bytes that are written into it count only after `commit`. */
+  /** Returns free memory for content, at least one byte. Bytes that are written into it count only after `commit`. */
   room(): Promise<Buffer> {
     return this.segments.room();
   }
 
-  /** Takes the first `bytes` of the room as content of the next entry. */
+  /** Adds the first `bytes` bytes of `room()` to the content of the next entry. */
   commit(bytes: number): void {
     this.segments.commit(bytes);
     this.rawBytes += bytes;
   }
 
-  /** Appends content of the next entry. */
+  /** Appends to the content of the next entry. */
   async append(content: Buffer): Promise<void> {
     for (let at = 0; at < content.length; ) {
       const copied = content.copy(await this.room(), 0, at);
@@ -176,7 +179,7 @@ export class BlockWriter {
     }
   }
 
-  /** Adds the entry whose content has just been appended, and closes the block when it is full. */
+  /** Adds the entry of the appended content, and closes a full block. */
   async add(entry: Entry): Promise<void> {
     const bytes = encodeEntry(entry);
     const version = versionFor(entry);
@@ -190,7 +193,7 @@ export class BlockWriter {
     if (full) await this.closeBlock();
   }
 
-  /** Starts a new block unless this one is empty, so that `discardContent` can take back what follows. */
+  /** Closes the block unless it is empty. After that, `discardContent` can discard later content. */
   async closeBlock(): Promise<void> {
     if (this.entries.length === 0) return;
     const { first, segments } = await this.segments.takeSegments();
@@ -201,23 +204,23 @@ export class BlockWriter {
     this.rawBytes = 0;
     await this.closing;
     this.closing = this.writeBlock(number, { root, firstSegment: first }, entries, segments);
-    this.closing.catch(() => undefined); // seen by whoever awaits next
+    this.closing.catch(() => undefined); // the next await sees the error
   }
 
-  /** Takes back all content of a block that has no entry yet. */
+  /** Discards the content of a block that has no entry yet. */
   async discardContent(): Promise<void> {
     if (this.entries.length > 0) throw new TypeError('content of a block with entries cannot be taken back');
     await this.segments.discard();
     this.rawBytes = 0;
   }
 
-  /** Resolves once everything is written. */
+  /** Resolves when everything is written. */
   async finish(): Promise<void> {
     await this.closeBlock();
     await this.closing;
   }
 
-  /** Resolves when nothing is written any more, whether writing succeeded or failed. */
+  /** Resolves when nothing is written any more, also after a failure. */
   async settle(): Promise<void> {
     await this.segments.settle();
     await this.closing.catch(() => undefined);
@@ -238,12 +241,12 @@ export class BlockWriter {
   }
 }
 
-/** The limits of version 2, whose readers refuse anything beyond them as hostile. */
+/** Limits of version 2. Its readers refuse larger values as hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
-/** The limits of version 3, whose readers refuse anything beyond them as hostile. */
+/** Limits of version 3. Its readers refuse larger values as hostile. */
 const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
-/** The oldest format version whose readers can read an entry. */
+/** Returns the oldest format version that covers an entry. */
 function versionFor({ type, path, link, mode, linked }: Entry): 2 | 3 | 4 {
   if (type === 'fifo' || (type === 'symlink' && linked)) return 4;
   if ((mode & ~(type === 'directory' ? version3.directoryMode : version3.otherMode)) !== 0) return 4;

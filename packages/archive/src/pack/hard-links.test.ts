@@ -1,5 +1,5 @@
 /**
- * Makes a hundred thousand files with two names each.
+ * Packs a hundred thousand files with two names each.
  *
  * @tier long
  */
@@ -19,7 +19,7 @@ test('files with many names beyond those that are remembered do not make an arch
     linkSync(file, `${file}.same`);
   }
   const last = join(site, 'last');
-  // A file of holes, so that the test takes no space either.
+  // The file consists of a hole, so that it takes no space on disk.
   writeFileSync(last, '');
   truncateSync(last, 2 ** 40);
   linkSync(last, `${last}.same`);

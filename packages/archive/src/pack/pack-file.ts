@@ -6,33 +6,30 @@ import type { Pace } from '../read/pace';
 import type { BlockWriter } from './block-writer';
 import { type LivePath, unlessClosed } from './walk-directory';
 
-/** A file that changes while it is read is read this many times. Then the last content that was read is recorded. */
+/** How often a file that changes during its reading is read. After the last reading its content is recorded anyway. */
 const attemptsMax = 3;
 
 export interface PackedContent {
-  /**
-   * The state of the file when reading began. If the file changed after that, the next increment sees another time or
-   * size.
-   */
+  /** The state of the file before reading. If the file changed later, the next increment sees another time or size. */
   stat: BigIntStats;
   size: number;
   sha256: Buffer;
-  /** The file had changed after each of the readings. */
+  /** True if the file changed during every reading. */
   hasChanged: boolean;
-  /** Encoded. */
+  /** The encoded attributes. */
   attributes: Buffer;
 }
 
 /**
- * Appends a file's content to the archive. Size and SHA-256 are always those of the appended bytes. Returns null when
- * it is no longer a file, and `closed` when this process may not read it.
+ * Appends a file's content to the archive. Size and SHA-256 are those of the appended bytes. Returns null if the path
+ * is no longer a file, and `closed` if this process may not read it.
  */
 export async function packFile(
   live: LivePath,
   { writer, pace }: { writer: BlockWriter; pace: Pace },
   onLost: (part: LostPart) => void,
 ): Promise<PackedContent | 'closed' | null> {
-  // Opening must never wait. Otherwise a FIFO that was put in the file's place would block the whole process.
+  // Opening must not wait, because a FIFO in the file's place would block the whole process.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = unlessClosed(() => openSync(live.location, flags));
   if (file === null || file === 'closed') return file;
@@ -75,7 +72,7 @@ async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise
   }
 }
 
-/** Reads only up to the size that was seen first. A log that grows as fast as it is read would have no end. */
+/** Reads at most `sizeMax` bytes, because a log that grows as fast as it is read would have no end. */
 async function appendLarge(
   file: number,
   sizeMax: number,

@@ -1,21 +1,21 @@
 import { lostParts } from '../files/attributes';
 
-/** One content of a stream root, of unknown length. */
+/** A named content of a stream root. Its length is unknown. */
 export interface StreamEntry {
-  /** Unique in its root. Relative, without `..`, in UTF-8. */
+  /** A relative path without `..`, in UTF-8. It is unique in its root. */
   path: string;
   content: AsyncIterable<Buffer>;
 }
 
-/** The path is in the archive as it was read last. It was perhaps never like that at one moment. */
+/** The archive has the content of the last reading. The file may never have been like that at one moment. */
 export const changedWhileRead = 'changed while it was read';
 
-/** A restore creates a release of its own, and the release that the link names is removed. */
+/** A restore creates another release and removes the one that the link names. */
 export const linkIntoRelease =
   'a link to a release by its absolute path, which leads nowhere after a restore: ' +
   'write it relative, or through `current`';
 
-/** The reasons for which the path itself is still in the archive. */
+/** Reasons for which the path itself is still in the archive. */
 export const partlyKept: ReadonlySet<string> = new Set([
   changedWhileRead,
   linkIntoRelease,
@@ -23,8 +23,8 @@ export const partlyKept: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Why a path of a directory is not in the archive, or not completely, or will not work after a restore as it does now
- * (`partlyKept`).
+ * A path that the archive lacks or holds incompletely, or that will not work after a restore (`partlyKept`), with the
+ * reason.
  */
 export interface SkippedPath {
   path: string;
@@ -36,17 +36,15 @@ export type PackRoot =
   | { kind: 'stream'; name: string; entries: AsyncIterable<StreamEntry> };
 
 /**
- * A root made of a directory: everything below it, but not the directory itself. `name` has lower-case letters, digits,
- * `-`, `_`. `releases` is the folder of releases to which the directory belongs, by the real path that was seen by
- * whoever made a link. Absolute links into it are packed, and reported.
+ * Creates a root of everything below a directory. `name` has lower-case letters, digits, `-` and `_`. `releases` is the
+ * real path of the releases' folder, if the directory is a release. Absolute links into it are packed but reported.
  */
 export function directoryRoot(name: string, directory: string, releases?: string): PackRoot {
   return { kind: 'tree', name, directory, releases };
 }
 
 /**
- * A root made of named streams, in the order in which they come. Each content is read to its end before the next entry
- * is requested.
+ * Creates a root of named streams, in their order. Each content is read to its end before the next entry is requested.
  */
 export function streamRoot(name: string, entries: AsyncIterable<StreamEntry>): PackRoot {
   return { kind: 'stream', name, entries };

@@ -15,7 +15,10 @@ import { packFile } from './pack-file';
 import { changedWhileRead, linkIntoRelease, type SkippedPath } from './pack-roots';
 import { closedToUs, type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
 
-/** Content that is packed again under further names. On disk it takes no space, so only this limits it. */
+/**
+ * The most content that is packed more than once because its file has several names. Such content takes no space on
+ * disk, so no other limit covers it.
+ */
 const copiedBytesMax = 64 * 2 ** 30;
 
 interface FirstName {
@@ -24,22 +27,22 @@ interface FirstName {
 }
 
 /**
- * The files with several names that have been packed, and the name under which each was packed. Beyond the number that
- * readers accept, further ones are packed as separate files: their content is kept, but not that they were one file.
+ * Remembers the packed files with several names, and the name of each in the archive. Readers accept a limited number.
+ * Further files are packed as separate files: they keep their content, but no longer share it.
  */
 class HardLinks {
   private readonly firstNames = new Map<string, FirstName>();
   private remembered = 0;
   private copiedBytes = 0;
 
-  /** Whether other paths may become hard links to this file. */
+  /** Tells whether other paths may become hard links to this file. */
   isLinked(stat: BigIntStats): boolean {
     return stat.nlink > 1n && (this.remembered < defaultLimits.linkedFilesMax || this.firstNames.has(inodeOf(stat)));
   }
 
   /**
-   * Called for each path whose file has several names and is packed as a separate file. Which name is the first is
-   * unknown, so each one counts for its share of the copies. @throws ArchiveError `limit_exceeded`
+   * Counts a path whose file has several names but is packed separately. It is unknown which name is the first, so each
+   * counts for its share of the copies. @throws ArchiveError `limit_exceeded`
    */
   countCopy({ size, nlink }: BigIntStats): void {
     this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
@@ -47,12 +50,12 @@ class HardLinks {
       refuse('limit_exceeded', `more than ${copiedBytesMax} bytes of files that have further names`);
   }
 
-  /** The path under which this file has been packed already, or ''. */
+  /** Returns the path under which this file was packed, or ''. */
   find(stat: BigIntStats): ByteString {
     return stat.nlink > 1n ? (this.firstNames.get(inodeOf(stat))?.path ?? '') : '';
   }
 
-  /** Called for each packed path whose file has several names. Forgets a file once all its names have been seen. */
+  /** Records a packed path whose file has several names. The file is forgotten when all its names have been seen. */
   remember(stat: BigIntStats, path: ByteString): void {
     const inode = inodeOf(stat);
     const first = this.firstNames.get(inode);
@@ -76,15 +79,15 @@ interface TreePacking {
   releases?: string | undefined;
   writer: BlockWriter;
   tally: RootTally;
-  /** The content of the chain so far; null for a full archive. */
+  /** The tree of the parent chain, or null for a full archive. */
   parent: ParentTree | null;
   pace: Pace;
   onSkip: (skipped: SkippedPath) => void;
 }
 
 /**
- * Packs a directory: everything, or what differs from the parent, with tombstones for what was removed. It is one
- * streaming merge of two sorted walks.
+ * Packs a directory: everything, or the differences from the parent, with tombstones for deleted paths. It merges two
+ * sorted walks as streams.
  */
 export async function packTree(packing: TreePacking): Promise<void> {
   const hardLinks = new HardLinks();
@@ -103,7 +106,7 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
   await addEntry(packing, tombstoneOf(path));
 }
 
-/** `absent` means that the archive has no such path, and must have none. */
+/** Packs one path. Returns `absent` if the archive must not have the path. */
 async function packPath(
   packing: TreePacking,
   hardLinks: HardLinks,
@@ -131,8 +134,7 @@ async function packPath(
     return 'absent';
   }
   const { stat, size, sha256, attributes, hasChanged } = content;
-  // The archive has the path as it was read last. A restore reports that the file was perhaps never like that at one
-  // moment.
+  // The path is reported, because the file may never have been like its packed content at one moment.
   if (hasChanged) skip(packing, live.path, changedWhileRead);
   const linked = hardLinks.isLinked(stat);
   await addEntry(packing, {
@@ -147,7 +149,7 @@ async function packPath(
   return 'present';
 }
 
-/** The entry of a path as far as its metadata tells, or null for a path that an archive cannot hold. */
+/** Returns the entry of a path as far as its metadata determines it, or null for a path that an archive cannot hold. */
 function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
   const { path, stat } = live;
   const problem = pathProblem(path, defaultLimits.depthMax);
@@ -175,8 +177,8 @@ const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffe
   readAttributes(location, (part) => skip(packing, path, part));
 
 /**
- * Whether a path whose other metadata is unchanged also has the recorded attributes. Changing them changes no time that
- * is recorded.
+ * Tells whether an otherwise unchanged path still has the recorded attributes. A change of attributes does not change
+ * the recorded time.
  */
 function hasAttributes(
   packing: TreePacking,
@@ -198,16 +200,14 @@ function describeSymlink(packing: TreePacking, live: LivePath, linked: boolean):
   return { ...describeStat('symlink', live.path, live.stat), linked, link: target };
 }
 
-/** Decided only by the text of the link: a link may lead anywhere, and is never followed. */
+/** Tells whether a link's text leads into the folder. The link itself is not followed. */
 function leadsInto(folder: string | undefined, target: ByteString): boolean {
   if (folder === undefined || !target.startsWith('/')) return false;
   const written = posix.normalize(textOfBytes(target));
   return written.startsWith(`${folder}/`) && written.length > folder.length + 1;
 }
 
-/**
- * Leaves out a path that could not be restored, and reports it: a backup that its restore refuses would be worthless.
- */
+/** Reports a path and leaves it out, because an archive with a path that a restore refuses would be useless. */
 function skip(packing: TreePacking, path: ByteString, reason: string): null {
   packing.onSkip({ path: textOfBytes(path), reason });
   return null;

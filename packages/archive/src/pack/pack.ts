@@ -22,10 +22,7 @@ interface StreamPacking {
   createdAt: Date;
 }
 
-/**
- * Packs named streams in their order. A stream has no mode and time of its own: it gets 0600, and the time of the
- * archive.
- */
+/** Packs named streams in their order. A stream has no mode or time, so it gets 0600 and the time of the archive. */
 async function packStream(packing: StreamPacking): Promise<void> {
   const seen = new Set<string>();
   for await (const source of packing.entries) {
@@ -70,7 +67,7 @@ interface ArchiveIdentity {
   archiveId: string;
   siteId: string;
   orgId: string;
-  /** Greater than the sequence of every earlier archive in its chain. */
+  /** A number greater than the sequence of every earlier archive in the chain. */
   sequence: number;
 }
 
@@ -82,27 +79,28 @@ interface PackProgress {
 interface PackOptions {
   roots: readonly PackRoot[];
   sink: ArchiveSink;
-  /** When the keys are derived ones: those of this archive, and of each of its parents. */
+  /** The archive key, or the derived keys of this archive and all its parents. */
   key: ArchiveKey;
   identity: ArchiveIdentity;
   createdAt: Date;
   /**
-   * The chain to continue, the full archive first: only what differs is packed. When left out, a full archive is made.
+   * The parent chain, the full archive first. Only differences from it are packed. Without it, the archive is a full
+   * one.
    */
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
   onProgress?: (progress: PackProgress) => void;
   /**
-   * Called for each path of a directory root that is not packed, such as a socket, and for each file that changed
-   * during every reading.
+   * Called for each path that is not or not completely packed, such as a socket or a file that changed during every
+   * reading.
    */
   onSkip?: (skipped: SkippedPath) => void;
 }
 
 interface PackResult {
-  /** The MAC of the manifest in hex. Record it, and expect it whenever the archive is read. */
+  /** The hex MAC of the manifest. The caller records it, because every reader must expect it. */
   manifestMac: string;
-  /** Hex SHA-256 of the manifest object. */
+  /** The hex SHA-256 of the manifest object. */
   manifestSha256: string;
   /** Bytes of all objects, the manifest included. */
   sizeBytes: number;
@@ -120,10 +118,10 @@ interface Packing {
 }
 
 /**
- * Packs roots into one archive. The manifest is written last: without it there is no archive. Memory does not grow with
- * the archive.
- * @throws ArchiveError `source_unreadable`, `limit_exceeded`, or any reason of the parent chain; whatever the sink or a
- * stream throws
+ * Packs roots into one archive. The manifest is written last, so an incomplete archive has none. Memory does not grow
+ * with the archive.
+ * @throws ArchiveError `source_unreadable`, `limit_exceeded` or a reason of the parent chain, or an error of the sink
+ * or a stream
  */
 export async function pack(options: PackOptions): Promise<PackResult> {
   const limits = completeLimits();
@@ -148,7 +146,7 @@ export async function pack(options: PackOptions): Promise<PackResult> {
   }
 }
 
-/** A chain that readers would refuse is not started. */
+/** Checks that readers will accept the archive in its parent's chain. */
 function checkIdentity(identity: ArchiveIdentity, parent: OpenArchive | undefined): void {
   if (parent === undefined) return;
   const { manifest } = parent;
@@ -186,7 +184,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** Refuses to write an archive that readers would refuse. */
+/** Refuses an archive above the limits of readers, because they would refuse it. */
 function assertAccepted(entries: number, rawBytes: number): void {
   if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
   if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);

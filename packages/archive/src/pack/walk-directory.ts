@@ -4,16 +4,15 @@ import { refuse, systemErrorCode } from '../format/archive-error';
 import { defaultLimits, formatBounds } from '../format/archive-limits';
 import type { ByteString } from '../format/path-bytes';
 
-/** A path that existed when the walk reached it. */
 export interface LivePath {
   /** The path in the tree. */
   path: ByteString;
-  /** The path for file calls, valid until the walk continues. */
+  /** The path for file calls. It is valid until the walk continues. */
   location: string | Buffer;
   stat: BigIntStats;
 }
 
-/** Called for each path that exists but cannot be packed. Everything below the path is left out, too. */
+/** Called for each existing path that cannot be packed. Everything below the path is left out as well. */
 type OnUnreachable = (path: ByteString, reason: string) => void;
 
 export const closedToUs = 'its owner is another, and has closed it';
@@ -25,9 +24,9 @@ interface OpenDirectory {
 }
 
 /**
- * Walks a directory in path order (see comparePaths), without the directory itself. What disappears during the walk is
- * left out. A path may be as long and as deep as the format allows. In memory are only the names of the open
- * directories. @throws ArchiveError `source_unreadable`
+ * Walks a directory in the order of comparePaths, without the directory itself. Paths that disappear meanwhile are left
+ * out. A path may be as long and deep as the format allows. Only the names of open directories are in memory. @throws
+ * ArchiveError `source_unreadable`
  */
 export function* walkDirectory(directory: string, onUnreachable: OnUnreachable): Generator<LivePath> {
   const places = new DeepPaths(directory);
@@ -68,12 +67,12 @@ function findPath(places: DeepPaths, path: ByteString): LivePath | null {
 const readNames = (places: DeepPaths, path: ByteString): ByteString[] =>
   readdirSync(places.at(path), { encoding: 'latin1' }).sort();
 
-/** The target of a symlink, or null when it is gone or no longer a symlink. */
+/** Returns the target of a symlink, or null if the path is no longer a symlink. */
 export function readLinkTarget(location: string | Buffer): ByteString | null {
   return unlessGone(() => readlinkSync(location, { encoding: 'latin1' }));
 }
 
-/** The result of a file call, or null when the path is no longer what the walk saw. */
+/** Returns the result of a file call, or null if the path has disappeared or changed its type. */
 export function unlessGone<Result>(call: () => Result): Result | null {
   try {
     return readable(call);
@@ -84,7 +83,7 @@ export function unlessGone<Result>(call: () => Result): Result | null {
   }
 }
 
-/** Like {@link unlessGone}, and `closed` for a path that only another account may read. */
+/** Works like {@link unlessGone}, but returns `closed` for a path that only another account may read. */
 export function unlessClosed<Result>(call: () => Result): Result | 'closed' | null {
   try {
     return unlessGone(call);
@@ -97,7 +96,7 @@ export function unlessClosed<Result>(call: () => Result): Result | 'closed' | nu
 
 const closedCodes = new Set(['EACCES', 'EPERM']);
 
-/** Gone, replaced by a link, replaced by something else. */
+/** Error codes of a path that has disappeared or changed its type. */
 const goneCodes = new Set(['ENOENT', 'ELOOP', 'ENOTDIR', 'EINVAL']);
 
 function readable<Result>(call: () => Result): Result {

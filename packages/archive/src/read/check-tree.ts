@@ -13,9 +13,9 @@ interface OpenDirectory {
 }
 
 /**
- * Checks a whole tree, entry by entry in path order, before any of it is written. It remembers only the open
- * directories and the files that hard links may name. For a target that ignores case or normalisation, it also
- * remembers the names in the open directories. So its memory does not grow with the tree as a whole.
+ * Checks a tree, entry by entry in path order, before any of it is written. It remembers only the open directories and
+ * the possible targets of hard links. For a target that ignores case or normalisation it also remembers the names in
+ * open directories. So its memory does not grow with the whole tree.
  */
 class TreeChecker {
   private readonly limits: ArchiveLimits;
@@ -30,7 +30,7 @@ class TreeChecker {
     this.open = [this.directory('')];
   }
 
-  /** @throws ArchiveError `hostile_entry` or `limit_exceeded` */
+  /** Checks the next entry. @throws ArchiveError `hostile_entry` or `limit_exceeded` */
   check(entry: Entry): void {
     const { path } = entry;
     checkPath(path, this.limits.depthMax);
@@ -44,8 +44,8 @@ class TreeChecker {
   }
 
   /**
-   * The parent must be a directory of this tree. It must not be missing, and not be a file or a link, through which the
-   * path would lead.
+   * Finds the parent of a path. It must be a directory of this tree, because a missing parent, a file or a link could
+   * lead elsewhere.
    */
   private enterParent(path: ByteString): OpenDirectory {
     const parent = parentPath(path);
@@ -63,8 +63,8 @@ class TreeChecker {
   }
 
   /**
-   * A hard link may only name a file that was checked earlier, because every directory on the way to that file was
-   * checked then. Our packer always puts that file first in path order.
+   * Checks a hard link. Its target must be an earlier entry, because only that entry and its parents have been checked.
+   * A packer always puts the target first.
    */
   private checkHardLink(entry: Entry): void {
     if (!this.linkedFiles.has(entry.link))
@@ -84,7 +84,7 @@ class TreeChecker {
 
 interface TreeTarget {
   limits: ArchiveLimits;
-  /** The target treats names as equal that differ only in case or normalisation. */
+  /** True if the target treats names as equal that differ only in case or normalisation. */
   folds: boolean;
   signal?: AbortSignal;
 }
@@ -92,13 +92,13 @@ interface TreeTarget {
 export interface CheckedTree {
   entries: number;
   rawBytes: number;
-  /** The work of an extraction: 1 bit per entry, and the blocks that hold any entry to extract. */
+  /** The blocks with at least one entry to extract. */
   tasks: BlockTask[];
 }
 
 /**
- * Reads and checks the whole index of a tree root over a chain, before anything is written. @throws ArchiveError with
- * any reason
+ * Reads and checks the index of a tree root over a chain, before anything is written. @throws ArchiveError with any
+ * reason
  */
 export async function checkTree(
   archives: readonly OpenArchive[],
@@ -143,32 +143,32 @@ function listTasks(archive: OpenArchive, at: number, root: string, live: Map<num
   return tasks;
 }
 
-/** One index block to extract. */
 export interface BlockTask {
   archive: number;
   block: number;
   seal: { size: number; mac: Uint8Array };
-  /** One bit per entry: whether it is the newest version of its path. Null when all entries are. */
+  /** One bit for each entry: set if the entry is the newest version of its path. It is null if all are. */
   live: Uint8Array | null;
 }
 
 /**
- * The form in which a folding file system may treat two names as equal: full case folding (ß is ss) and normalisation.
+ * Folds a name: two names with the same result may be equal on a folding file system (full case folding and
+ * normalisation).
  */
 export function foldName(name: ByteString): string {
   return textOfBytes(name).normalize('NFKD').toUpperCase().toLowerCase().normalize('NFKC');
 }
 
 /**
- * The names of one directory, as 64-bit hashes in open addressing. This takes about 16 bytes a name, because a
- * directory may have a million of them. Among a million different names, two have the same hash with a chance of about
- * 1 in 30 million. The archive would then be refused, but never mixed up.
+ * The names of one directory as 64-bit hashes in open addressing. It takes about 16 bytes for a name, because a
+ * directory may have a million. Among a million names the chance of equal hashes is about 1 in 30 million, and the
+ * archive would then only be refused.
  */
 export class FoldedNames {
   private slots = new BigUint64Array(16);
   private count = 0;
 
-  /** @throws ArchiveError `hostile_entry` when a name of this directory folds to the same */
+  /** Adds a name. @throws ArchiveError `hostile_entry` when another name of the directory folds to the same */
   add(name: ByteString): void {
     const hash = hashOf(foldName(name));
     if (!this.insert(hash))

@@ -22,9 +22,9 @@ export interface ExportTarOptions {
 }
 
 /**
- * Writes all roots as one plain tar stream (`<root>/<path>`, times to the nanosecond as PAX records) and ends it. The
- * whole index is verified and checked before the first byte. When a content fails its check later, the stream is
- * destroyed. So a tar that ended normally is complete. @throws ArchiveError
+ * Writes all roots as one tar stream (`<root>/<path>`, with PAX records for nanoseconds). The whole index is checked
+ * before the first byte. If a content fails its check later, the stream is destroyed, so a tar that ended normally is
+ * complete. @throws ArchiveError
  */
 export async function exportTar(options: ExportTarOptions, target: Writable): Promise<void> {
   const limits = completeLimits(options.limits);
@@ -109,7 +109,7 @@ function headerOf(root: string, entry: Entry): EntryHeader {
   };
 }
 
-/** Resolves once the entry is written, so that at most one entry is in memory. */
+/** Resolves when the entry is written, so that at most one entry is in memory. */
 async function addEntry(packer: Pack, header: EntryHeader, content?: AsyncIterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const sink = packer.entry(header, (error) => (error ? reject(error) : resolve()));
@@ -123,13 +123,13 @@ async function addEntry(packer: Pack, header: EntryHeader, content?: AsyncIterab
 
 async function writeContent(sink: ReturnType<Pack['entry']>, content: AsyncIterable<Buffer>): Promise<void> {
   for await (const piece of content) {
-    if (sink.destroyed) return; // its callback has the reason
+    if (sink.destroyed) return; // the callback of `entry` gets the reason
     if (!sink.write(Buffer.from(piece))) await drained(sink);
   }
   sink.end(null);
 }
 
-/** Resolves when the reader of the tar wants more, or has gone. */
+/** Resolves when the sink accepts more data, or has closed. */
 function drained(sink: ReturnType<Pack['entry']>): Promise<void> {
   return new Promise((resolve) => {
     sink.once('drain', resolve);

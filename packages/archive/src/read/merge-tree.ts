@@ -3,19 +3,19 @@ import type { Entry } from '../format/entry';
 import { type ByteString, comparePaths } from '../format/path-bytes';
 import { type NumberedBlock, type OpenArchive, readBlocks } from './open-archive';
 
-/** A path of the tree that the chain describes, and where its newest version is. */
+/** The newest version of a path in a chain, with its position. */
 export interface TreeItem {
   entry: Entry;
-  /** Position of the archive in the chain. */
+  /** Index of the archive in the chain. */
   archive: number;
   block: NumberedBlock;
-  /** Position of the entry in its block. */
+  /** Index of the entry in its block. */
   row: number;
 }
 
 /**
- * The tree that a chain describes: the newest version of each path, without what was deleted, in path order. It is a
- * streaming merge of the archives' sorted indexes, in batches, with one block per archive in memory.
+ * Yields the tree that a chain describes: the newest version of each path in path order, without deleted paths. It
+ * merges the archives' sorted indexes as streams, in batches, with one block per archive in memory.
  */
 export async function* mergeTree(
   archives: readonly OpenArchive[],
@@ -31,7 +31,7 @@ export async function* mergeTree(
   }
 }
 
-/** Takes items until one of the cursors needs its next block. */
+/** Takes items until a cursor needs its next block. */
 function takeBatch(cursors: readonly Cursor[]): TreeItem[] {
   const batch: TreeItem[] = [];
   while (cursors.every((cursor) => !cursor.isEmpty() || cursor.isDone())) {
@@ -51,7 +51,7 @@ function takeNewest(cursors: readonly Cursor[]): TreeItem | null {
     const order = newest === null ? -1 : comparePaths(item.entry.path, newest.entry.path);
     if (order > 0) continue;
     holders = order < 0 ? [cursor] : [...holders, cursor];
-    newest = item; // later archives are at the end, so an equal path is a newer version
+    newest = item; // later archives come last, so they have the newer version of an equal path
   }
   for (const holder of holders) holder.advance();
   return newest;
@@ -69,7 +69,7 @@ class Cursor {
     this.blocks = blocks;
   }
 
-  /** Whether nothing can be taken without loading. */
+  /** Tells whether a block must be loaded before the next item. */
   isEmpty(): boolean {
     return this.block === null || this.row >= this.block.block.entries.length;
   }
@@ -100,7 +100,7 @@ class Cursor {
 
 type OnGone = (path: ByteString) => Promise<void>;
 
-/** The content of one root over a chain, walked along with the live tree. */
+/** The tree of one root in a chain, read in step with a walk of the disk. */
 export class ParentTree {
   private readonly batches: AsyncGenerator<TreeItem[]>;
   private batch: TreeItem[] = [];
@@ -111,9 +111,7 @@ export class ParentTree {
     this.batches = mergeTree(archives, root, signal);
   }
 
-  /**
-   * Passes every recorded path before `path` to `onGone`. Returns the entry of `path` itself, or null when it is new.
-   */
+  /** Calls `onGone` for every recorded path before `path`. Returns the entry of `path`, or null if it is new. */
   async takeUpTo(path: ByteString, onGone: OnGone): Promise<Entry | null> {
     for (;;) {
       const recorded = this.peek() ?? (await this.load());
@@ -126,7 +124,7 @@ export class ParentTree {
     }
   }
 
-  /** Passes every path that is left to `onGone`. */
+  /** Calls `onGone` for every remaining path. */
   async takeRest(onGone: OnGone): Promise<void> {
     for (
       let recorded = this.peek() ?? (await this.load());

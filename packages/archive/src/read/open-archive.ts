@@ -15,36 +15,34 @@ import { type Manifest, type ManifestRoot, type OpenedManifest, openManifest, Ro
 import { releaseMemory } from '../format/release-memory';
 import { openObject } from '../format/sealed-object';
 
-/** The facts in our own records about an archive; it must be exactly this one. */
+/** The recorded facts about an archive. The archive must agree with them. */
 export interface ExpectedArchive {
   archiveId: string;
   siteId: string;
   orgId: string;
-  /** Hex MAC of the manifest, as `pack` returned it. */
+  /** The manifest's MAC in hex, as `pack` returned it. */
   manifestMac: string;
-  /** The MAC of the parent's manifest, which this archive's manifest records, or null for a full archive. */
+  /** The MAC of the parent's manifest, or null for a full archive. */
   parentMac?: string | null;
 }
 
-/** An archive and what is expected of it. A chain is an array of these, the full archive first. */
+/** An archive with the facts that it must agree with. A chain is an array of these, the full archive first. */
 export interface ArchiveLink {
   source: ArchiveSource;
   expected: ExpectedArchive;
 }
 
-/** An archive whose manifest has been verified. */
+/** An archive with a verified manifest. */
 export interface OpenArchive {
   source: ArchiveSource;
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The key that sealed it, out of the given ones. */
+  /** The key that sealed it, from the given ones. */
   key: ArchiveKey;
 }
 
-/**
- * Verifies a manifest, and that it is the expected one. @throws ArchiveError with any reason that concerns the manifest
- */
+/** Verifies a manifest, and that it is the expected one. @throws ArchiveError with any reason of a manifest */
 export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive> {
   const opened = openManifest(key, await link.source.read(manifestName));
   checkExpected(opened, link.expected);
@@ -59,7 +57,7 @@ export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: Ar
   };
 }
 
-/** The facts that a writer reports about a finished archive. */
+/** The facts that a writer reports about an archive. */
 interface ArchiveFacts {
   manifestMac: string;
   manifestSha256: string;
@@ -68,9 +66,8 @@ interface ArchiveFacts {
 }
 
 /**
- * The facts of an archive that no record knows of, from its own manifest: our key sealed it, as this archive of this
- * site. This does not show that the archive is complete. @throws ArchiveError with any reason that concerns the
- * manifest
+ * Reads the facts of an unrecorded archive from its manifest. The key's MAC proves that it is this archive of this
+ * site, but not that it is complete. @throws ArchiveError with any reason of a manifest
  */
 export async function readFacts(
   source: ArchiveSource,
@@ -87,8 +84,8 @@ export async function readFacts(
 }
 
 /**
- * The keys of one archive, for a process that may read this archive and no other. Its manifest has been verified, and
- * is the expected one. @throws ArchiveError with any reason that concerns the manifest
+ * Derives the keys of one archive, for a process that may read no other. The manifest is verified first. @throws
+ * ArchiveError with any reason of a manifest
  */
 export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Promise<DerivedKeys> {
   const { keys, key } = await openArchive(link, archiveKey, completeLimits());
@@ -126,18 +123,18 @@ function checkDeclared(manifest: Manifest, limits: ArchiveLimits): void {
     refuse('mismatch', 'base and parent contradict each other');
 }
 
-/** A root's row of the manifest. @throws ArchiveError `unknown_root` */
+/** Returns a root's row of the manifest. @throws ArchiveError `unknown_root` */
 export function findRoot(archive: OpenArchive, name: string): ManifestRoot {
   return archive.manifest.roots.find((root) => root.name === name) ?? refuse('unknown_root', name);
 }
 
-/** Number of a root's first block. */
+/** Returns the number of a root's first block. */
 export function firstBlockOf(archive: OpenArchive, name: string): number {
   const at = archive.manifest.roots.findIndex((root) => root.name === name);
   return archive.manifest.roots.slice(0, at).reduce((sum, root) => sum + root.blocks, 0);
 }
 
-/** Reads, verifies and decodes one index block of a root. */
+/** Reads, verifies and decodes an index block of a root. */
 async function readBlock(archive: OpenArchive, root: ManifestRoot, number: number): Promise<IndexBlock> {
   const [size, mac] = archive.manifest.blocks[number] ?? refuse('mismatch', `no block ${number}`);
   const bytes = await archive.source.read(blockName(number));
@@ -149,7 +146,7 @@ async function readBlock(archive: OpenArchive, root: ManifestRoot, number: numbe
 }
 
 /**
- * Verifies every manifest of a chain and every link between them, the full archive first. Nothing else is read. @throws
+ * Verifies the manifests of a chain and the links between them, the full archive first. Nothing else is read. @throws
  * ArchiveError with the reasons of openArchive, and `chain_gap`, `chain_cycle`, `foreign`, `limit_exceeded`
  */
 export async function openChain(
@@ -190,7 +187,7 @@ function checkLink(parent: OpenArchive, child: OpenArchive): void {
   if (newer.parent_mac !== parent.manifestMac) refuse('chain_gap', `archive ${newer.archive_id} has another parent`);
   if (newer.base_id !== older.base_id) refuse('chain_gap', `archive ${newer.archive_id} has another base`);
   if (newer.sequence <= older.sequence) refuse('chain_gap', `archive ${newer.archive_id} is not newer than its parent`);
-  // Streams are complete in each archive, so a newer archive may have streams that an older one does not have.
+  // A newer archive may have stream roots that an older one lacks, because streams are complete in each archive.
   const has = (roots: ManifestRoot[], { name, kind }: ManifestRoot): boolean =>
     roots.some((other) => other.name === name && other.kind === kind);
   const isContinued = older.roots.every((root) => has(newer.roots, root));
@@ -204,9 +201,9 @@ export interface NumberedBlock {
 }
 
 /**
- * The blocks of one root of one archive, in order. Each is verified, and is to be used before the next one is
- * requested. At the end their counts are compared with the manifest's. One block is read ahead. @throws ArchiveError;
- * `mismatch` when entries are missing, too many, or use segments out of order
+ * Yields the blocks of a root of one archive, in order and verified. A block is valid until the next one is requested.
+ * The counts are compared with the manifest at the end. One block is read ahead. @throws ArchiveError; `mismatch` when
+ * entries are missing, too many, or use segments out of order
  */
 export async function* readBlocks(
   archive: OpenArchive,

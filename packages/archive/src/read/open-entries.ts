@@ -11,8 +11,8 @@ export interface OpenedEntry {
   path: string;
   size: number;
   /**
-   * The content. It can be read once, and before the next entry is requested. Its SHA-256 is compared at its end. Do
-   * not rely on the content before that.
+   * Returns the content. It can be read only once, and before the next entry is requested. It must not be used before
+   * its end, where its SHA-256 is compared.
    */
   content(): AsyncIterable<Buffer>;
 }
@@ -20,16 +20,15 @@ export interface OpenedEntry {
 export interface OpenEntriesOptions {
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
-  /** Name of a stream root. */
+  /** The name of a stream root. */
   root: string;
   limits?: Partial<ArchiveLimits>;
   signal?: AbortSignal;
 }
 
 /**
- * The streams of a root as the newest archive of a chain holds them, in the order in which they were packed. Nothing is
- * written to disk. The whole index of the root is read and checked before the first stream is returned. @throws
- * ArchiveError while iterating
+ * Yields the streams of a root from the newest archive of a chain, in their order. Nothing is written to disk. The
+ * root's index is checked before the first stream. @throws ArchiveError while iterating
  */
 export async function* openEntries(options: OpenEntriesOptions): AsyncGenerator<OpenedEntry> {
   const limits = completeLimits(options.limits);

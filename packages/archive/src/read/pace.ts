@@ -1,16 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
- * The longest time for which synchronous work here blocks the event loop. The same process renews leases and answers
- * health checks.
+ * The longest time for which synchronous work may block the event loop, because the same process renews leases and
+ * answers health checks.
  */
 const sliceMilliseconds = 10;
 
 export type Pace = () => Promise<void> | undefined;
 
 /**
- * A function to call between pieces of synchronous work. It gives the event loop a turn when the last turn was 10 ms
- * ago. @throws the signal's reason once it is aborted
+ * Returns a function to call between pieces of synchronous work. Every 10 ms it lets the event loop run. @throws the
+ * signal's reason once it is aborted
  */
 export function createPace(signal?: AbortSignal): Pace {
   let started = performance.now();

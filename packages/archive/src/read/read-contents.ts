@@ -8,25 +8,23 @@ import { openFrames } from '../format/sealed-object';
 import type { TreeItem } from './merge-tree';
 import type { NumberedBlock, OpenArchive } from './open-archive';
 
-/** The parts of an archive that are needed to read segments; a worker has no more than these. */
+/** The parts of an archive that reading segments needs. A worker has only these. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
-  /** The pieces are used before the next one is requested, so their memory may be freed at once. */
+  /** Set if each piece is used before the next one is requested. Its memory is then freed at once. */
   freesFrames?: boolean;
 };
 
 const noBytes = Buffer.alloc(0);
 
-/**
- * The contents of one block's files, read in order. Each segment is fetched and verified right before it is decoded.
- */
+/** Reads the contents of a block's files in order. Each segment is fetched and verified when it is needed. */
 export class BlockContent {
   private readonly origin: SegmentOrigin;
   private readonly block: IndexBlock;
   private nextRow = 0;
   private frames: AsyncGenerator<Buffer> | null = null;
-  /** The frame after the current one. Another thread decodes it while the caller uses the current one. */
+  /** The frame after the current one. Another thread decodes it meanwhile. */
   private ahead: Promise<IteratorResult<Buffer>> | null = null;
-  /** Content bytes of the open segment that have not been decoded yet. */
+  /** The bytes of the current segment that are not decoded yet. */
   private undecoded = 0;
   private current: Buffer = noBytes;
   private at = 0;
@@ -37,7 +35,7 @@ export class BlockContent {
   }
 
   /**
-   * The next `size` bytes if they are in the frame that is already decoded, else null. The bytes are valid until the
+   * Returns the next `size` bytes if the current frame has all of them, otherwise null. The bytes are valid until the
    * next read.
    */
   takeWhole(size: number): Buffer | null {
@@ -47,7 +45,7 @@ export class BlockContent {
     return whole;
   }
 
-  /** The next `size` bytes, in pieces. */
+  /** Yields the next `size` bytes in pieces. */
   async *read(size: number): AsyncGenerator<Buffer> {
     for (let left = size; left > 0; ) {
       if (this.at === this.current.length) await this.load();
@@ -58,7 +56,7 @@ export class BlockContent {
     }
   }
 
-  /** Passes over `size` bytes. Segments that are completely inside them are not even fetched. */
+  /** Skips `size` bytes. Segments that lie completely within them are not fetched. */
   async skip(size: number): Promise<void> {
     let left = size;
     while (left > 0) {
@@ -93,13 +91,13 @@ export class BlockContent {
     this.ahead.catch(() => undefined); // awaited by the next load, or by nobody
   }
 
-  /** Lets the end of the segment be checked and its memory be freed. */
+  /** Reads to the end of the segment, so that its length is checked and its memory freed. */
   private async endSegment(frames: AsyncGenerator<Buffer>): Promise<void> {
     this.frames = null;
     if ((await frames.next()).done !== true) refuse('mismatch', 'a segment holds more content than its block records');
   }
 
-  /** Frees the rest, if frames are freed at all. */
+  /** Frees the current frame, if `freesFrames` allows it. */
   release(): void {
     if (this.origin.freesFrames === true) releaseMemory(this.current);
     this.current = noBytes;
@@ -117,10 +115,7 @@ export class BlockContent {
   }
 }
 
-/**
- * Contents of files that are visited in order. Only the current block of each archive is open. What is not read is
- * passed over.
- */
+/** Reads contents of files in order and skips the rest. Only the current block is open. */
 export class ContentReader {
   private readonly archive: OpenArchive;
   private block: NumberedBlock | null = null;
@@ -133,11 +128,11 @@ export class ContentReader {
   }
 
   /**
-   * The content of the file at `row` of `block`, in pieces. After the last piece its SHA-256 has been compared. It is
-   * to be read to its end at once.
+   * Yields the content of the file at `row` of `block`. Its SHA-256 is compared after the last piece. Each content must
+   * be read before the next.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
-    // Two concurrent readings would share one position, and each would get the other's bytes.
+    // Concurrent reads would share one position, and each would get bytes of the other.
     if (this.isReading) throw new TypeError('contents are read one at a time');
     this.isReading = true;
     const content = await this.moveTo(block, row);
@@ -152,7 +147,7 @@ export class ContentReader {
         yield piece;
       }
     } finally {
-      await content.skip(left); // a reader that stops early does not disturb the next one
+      await content.skip(left); // the next read needs the position after this file, also if this one stopped early
       this.isReading = false;
     }
     if (!digest.digest().equals(entry.sha256))
@@ -173,7 +168,7 @@ export class ContentReader {
   }
 }
 
-/** Contents of a merged tree. Each item is read from the archive that holds it. */
+/** Reads contents of a merged tree. Each content comes from the archive that holds it. */
 export class TreeContents {
   private readonly readers: ContentReader[];
 

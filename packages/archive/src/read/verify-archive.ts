@@ -21,9 +21,8 @@ import { createPace, type Pace } from './pace';
 import { ContentReader } from './read-contents';
 
 /**
- * Every object of an archive except its manifest, in the order in which they can be read: the blocks, which the
- * manifest names, and after each block that has been read its segments. @throws ArchiveError when a block is not what
- * the manifest says
+ * Yields every object of an archive except the manifest. The blocks come first, then the segments of each block, which
+ * are known only after the block was read. @throws ArchiveError when a block differs from the manifest
  */
 export async function* piecesOf(archive: OpenArchive, signal?: AbortSignal): AsyncGenerator<SealedPiece> {
   for (let number = 0; number < archive.manifest.blocks.length; number += 1) yield blockPiece(archive, number);
@@ -32,7 +31,7 @@ export async function* piecesOf(archive: OpenArchive, signal?: AbortSignal): Asy
   }
 }
 
-/** The segments of a block that has been verified. */
+/** Returns the segments of a verified block. */
 const segmentPieces = (archive: OpenArchive, block: IndexBlock): SealedPiece[] =>
   block.segments.map((seal, at) => {
     const number = block.firstSegment + at;
@@ -50,7 +49,7 @@ const pieceOf = ({ keys }: OpenArchive, name: string, place: ObjectPlace, seal: 
   verify: (bytes) => verifyObject(keys, place, bytes, seal),
 });
 
-/** Makes sure that a piece exists and is what it was when it was sealed. @throws ArchiveError */
+/** Checks that a piece exists and is unchanged since it was sealed. @throws ArchiveError */
 export async function verifyPiece(source: ArchiveSource, piece: SealedPiece): Promise<void> {
   if (source.hold !== undefined) return source.hold(piece);
   const bytes = await source.read(piece.name);
@@ -61,16 +60,16 @@ export async function verifyPiece(source: ArchiveSource, piece: SealedPiece): Pr
 interface VerifyOptions {
   limits?: Partial<ArchiveLimits>;
   /**
-   * Whether to decode every segment and compare every file's SHA-256, too. When left out, every MAC is checked, which
-   * shows that the bytes are those that were written.
+   * True to decode every segment and compare every file's SHA-256. By default only the MACs are checked, which proves
+   * that the bytes are those that were written.
    */
   contents?: boolean;
   signal?: AbortSignal;
 }
 
 /**
- * Verifies one archive: its manifest, that it is the expected one, every index block and segment, every entry, and all
- * counts. Resolves with the manifest. Memory does not grow with the archive. @throws ArchiveError
+ * Verifies one archive: its manifest, every index block and segment, every entry, and all counts. Resolves with the
+ * manifest. Memory does not grow with the archive. @throws ArchiveError
  */
 export async function verifyArchive(
   source: ArchiveSource,
@@ -85,8 +84,8 @@ export async function verifyArchive(
 }
 
 /**
- * Verifies every archive of a chain, the full archive first, the links between them, and the tree that they describe
- * together. Resolves with the manifests. @throws ArchiveError
+ * Verifies every archive of a chain, the full archive first, the links between them, and the tree that they describe.
+ * Resolves with the manifests. @throws ArchiveError
  */
 export async function verifyChain(
   links: readonly ArchiveLink[],
@@ -99,7 +98,7 @@ export async function verifyChain(
   return archives.map(({ manifest }) => manifest);
 }
 
-/** Everything that can be known about one archive without the others of its chain. */
+/** Verifies everything that needs no other archive of the chain. */
 async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Promise<void> {
   const pace = createPace(options.signal);
   const limits = completeLimits(options.limits);
@@ -123,7 +122,7 @@ async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Prom
     refuse('mismatch', 'segments are not those that the manifest declares');
 }
 
-/** Entries of a stream root are named files, and each name is there once. */
+/** Checks that the entries of a stream root are files with different names. */
 export function checkStreams(seen: Set<string>, { block }: NumberedBlock): void {
   for (const entry of block.entries) {
     if (entry.type !== 'file') refuse('hostile_entry', `${entry.type} among streams: ${entry.path}`);

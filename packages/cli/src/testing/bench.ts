@@ -5,13 +5,11 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-/** The command in the form that customers get. */
+/** The bundled program that customers get. */
 export const program = path.resolve(__dirname, '../../dist/drydock.js');
 export const key = 'dd_test_abc_notforeyes';
 
-/**
- * An answer of the server. The status is 200 if it is left out. `text` is sent as it is, in place of a `body` in JSON.
- */
+/** An answer of the server. Its status is 200 by default. `text` is sent unchanged, instead of `body` as JSON. */
 export interface Answer {
   status?: number;
   body?: unknown;
@@ -34,11 +32,9 @@ export interface Outcome {
   stderr: string;
 }
 
-/**
- * A server on a real socket that answers as Drydock does, and the command that calls it from a home folder of its own.
- */
+/** A server on a real socket that answers like Drydock, and the command that calls it with its own home folder. */
 export class Bench {
-  /** The answers for each `GET /path`, used one after the other. The last one is used again and again. */
+  /** The answers for each `GET /path`, in order. The last one is repeated. */
   answers: Record<string, Answer[]> = {};
   seen: Seen[] = [];
   readonly home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-cli-'));
@@ -86,7 +82,7 @@ export class Bench {
     return { PATH: process.env['PATH'], HOME: this.home, XDG_CONFIG_HOME: this.home, ...own };
   }
 
-  /** Runs the command over pipes. */
+  /** Runs the command with pipes. */
   run(
     words: readonly string[],
     { input = '', env }: { input?: string; env?: Record<string, string> } = {},
@@ -97,8 +93,8 @@ export class Bench {
   }
 
   /**
-   * Runs the command on a terminal of 100 columns, and types each answer when its question is shown. Everything that
-   * the terminal shows is in stdout.
+   * Runs the command in a pseudo-terminal of 100 columns, and types each answer when its question is shown. The
+   * terminal's whole output is in stdout.
    */
   runOnTerminal(words: readonly string[], dialogue: Dialogue = []): Promise<Outcome> {
     const quoted = [process.execPath, program, ...words].map((word) => `'${word}'`).join(' ');
@@ -106,15 +102,13 @@ export class Bench {
   }
 }
 
-/** A time limit, so that a question that never appears does not block the run for ever. */
+/** The limit ends a run whose question never appears. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
-/**
- * Represents a user who closes the window. A shell that is told to exit while it completes a word may miss the signal.
- */
+/** Stands for a user who closes the terminal's window. */
 export const closeWindow = Symbol('close the window');
 
-/** Each pair is the text that the terminal shows, and the keys that are typed after it. */
+/** Each pair has a text that the terminal shows, and the keys to type after it. */
 export type Dialogue = readonly (readonly [shown: string, typed: string | typeof closeWindow])[];
 
 export function onTerminal(shellCommand: string, dialogue: Dialogue, env: NodeJS.ProcessEnv): Promise<Outcome> {

@@ -17,8 +17,8 @@ import {
 type Entry = Readonly<Record<string, unknown>> & { id: number; name: string };
 
 /**
- * Lists entries by name and page, and answers each single entry. `kind` is the singular, as the public schema writes
- * it.
+ * Returns routes that list entries by name and page, and that answer a single entry. `kind` is the singular of the
+ * public schema.
  */
 function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (entry: T) => object): ProjectRoute[] {
   const list = (call: Call): Reply => {
@@ -40,7 +40,7 @@ function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (e
 }
 
 /**
- * The lists that clients look up by name before they order. No project has SSH keys, networks or placement groups here.
+ * Lists in which clients look up names before they order. Projects have no SSH keys, networks or placement groups here.
  */
 export const catalogueRoutes: readonly ProjectRoute[] = [
   ...readOnly('server_type', serverTypes, showServerType),
@@ -90,7 +90,7 @@ function deleteImage(world: HetznerWorld, project: string, call: Call, values: P
   return emptyReply(204);
 }
 
-/** /images of the public schema. */
+/** The routes below /images of the public schema. */
 export const imageRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/images', listImages),
   protocolAt('GET', '/images/:id', (world, project, call, values) => {

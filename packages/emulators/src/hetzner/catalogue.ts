@@ -1,6 +1,6 @@
 import type { Image } from './hetzner-state';
 
-/** Sizes that can be ordered; disk in GB. */
+/** The server types that can be ordered. Disks are in GB. */
 export const serverTypes = [
   { id: 22, name: 'cpx11', cores: 2, memory: 2, disk: 40, architecture: 'x86' },
   { id: 23, name: 'cpx21', cores: 3, memory: 4, disk: 80, architecture: 'x86' },
@@ -64,7 +64,7 @@ const systemImage = (id: number, name: string, architecture: 'x86' | 'arm'): Ima
   disk: { '/etc/hostname': `${name}\n` },
 });
 
-/** The provider's own images. */
+/** The images of the provider itself. */
 export const systemImages: readonly Image[] = [
   systemImage(161547269, 'ubuntu-24.04', 'x86'),
   systemImage(161547270, 'ubuntu-24.04', 'arm'),

@@ -26,16 +26,15 @@ import { type ActionSeconds, type HetznerWorld, openWorld, requireServer } from 
 import { actionRoutes, serverRoutes } from './server-routes';
 
 /**
- * The calls that a project may make: a store of `perHour` calls, which fills up again within an hour of the emulator's
- * time.
+ * The rate limit of a project: a budget of `perHour` calls, which fills up again within an hour of the emulator's time.
  */
 interface RateLimit {
   /**
-   * Takes one call from the store, if there is one. The headers are those that the provider sends. Reset says in real
-   * time when the store is full again.
+   * Takes one call from the budget if there is one. Returns the provider's headers. Their reset says in real time when
+   * the budget is full again.
    */
   take(project: string): { isAllowed: boolean; headers: Record<string, string> };
-  /** The most calls in any one hour so far that were not refused. */
+  /** Returns the most accepted calls in any hour so far. */
   peakPerHour(project: string): number;
   setPerHour(perHour: number): void;
 }
@@ -109,8 +108,8 @@ const limitChange = z.strictObject({ perHour: z.int().min(1) });
 const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
 
 /**
- * Routes for events that Drydock does not cause: lost power, locks that no listing shows, images that never get ready,
- * machines that vanish.
+ * Routes for events that Drydock does not cause: power failures, hidden locks, images that never become ready, machines
+ * that disappear.
  */
 const hetznerAdminRoutes = (world: HetznerWorld, limit: RateLimit): Route[] => [
   routeAt('PATCH', '/emulator/servers/:id', (call, values) => {
@@ -145,7 +144,7 @@ interface HetznerOptions {
   stateDir: string;
   /** Tokens by project. */
   tokens: ReadonlyMap<string, string>;
-  /** Project to a token that can only read. */
+  /** Tokens that can only read, by project. */
   readerTokens?: ReadonlyMap<string, string>;
   adminToken: string;
   clockScale: number;
@@ -160,7 +159,7 @@ const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undef
 
 const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes, ...catalogueRoutes];
 
-/** Answers a call by one project, after the state has been brought up to the present. */
+/** Answers a call of a project. Actions that are due by now end first. */
 function answerProject(world: HetznerWorld, project: string, call: Call): Reply {
   world.settle();
   const routes = protocolRoutes.map(
@@ -173,7 +172,7 @@ function answerProject(world: HetznerWorld, project: string, call: Call): Reply 
   const match = matchRoute(routes, call);
   if (match.kind === 'wrong_method') throw refused('method_not_allowed', 'method not allowed');
   if (match.kind === 'unknown') throw refused('not_found', 'unknown path');
-  // Every handler of the protocol is synchronous, so two calls never mix.
+  // Every handler of the protocol is synchronous, so two calls never interleave.
   const reply = match.handle();
   if (reply instanceof Promise) throw new Error('a handler of the protocol waits');
   return reply;
@@ -188,7 +187,10 @@ function answered(work: () => Reply): Reply {
   }
 }
 
-/** Speaks the part of the Hetzner Cloud API that Drydock uses, with its state in a folder. It does not listen yet. */
+/**
+ * Emulates the part of the Hetzner Cloud API that Drydock uses. Its state is in a folder. The server does not listen
+ * yet.
+ */
 export function createHetznerEmulator(options: HetznerOptions): HttpServer {
   const { stateDir, tokens, readerTokens, adminToken } = options;
   const file = openStateFile(stateDir, hetznerStateSchema);

@@ -17,7 +17,7 @@ export const serverStatuses = [
   'unknown',
 ] as const;
 
-/** Times are milliseconds since 1970 in the emulator's time. */
+/** All times are milliseconds since 1970 in the emulator's time. */
 const serverSchema = z.strictObject({
   id: z.int(),
   project: z.string(),
@@ -26,7 +26,7 @@ const serverSchema = z.strictObject({
   location: z.string(),
   imageId: z.int().nullable(),
   status: z.enum(serverStatuses),
-  /** Whether a hidden action, which no listing shows, locks the server. */
+  /** True if a lock that no listing shows holds the server. */
   isHiddenLocked: z.boolean(),
   isProtected: z.boolean(),
   labels,
@@ -38,7 +38,7 @@ const serverSchema = z.strictObject({
 
 const imageSchema = z.strictObject({
   id: z.int(),
-  /** Null: the provider's own. */
+  /** Null for an image of the provider. */
   project: z.string().nullable(),
   type: z.enum(['system', 'app', 'snapshot', 'backup']),
   status: z.enum(['creating', 'available', 'unavailable']),
@@ -66,9 +66,9 @@ const actionSchema = z.strictObject({
   serverId: z.int(),
   imageId: z.int().nullable(),
   willFail: z.boolean(),
-  /** The content of the disk when the action has succeeded, fixed at its start. */
+  /** The content that the disk gets when the action succeeds. It is fixed at the start of the action. */
   disk: diskSchema.nullable(),
-  /** The machine's status before the action, which a failure restores. */
+  /** The machine's status before the action. A failed action restores it. */
   statusBefore: z.enum(serverStatuses),
 });
 

@@ -6,15 +6,15 @@ import { refused } from './hetzner-errors';
 import type { Action, HetznerState, Image, Server } from './hetzner-state';
 
 /**
- * The guest of such a server ignores a request to shut down or restart. The action succeeds, as at the real provider,
- * but has no effect.
+ * Servers with this label ignore requests to shut down or restart. As at the real provider, the action succeeds but has
+ * no effect.
  */
 const deafLabel = 'emulator.deaf';
 const asksTheGuest = (command: string): boolean => command === 'shutdown_server' || command === 'reboot_server';
 export const goesUnheard = ({ labels }: Server, command: string): boolean =>
   deafLabel in labels && asksTheGuest(command);
 
-/** Ends, in order, everything that is over by `now`. Says whether anything changed. */
+/** Ends all actions that are due by `now`, in order. Returns whether there was any. */
 function settleActions(state: HetznerState, now: number): boolean {
   const over = state.actions.filter(({ status, endsAt }) => status === 'running' && endsAt <= now);
   for (const action of over.sort((one, other) => one.endsAt - other.endsAt)) endAction(state, action);
@@ -35,7 +35,7 @@ function endAction(state: HetznerState, action: Action): void {
   if (action.command === 'rebuild_server') server.imageId = action.imageId;
   if (action.command === 'delete_server') {
     state.servers = state.servers.filter(({ id }) => id !== server.id);
-    // Backups are removed with their server, but snapshots stay.
+    // The provider removes backups with their server, but keeps snapshots.
     state.images = state.images.filter(({ boundTo }) => boundTo !== server.id);
   }
   if (!goesUnheard(server, action.command)) server.status = statusAfter[action.command] ?? server.status;
@@ -59,7 +59,7 @@ function endImage(state: HetznerState, action: Action): void {
   image.imageSize = action.willFail ? null : 1.2;
 }
 
-/** Seconds of the emulator's time that each command takes. */
+/** The duration of each command in seconds of the emulator's time. */
 export type ActionSeconds = Readonly<Record<string, number>>;
 
 export interface HetznerWorld {
@@ -67,9 +67,9 @@ export interface HetznerWorld {
   readonly clock: Clock;
   readonly actionSeconds: ActionSeconds;
   nextId(): number;
-  /** Saves what was changed, together with the command that was accepted: first the state, then the ledger. */
+  /** Saves the state, and then writes an accepted command to the ledger. */
   save(taken?: { action: Action; detail: string }): void;
-  /** Ends everything that is over by now. */
+  /** Ends all actions that are due by now. */
   settle(): void;
 }
 
@@ -118,7 +118,7 @@ export function openWorld(
 }
 
 /**
- * The server with this id in the caller's project. For a server of another project the answer is the same as for none.
+ * Finds a server by id in the caller's project. A server of another project gets the same answer as a missing one.
  * @throws Refusal 404
  */
 export function requireServer({ state }: HetznerWorld, project: string, id: string): Server {
@@ -132,7 +132,7 @@ export const imagesOf = ({ state }: HetznerWorld, project: string): Image[] => [
   ...state.images.filter((image) => image.project === project),
 ];
 
-/** @throws Refusal 404 */
+/** Finds an image by id among those of the provider and of the project. @throws Refusal 404 */
 export function requireImage(world: HetznerWorld, project: string, id: string): Image {
   const image = imagesOf(world, project).find((candidate) => String(candidate.id) === id);
   if (image === undefined) throw refused('not_found', `image with ID '${id}' not found`);
@@ -145,10 +145,7 @@ const runningActionOf = ({ state }: HetznerWorld, server: Server): Action | unde
 export const isLocked = (world: HetznerWorld, server: Server): boolean =>
   server.isHiddenLocked || runningActionOf(world, server) !== undefined;
 
-/**
- * How many seconds of the emulator's time each command takes: about as long as at the real provider. A command that is
- * missing takes one second.
- */
+/** The duration of each command in seconds, about as at the real provider. Other commands take one second. */
 export const usualActionSeconds: ActionSeconds = {
   create_server: 8,
   rebuild_server: 12,
@@ -161,11 +158,11 @@ export const usualActionSeconds: ActionSeconds = {
   reset_server: 1,
 };
 
-/** Shorter actions for a demonstration, in which the emulator's time must equal real time. */
+/** Returns shorter durations for a demonstration, where the emulator's time must equal real time. */
 export const fasterActions = (speed: number): ActionSeconds =>
   Object.fromEntries(Object.entries(usualActionSeconds).map(([command, seconds]) => [command, seconds / speed]));
 
-/** A call by the project to which its token belongs. */
+/** Handles a call of the project to which its token belongs. */
 type ProjectHandler = (world: HetznerWorld, project: string, call: Call, values: PathValues) => Reply;
 
 export interface ProjectRoute {

@@ -25,17 +25,16 @@ import {
 } from './shapes';
 
 /**
- * Labels of a server with which a user of the sandbox orders failures: the command that fails, and how much longer the
- * server's actions take.
+ * Labels with which a user of the sandbox requests failures: the command that fails, and extra seconds for each action.
  */
 const failLabel = 'emulator.fail';
 const slowLabel = 'emulator.slow-seconds';
 
-/** A command without an entry takes a second. */
+/** Returns a command's duration, which is one second by default. */
 const secondsOf = (world: HetznerWorld, command: string, server: Server): number =>
   (world.actionSeconds[command] ?? 1) + Number(server.labels[slowLabel] ?? 0);
 
-/** Accepts a command and saves it. @throws Refusal 423 while another command holds the server */
+/** Accepts a command and saves it. @throws Refusal 423 while the server has another action */
 function startAction(
   world: HetznerWorld,
   server: Server,
@@ -82,7 +81,7 @@ function listPage(world: HetznerWorld, call: Call, actions: readonly Action[]): 
   return jsonReply(200, { actions: items.map((action) => showAction(world, action)), meta });
 }
 
-/** Listing without ids was removed on 30 January 2025. */
+/** Lists actions by id. The provider removed listing without ids on 30 January 2025. */
 function listActionsById(world: HetznerWorld, project: string, call: Call): Reply {
   allowQuery(call, ['id', 'status', 'sort', 'page', 'per_page']);
   const ids = call.query.getAll('id');
@@ -146,7 +145,7 @@ function createImage(world: HetznerWorld, project: string, call: Call, values: P
     disk: { ...server.disk },
   };
   if (isLocked(world, server)) throw refused('locked', 'cannot perform operation because server is locked');
-  // The image is added before the action starts, because the start saves the whole state.
+  // The image is added first, because the start of the action saves the whole state.
   world.state.images.push(image);
   const action = startAction(world, server, 'create_image', { image });
   return jsonReply(201, { action: showAction(world, action), image: showImage(image) });
@@ -159,7 +158,7 @@ const power = (path: string, command: string): ProjectRoute =>
     return jsonReply(201, { action: showAction(world, startAction(world, server, command)) });
   });
 
-/** /actions and /servers/{id}/actions of the public schema. */
+/** The routes below /actions and /servers/{id}/actions of the public schema. */
 export const actionRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/actions', listActionsById),
   protocolAt('GET', '/actions/:id', (world, project, call, values) => {
@@ -238,7 +237,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
     isProtected: false,
     labels: order.labels ?? {},
     created: world.clock.now(),
-    // 203.0.113.0/24 and 2001:db8::/32 are reserved for documentation.
+    // These addresses are reserved for documentation.
     ipv4: order.public_net?.enable_ipv4 === false ? null : `203.0.113.${id % 254}`,
     ipv6: order.public_net?.enable_ipv6 === false ? null : `2001:db8:${(id % 65_535).toString(16)}::/64`,
     disk: {},
@@ -253,7 +252,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
   });
 }
 
-/** /servers of the public schema. */
+/** The routes below /servers of the public schema. */
 export const serverRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/servers', listServers),
   protocolAt('POST', '/servers', createServer),

@@ -7,7 +7,7 @@ import { type HetznerWorld, imagesOf, isLocked } from './hetzner-world';
 
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}+00:00`;
 
-/** Rises with the clock. 100 is reached only at the end. */
+/** Returns the progress by the clock. It is below 100 until the end. */
 function progressOf({ status, started, endsAt }: Action, now: number): number {
   if (status !== 'running') return 100;
   return Math.min(99, Math.floor((100 * (now - started)) / Math.max(1, endsAt - started)));
@@ -37,8 +37,8 @@ export const showServerType = (type: ServerType) => ({
 });
 
 /**
- * The system of an image that the provider named, such as `debian-12`. The name of a customer's own image does not say
- * it.
+ * Returns the system of an image from the provider's name for it, such as `debian-12`. The name of a customer's image
+ * does not contain it.
  */
 function osOf(name: string | null): { os_flavor: string; os_version: string | null } {
   const [flavor, version] = name?.split('-') ?? [];
@@ -108,12 +108,12 @@ const labels = z.record(
 );
 const serverName = z.string().regex(/^[a-zA-Z0-9](?:[a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$/);
 const userData = z.string().max(32 * 1024);
-/** An id or a name. The public schema says string. Clients also send ids as numbers, and Hetzner accepts both. */
+/** An id or a name. The public schema says string, but Hetzner also accepts the numbers that clients send. */
 const idOrName = z.union([z.string().min(1), z.int().transform(String)]);
 
 /**
- * Fields and types of the public schema, for the calls that are implemented here. Other fields are refused, so that a
- * driver cannot use fields that do not exist.
+ * Bodies of the implemented calls, with the fields and types of the public schema. Other fields are refused, so that a
+ * driver cannot send fields that do not exist.
  */
 export const bodySchemas = {
   createServer: z.strictObject({
@@ -153,7 +153,7 @@ export const bodySchemas = {
   }),
 };
 
-/** @throws Refusal 400 or 422 */
+/** Parses a body. @throws Refusal 400 or 422 */
 export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   const parsed = schema.safeParse(readJson(call));
   if (parsed.success) return parsed.data;
@@ -175,12 +175,12 @@ function readJson({ body, headers }: Call): unknown {
   }
 }
 
-/** Allows only the parameters that the listing has in the public schema. @throws Refusal 422 for another one */
+/** Allows only the query parameters of the public schema. @throws Refusal 422 for another one */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   for (const name of query.keys()) if (!names.includes(name)) throw invalidField(name, 'unknown parameter');
 }
 
-/** @throws Refusal 422 for a body where the schema has none */
+/** Checks that a call without a body in the schema has none. @throws Refusal 422 */
 export function allowNoBody({ body }: Call): void {
   if (body.length > 0) throw refused('invalid_input', 'no body expected');
 }
@@ -194,7 +194,7 @@ function wholeNumber(call: Call, name: string, fallback: number): number {
   return Number(text);
 }
 
-/** One page and `meta`, as every listing has them. A per_page above 50 counts as 50. */
+/** Returns a page of a listing, with its `meta`. A per_page above 50 counts as 50. */
 export function pageOf<T>(call: Call, items: readonly T[]): { items: T[]; meta: unknown } {
   const page = wholeNumber(call, 'page', 1);
   const perPage = Math.min(wholeNumber(call, 'per_page', 25), perPageMax);
@@ -214,7 +214,9 @@ export function pageOf<T>(call: Call, items: readonly T[]): { items: T[]; meta: 
   };
 }
 
-/** Applies `sort=created:desc` and similar. @throws Refusal 422 for a field by which the listing cannot be sorted */
+/**
+ * Sorts by a query such as `sort=created:desc`. @throws Refusal 422 for a field that the listing cannot be sorted by
+ */
 export function sorted<T extends Readonly<Record<string, unknown>>>(
   call: Call,
   items: readonly T[],
@@ -233,7 +235,7 @@ function compare(one: unknown, other: unknown): number {
   return String(one) < String(other) ? -1 : String(one) > String(other) ? 1 : 0;
 }
 
-/** `key=value,key2` */
+/** Tells whether labels match a selector such as `key=value,key2`. */
 export const matchesLabels = (selector: string, labels: Readonly<Record<string, string>>): boolean =>
   selector.split(',').every((part) => {
     const [key = '', value] = part.split(/==?/);

@@ -10,7 +10,7 @@ export interface AdminTools {
   faults: FaultOrders;
   calls: CallLog;
   ledger: LedgerFile;
-  /** Keeps the clock. */
+  /** Saves the clock in the emulator's state. */
   save(): void;
 }
 
@@ -19,7 +19,7 @@ const clockSchema = z.strictObject({
   advanceSeconds: z.number().min(0).optional(),
 });
 
-/** Parses a JSON body that a test or a person sends. @throws Refusal 422 */
+/** Parses the JSON body of a call below /emulator. @throws Refusal 422 */
 export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
   try {
     return schema.parse(JSON.parse(call.body.toString('utf8')));
@@ -28,7 +28,7 @@ export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** The calls that every emulator takes under /emulator, with its admin token. */
+/** The routes that every emulator has below /emulator. They need its admin token. */
 export const adminRoutes = ({ clock, faults, calls, ledger, save }: AdminTools): Route[] => [
   routeAt('GET', '/emulator/clock', () =>
     jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale }),

@@ -1,14 +1,14 @@
-/** The calls so far, for tests that count them and look at their times. Without credentials and bodies. */
+/** A received call, for tests that count calls and compare times. It has no credentials and no body. */
 export interface LoggedCall {
-  /** Real milliseconds since 1970. */
+  /** Milliseconds since 1970 in real time. */
   at: number;
   method: string;
   path: string;
-  /** 0: cut off or silent. */
+  /** The status, or 0 if a fault suppressed the answer. */
   status: number;
 }
 
-/** The newest are kept. */
+/** The number of calls that are kept. Older ones are dropped. */
 const keptMax = 20_000;
 
 export interface CallLog {

@@ -1,9 +1,9 @@
-/** A request, whole. */
+/** A complete request. */
 export interface Call {
   method: string;
   path: string;
   query: URLSearchParams;
-  /** Headers by their names in lower case. */
+  /** Headers by their lower-case names. */
   headers: Readonly<Record<string, string | undefined>>;
   body: Buffer;
 }
@@ -22,7 +22,7 @@ export const jsonReply = (status: number, value: unknown, headers: Readonly<Reco
 
 export const emptyReply = (status: number): Reply => ({ status, headers: {}, body: '' });
 
-/** Thrown by the code that first finds the problem. It becomes the answer. */
+/** An error that becomes the answer to the call. */
 export class Refusal extends Error {
   readonly reply: Reply;
 
@@ -33,7 +33,7 @@ export class Refusal extends Error {
   }
 }
 
-/** `:name` matches one segment, `*name` the rest. Values are decoded. */
+/** Values of a route's pattern, decoded. `:name` matches one segment, and `*name` the rest of the path. */
 export type PathValues = Readonly<Record<string, string>>;
 export type Handler = (call: Call, values: PathValues) => Reply | Promise<Reply>;
 
@@ -85,7 +85,7 @@ function decode(text: string): string {
   }
 }
 
-/** The value of a name in the route's pattern. @throws Error when the pattern does not have the name, which is a bug */
+/** Returns a value of the route's pattern. @throws Error when the pattern does not have the name, which is a bug */
 export function pathValue(values: PathValues, name: string): string {
   const value = values[name];
   if (value === undefined) throw new Error(`the route has no ${name}`);

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * From `realMs` on, the emulator's time runs `scale` times as fast as real time. It starts at `standInMs`; the name
- * comes from older state files.
+ * The anchor of a clock. After `realMs`, time starts at `standInMs` and runs `scale` times as fast as real time. The
+ * field `standInMs` has the name of older state files.
  */
 export const clockAnchorSchema = z.strictObject({
   realMs: z.number(),
@@ -12,10 +12,13 @@ export const clockAnchorSchema = z.strictObject({
 export type ClockAnchor = z.infer<typeof clockAnchorSchema>;
 
 export interface Clock {
-  /** Milliseconds since 1970, in the emulator's time. */
+  /** Returns milliseconds since 1970 in the emulator's time. */
   now(): number;
   readonly anchor: ClockAnchor;
-  /** The time never goes back, so what is done stays done. A scale of 0 stops it. */
+  /**
+   * Changes the speed, or advances the clock. The clock cannot go back, so that finished actions stay finished. A scale
+   * of 0 stops it.
+   */
   change(change: { scale?: number | undefined; advanceSeconds?: number | undefined }): void;
 }
 
@@ -25,8 +28,8 @@ export const startOfClock = (scale: number): ClockAnchor => {
 };
 
 /**
- * A clock that tests make faster or move forward, so that a rollback of minutes takes them no time. Because of the
- * anchor it outlives its process.
+ * A clock that tests speed up or advance, so that actions of minutes take no time. The emulator's state keeps its
+ * anchor, so the clock continues after a restart.
  */
 export function openClock(anchor: ClockAnchor): Clock {
   let current = anchor;

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { type Call, emptyReply, jsonReply, type PathValues, pathValue, Refusal, type Route, routeAt } from './call';
 
-/** The content of a disk: path to text. Small: it is for tests and demonstrations. */
+/** The content of a disk: text by path. It is small, because only tests and demonstrations use it. */
 export const diskSchema = z.record(z.string(), z.string());
 export type Disk = z.infer<typeof diskSchema>;
 
 const fileBytesMax = 64 * 1024;
 const filesMax = 100;
 
-/** Finds the disk of the machine in the path. @throws Refusal when the caller has no such machine */
+/** Finds a machine's disk. @throws Refusal when the caller has no such machine */
 export type FindDisk = (call: Call, id: string) => { disk: Disk; save(disk: Disk): void };
 
 /**
- * The content of a machine's disk, as its owner would see it over ssh: `PUT /emulator/servers/{id}/disk/srv/state` with
- * the content as the body.
+ * Routes for the content of a machine's disk, which its owner would change over ssh. `PUT
+ * /emulator/servers/{id}/disk/srv/state` writes its body to /srv/state.
  */
 export const diskRoutes = (find: FindDisk): Route[] => {
   const located = (call: Call, values: PathValues) => ({

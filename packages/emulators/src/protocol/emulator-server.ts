@@ -11,16 +11,16 @@ import { sendFaulty, sendReply } from './send-reply';
 export interface Emulator {
   faults: FaultOrders;
   calls: CallLog;
-  /** The protocol itself. */
+  /** Answers a call of the emulated protocol. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Routes under /emulator. They check the caller by themselves. */
+  /** Routes below /emulator. They check the admin token themselves. */
   adminRoutes: readonly Route[];
 }
 
-/** The limit is larger than any request of the protocols. */
+/** The limit is larger than any request of the emulated protocols. */
 const bodyBytesMax = 8 * 1024 * 1024;
 
-/** Ordered faults affect calls of the protocol, and never the admin calls. */
+/** Creates the server of an emulator. Requested faults affect calls of the protocol, but not calls below /emulator. */
 export function createEmulatorServer(emulator: Emulator): Server {
   return createServer((request, response) => {
     void (async () => {
@@ -93,7 +93,7 @@ interface ProcessConfig {
   LOG_LEVEL: string;
 }
 
-/** Runs an emulator as a process of its own, until it is told to stop. */
+/** Runs an emulator as a process until it gets a signal. */
 export function runEmulator<Config extends ProcessConfig>(
   readConfig: () => Config,
   create: (config: Config) => Server,
@@ -101,7 +101,7 @@ export function runEmulator<Config extends ProcessConfig>(
   start(readConfig, create).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
-    // A failed start ends the process, because an emulator that has started in part would look as if it worked.
+    // A failed start ends the process, because an emulator that is only partly started would seem to work.
     process.exit();
   });
 }

@@ -5,35 +5,35 @@ const ms = z.int().min(0).max(600_000);
 
 const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('as_usual') }),
-  /** Replaces the real answer. */
+  /** Sends this answer instead of the real one. */
   z.strictObject({
     kind: z.literal('fixed'),
     status: z.int().min(200).max(599),
     headers,
     body: z.string().default(''),
   }),
-  /** The real JSON answer with some values replaced, by path: `{"action.resources.0.id": 7}`. */
+  /** Sends the real JSON answer with some values replaced by path, such as `{"action.resources.0.id": 7}`. */
   z.strictObject({ kind: z.literal('edited'), set: z.record(z.string(), z.unknown()) }),
-  /** The connection is cut without a byte. */
+  /** Closes the connection without an answer. */
   z.strictObject({ kind: z.literal('reset') }),
-  /** No byte ever. */
+  /** Keeps the connection open without an answer. */
   z.strictObject({ kind: z.literal('silence') }),
-  /** Announces the whole length, but sends only `bytes` of it. */
+  /** Announces the full length, but sends only `bytes` bytes. */
   z.strictObject({ kind: z.literal('truncated'), bytes: z.int().min(0) }),
-  /** Sends JSON of `bytes` bytes, or without end when `bytes` is missing. */
+  /** Sends JSON of `bytes` bytes, or endless JSON without `bytes`. */
   z.strictObject({ kind: z.literal('endless'), bytes: z.int().min(1).optional() }),
   /** Sends the real answer, one byte every `intervalMs`. */
   z.strictObject({ kind: z.literal('drip'), intervalMs: ms }),
 ]);
 
 export const faultOrderSchema = z.strictObject({
-  /** The method that the fault affects. When left out, any method. */
+  /** The method of the affected calls. By default all methods are affected. */
   method: z.string().optional(),
   /** A regular expression that the path must match. */
   path: z.string(),
-  /** How many calls the fault affects. */
+  /** The number of affected calls. */
   times: z.int().min(1).default(1),
-  /** Whether the call is carried out. If so, only its answer is lost. Otherwise the request is lost. */
+  /** True if the call still takes effect and only its answer is lost. Otherwise the call has no effect. */
   isCarriedOut: z.boolean().default(false),
   delayMs: ms.default(0),
   answer: answerSchema,
@@ -41,12 +41,12 @@ export const faultOrderSchema = z.strictObject({
 
 export type FaultOrder = z.infer<typeof faultOrderSchema>;
 export type FaultAnswer = FaultOrder['answer'];
-/** A fault in the form in which a test writes it. */
+/** A fault as a test writes it, without the defaults. */
 export type FaultWish = z.input<typeof faultOrderSchema>;
 
 export interface FaultOrders {
   add(order: FaultOrder): void;
-  /** The first order that matches, which is used up by one. */
+  /** Returns the first matching order and counts one call against it. */
   take(method: string, path: string): FaultOrder | null;
   list(): readonly FaultOrder[];
   clear(): void;

@@ -6,9 +6,7 @@ import type { FaultAnswer } from './fault-orders';
 
 const branch = z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]);
 
-/**
- * Replaces values by path (`servers.0.locked`). A path that does not exist is created. An empty text stays empty.
- */
+/** Replaces values in JSON by path (`servers.0.locked`). Missing paths are created. An empty text stays empty. */
 function editJson(text: string, set: Readonly<Record<string, unknown>>): string {
   if (text === '') return text;
   let value: unknown = JSON.parse(text);
@@ -33,7 +31,7 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
   response.end(status === 204 ? undefined : body);
 }
 
-/** `reply` is the result of the call, or an empty 200 when the call was not carried out. */
+/** Sends a faulty answer. `reply` is the call's result, or an empty 200 if the call took no effect. */
 export async function sendFaulty(response: ServerResponse, reply: Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':
@@ -68,7 +66,7 @@ async function sendEndless(response: ServerResponse, bytes: number): Promise<voi
   response.write('{"action":"');
   for (let sent = 0; sent < bytes && !response.destroyed; sent += piece.length) {
     if (!response.write(piece)) await drained(response);
-    // A pause lets other requests be answered while one client reads as fast as it can.
+    // The pause lets the emulator serve other requests, even if this client reads very fast.
     await wait(bytes === Number.POSITIVE_INFINITY ? 5 : 0);
   }
   response.end('"}');

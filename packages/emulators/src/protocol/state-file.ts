@@ -2,7 +2,9 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, trunca
 import path from 'node:path';
 import { z } from 'zod';
 
-/** The file is replaced in one step: after a kill -9 it holds the state before a change or the state after it. */
+/**
+ * A file with an emulator's state. It is replaced in one step, so that a kill -9 leaves the old state or the new one.
+ */
 export interface StateFile<State> {
   read(fallback: () => State): State;
   write(state: State): void;
@@ -21,17 +23,17 @@ export function openStateFile<State>(stateDir: string, schema: z.ZodType<State>)
 }
 
 export const ledgerEntrySchema = z.strictObject({
-  /** Counts up without gaps. The state holds the last number. */
+  /** The entry's number, without gaps. The state holds the last one. */
   seq: z.int(),
   time: z.string(),
   project: z.string(),
-  /** Id of the server or VM. */
+  /** The id of the server or VM. */
   resource: z.string(),
   op: z.string(),
   action_id: z.string(),
   /** The image or snapshot of the change. */
   detail: z.string(),
-  /** Providers have no fences. It is always "0", so that all ledgers can be read with one schema. */
+  /** Always "0", because providers have no fencing tokens. So all ledgers have the same schema. */
   fence: z.literal('0'),
   workflow_id: z.string().nullable(),
   outcome: z.literal('accepted'),
@@ -39,8 +41,8 @@ export const ledgerEntrySchema = z.strictObject({
 export type LedgerEntry = z.infer<typeof ledgerEntrySchema>;
 
 /**
- * The changes that were really accepted, and nothing else. Tests compare the service's effects with them. An entry is
- * written after the state that holds the newest entry.
+ * The ledger lists the accepted changes. Tests compare the service's effects with it. The state, which holds the newest
+ * entry, is written before the ledger.
  */
 export interface LedgerFile {
   append(entry: LedgerEntry): void;
@@ -48,8 +50,8 @@ export interface LedgerFile {
 }
 
 /**
- * `last` is the newest entry according to the state. It is added here when the emulator's process died between writing
- * the state and the ledger.
+ * Opens a ledger. `last` is the newest entry in the state. It is appended here if the emulator was killed between
+ * writing the state and the ledger.
  */
 export function openLedger(stateDir: string, last: LedgerEntry | null): LedgerFile {
   const file = path.join(stateDir, 'ledger.ndjson');

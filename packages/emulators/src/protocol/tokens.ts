@@ -1,21 +1,21 @@
 import { timingSafeEqual } from 'node:crypto';
 
-/** Compares in a time that tells nothing. */
+/** Compares in constant time, so that timing reveals nothing about the token. */
 export function isSame(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Whether a token is one of those known, which are two with a comma between while they are rotated. */
+/** Tells whether `token` is one of the comma-separated tokens in `known`. There are two during a rotation. */
 export const isOneOf = (known: string, token: string): boolean => known.split(',').some((each) => isSame(each, token));
 
-/** The holder of a token, and whether it may change anything. */
+/** The holder of a token, and its permission to change. */
 export interface TokenHolder {
   name: string;
   mayChange: boolean;
 }
 
-/** The owner of a token, or undefined for an unknown token. */
+/** Returns the holder of a token, or undefined for an unknown one. */
 export function holderOf(
   token: string,
   tokens: ReadonlyMap<string, string>,
@@ -26,11 +26,11 @@ export function holderOf(
   return undefined;
 }
 
-/** `name=token,name=token`. Empty when it is not set. */
+/** Parses an optional `name=token,name=token`. */
 export const parseOptionalTokens = (text: string | undefined): ReadonlyMap<string, string> =>
   text === undefined ? new Map() : parseTokens(text);
 
-/** Parses `name=token,name=token`. A part without a name is another token of the name before it. */
+/** Parses `name=token,name=token`. A part without a name is a further token of the preceding name. */
 export function parseTokens(text: string): ReadonlyMap<string, string> {
   const tokens = new Map<string, string>();
   let name = '';

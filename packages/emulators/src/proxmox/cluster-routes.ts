@@ -4,11 +4,11 @@ import { nodeNames, storages, type Vm } from './proxmox-state';
 import { type AccountRoute, apiAt, type ProxmoxWorld } from './proxmox-world';
 import { allowQuery, showResource, showStatus, showTask, showTaskStatus } from './shapes';
 
-/** The VMs and templates that the account may see. */
+/** Returns the VMs and templates that the account may see. */
 const vmsOf = ({ state }: ProxmoxWorld, account: string): Vm[] =>
   state.vms.filter((vm) => vm.account === null || vm.account === account);
 
-/** @throws Refusal 500 for a node that the cluster does not have, 595 for one that is cut off */
+/** Finds a node. @throws Refusal 500 for an unknown node, 595 for an unreachable one */
 function requireNode({ downNodes }: ProxmoxWorld, values: PathValues): string {
   const node = pathValue(values, 'node');
   if (!nodeNames.includes(node))
@@ -17,7 +17,7 @@ function requireNode({ downNodes }: ProxmoxWorld, values: PathValues): string {
   return node;
 }
 
-/** The first number that no VM of any account has, or the given number when it is free. */
+/** Answers the lowest free number over all accounts, or the requested number if it is free. */
 function nextId({ state }: ProxmoxWorld, call: Call): Reply {
   allowQuery(call, ['vmid']);
   const isFree = (vmid: number): boolean => !state.vms.some((vm) => vm.vmid === vmid);
@@ -28,7 +28,7 @@ function nextId({ state }: ProxmoxWorld, call: Call): Reply {
   return dataReply(wanted ?? String(free));
 }
 
-/** The routes of the whole cluster, of its nodes, and of the tasks of one node. */
+/** Routes of the cluster, its nodes, and a node's tasks. */
 export const clusterRoutes: readonly AccountRoute[] = [
   apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
   apiAt('GET', '/nodes', ({ downNodes }) =>
@@ -73,7 +73,7 @@ export const clusterRoutes: readonly AccountRoute[] = [
         (task.account === account || task.account === null) &&
         (vmid === null || task.id === vmid) &&
         (type === null || task.type === type) &&
-        // Without a source, only tasks that are over are listed.
+        // Without the parameter `source`, only finished tasks are listed.
         (source === 'all' || (source === 'active') === !task.isOver),
     );
     return dataReply(

@@ -42,8 +42,8 @@ const nodeChange = z.strictObject({ isDown: z.boolean() });
 const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
 
 /**
- * Routes for events that Drydock does not cause: lost power, locks of others, migrations, snapshots that never get
- * ready, VMs that vanish, nodes that fail, work of staff by hand.
+ * Routes for events that Drydock does not cause: power failures, foreign locks, migrations, snapshots that never become
+ * ready, VMs that disappear, failing nodes, manual work of staff.
  */
 const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
   const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
@@ -89,16 +89,16 @@ const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
 
 interface ProxmoxOptions {
   stateDir: string;
-  /** The secret of each account's API token: `PVEAPIToken=<account>@pve!drydock=<secret>`. */
+  /** The secret of each account's API token. The token is `PVEAPIToken=<account>@pve!drydock=<secret>`. */
   tokens: ReadonlyMap<string, string>;
-  /** Tokens with the role PVEAuditor: `PVEAPIToken=<account>@pve!reader=<secret>`. */
+  /** The secrets of tokens with the role PVEAuditor. The token is `PVEAPIToken=<account>@pve!reader=<secret>`. */
   readerTokens?: ReadonlyMap<string, string> | undefined;
   adminToken: string;
   clockScale: number;
   taskSeconds: TaskSeconds;
 }
 
-/** A wrong token is answered only after this time, so that nobody can try many. */
+/** The delay of an answer to a wrong token, as in Proxmox. It slows down guessing. */
 const refusalMs = 3_000;
 
 const apiRoutes = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];
@@ -114,7 +114,7 @@ function holderIn(
   return known !== undefined && isOneOf(known, secret) ? { name, mayChange } : undefined;
 }
 
-/** Answers a call by one account, after the state has been brought up to the present. */
+/** Answers a call of an account. Tasks that are due by now end first. */
 function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
   world.settle();
   const routes = apiRoutes.map(
@@ -126,15 +126,14 @@ function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply 
   );
   const match = matchRoute(routes, call);
   if (match.kind !== 'found') throw noSuchUri();
-  // Every handler of the protocol is synchronous, so two calls never mix.
+  // Every handler of the protocol is synchronous, so two calls never interleave.
   const reply = match.handle();
   if (reply instanceof Promise) throw new Error('a handler of the protocol waits');
   return reply;
 }
 
 /**
- * Speaks the part of the API of a Proxmox VE cluster that Drydock uses, with its state in a folder. It does not listen
- * yet.
+ * Emulates the part of Proxmox VE's API that Drydock uses. Its state is in a folder. The server does not listen yet.
  */
 export function createProxmoxEmulator({
   stateDir,

@@ -1,13 +1,13 @@
 import { Refusal, type Reply } from '../protocol/call';
 
-/** Clients compare the content type with the one that the real cluster writes. */
+/** The content type is exactly that of a real cluster, because clients compare it. */
 const jsonReply = (status: number, body: unknown): Reply => ({
   status,
   headers: { 'content-type': 'application/json;charset=UTF-8' },
   body: JSON.stringify(body),
 });
 
-/** The answer when a handler throws: 500 with the text of the error, as in Proxmox. */
+/** The answer to a handler's error: 500 with the text of the error, as in Proxmox. */
 export const died = (message: string): Refusal => new Refusal(jsonReply(500, { data: null, message: `${message}\n` }));
 
 export const unverified = (errors: Readonly<Record<string, string>>): Refusal =>
@@ -16,7 +16,7 @@ export const unverified = (errors: Readonly<Record<string, string>>): Refusal =>
 export const forbidden = (path: string, privilege: string): Refusal =>
   new Refusal(jsonReply(403, { data: null, message: `Permission check failed (${path}, ${privilege})\n` }));
 
-/** The node that was asked cannot connect to the node to which it would pass the call. */
+/** The answer when the called node cannot reach the node that the call is for. */
 export const unreachable = (): Refusal => new Refusal(jsonReply(595, { data: null, message: 'No route to host' }));
 
 export const unauthorized = (): Reply => ({
@@ -27,5 +27,4 @@ export const unauthorized = (): Reply => ({
 export const noSuchUri = (): Refusal =>
   new Refusal(jsonReply(501, { data: null, message: 'Method not implemented\n' }));
 
-/** An answer of the API. */
 export const dataReply = (data: unknown): Reply => jsonReply(200, { data });

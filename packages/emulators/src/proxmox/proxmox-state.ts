@@ -6,35 +6,35 @@ import { ledgerEntrySchema } from '../protocol/state-file';
 const snapshotSchema = z.strictObject({
   name: z.string(),
   description: z.string(),
-  /** Seconds since 1970, as the provider counts. */
+  /** Seconds since 1970, the unit of Proxmox. */
   snaptime: z.int(),
   parent: z.string().nullable(),
-  /** `prepare` or `delete` while the snapshot is incomplete. */
+  /** `prepare` or `delete` while the snapshot is incomplete, otherwise null. */
   snapstate: z.string().nullable(),
   disk: diskSchema,
 });
 
 const vmSchema = z.strictObject({
   vmid: z.int(),
-  /** Null for a template, which every account may clone. */
+  /** The owner, or null for a template, which every account may clone. */
   account: z.string().nullable(),
   node: z.string(),
   name: z.string(),
   isTemplate: z.boolean(),
   status: z.enum(['running', 'stopped']),
-  /** QEMU's own state while it runs, such as `running` or `paused`. */
+  /** QEMU's state of a running VM, such as `running` or `paused`. */
   qmpstatus: z.string(),
   lock: z.string().nullable(),
-  /** Set by staff: neither the VM nor a disk of it is removed. */
+  /** Staff set this flag. Neither the VM nor its disks can then be removed. */
   isProtected: z.boolean().default(false),
   description: z.string(),
   cores: z.int(),
   memoryMb: z.int(),
   diskGb: z.int(),
   storage: z.string(),
-  /** The addresses that the guest agent reports. Null without an agent. */
+  /** The addresses that the guest agent reports, or null without an agent. */
   addresses: z.array(z.string()).nullable(),
-  /** The snapshot from which the present state comes. */
+  /** The snapshot from which the present state derives. */
   parent: z.string().nullable(),
   snapshots: z.array(snapshotSchema),
   disk: diskSchema,
@@ -44,9 +44,9 @@ const taskSchema = z.strictObject({
   upid: z.string(),
   node: z.string(),
   type: z.string(),
-  /** The VM under which the task is listed. For a clone it is the VM that is cloned. */
+  /** The VM under which the task is listed. A clone is listed under its source. */
   id: z.string(),
-  /** Null for a task that staff started by hand. Every account sees those, too. */
+  /** The account that started the task, or null for staff. Every account sees the tasks of staff. */
   account: z.string().nullable(),
   pid: z.int(),
   pstart: z.int(),
@@ -54,9 +54,9 @@ const taskSchema = z.strictObject({
   started: z.number(),
   endsAt: z.number(),
   isOver: z.boolean(),
-  /** The end of the task: `OK`, or the error. */
+  /** The result of the task: `OK` or an error. */
   exitstatus: z.string(),
-  /** The VM that the task works on. The fields below are the task's arguments. */
+  /** The VM that the task changes. The fields below are its arguments. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),
@@ -78,8 +78,8 @@ export type Task = z.infer<typeof taskSchema>;
 export const nodeNames = ['pve1', 'pve2'];
 
 /**
- * The storages of the cluster. No answer says which of them can only roll back to the newest snapshot, so the driver
- * must know that itself.
+ * The storages of the cluster. The API does not say which of them can only roll back to the newest snapshot, so a
+ * driver must know it.
  */
 export const storages = [
   { storage: 'local', type: 'dir', content: 'iso,vztmpl,backup' },

@@ -4,13 +4,10 @@ import type { LedgerFile, StateFile } from '../protocol/state-file';
 import { died, forbidden, unreachable } from './proxmox-errors';
 import type { ProxmoxState, Task, Vm } from './proxmox-state';
 
-/** Seconds of the emulator's time that each type of task takes. */
+/** The duration of each type of task in seconds of the emulator's time. */
 export type TaskSeconds = Readonly<Record<string, number>>;
 
-/**
- * How many seconds each type of task takes: about as long as on a small cluster. A type that is missing takes one
- * second.
- */
+/** The duration of each type of task in seconds, about as on a small cluster. Other types take one second. */
 export const usualTaskSeconds: TaskSeconds = {
   qmclone: 8,
   qmstart: 2,
@@ -24,17 +21,17 @@ export const usualTaskSeconds: TaskSeconds = {
   qmdestroy: 2,
 };
 
-/** Shorter tasks for a demonstration, in which the emulator's time must equal real time. */
+/** Returns shorter durations for a demonstration, where the emulator's time must equal real time. */
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
 
-/** The effect of a task comes at its end. A task that fails has none. */
+/** Ends a task. A successful task takes effect only now, and a failed one has no effect. */
 function endTask(state: ProxmoxState, task: Task): void {
   task.isOver = true;
   const vm = state.vms.find(({ vmid }) => vmid === task.vmid);
   if (vm === undefined) return;
   const hasFailed = task.exitstatus !== 'OK';
-  // A rollback that fails half-way keeps its lock until staff remove it.
+  // In Proxmox a failed rollback keeps its lock until staff remove it.
   if (!hasFailed || task.type !== 'qmrollback') vm.lock = null;
   if (hasFailed) failTask(state, vm, task);
   else effects[task.type]?.(vm, task, state);
@@ -91,14 +88,14 @@ export interface ProxmoxWorld {
   readonly state: ProxmoxState;
   readonly clock: Clock;
   readonly taskSeconds: TaskSeconds;
-  /** Nodes that the other nodes do not reach. */
+  /** Nodes that the other nodes cannot reach. */
   readonly downNodes: Set<string>;
   /**
-   * Saves the state. A task that was accepted, `taken`, is noted in the ledger as well. The state is written first,
-   * because after a crash the next start completes the ledger from the state.
+   * Saves the state, and then writes an accepted task to the ledger. After a crash between the two, the next start
+   * completes the ledger from the state.
    */
   save(taken?: Task): void;
-  /** Ends everything that is over by now. */
+  /** Ends all tasks that are due by now. */
   settle(): void;
 }
 
@@ -136,8 +133,8 @@ export function openWorld(
 }
 
 /**
- * The account's VM on this node. The config of a VM on another node cannot be read here. @throws Refusal 500 or 403, as
- * the real cluster does
+ * Finds the account's VM on a node. As in a real cluster, a node does not know the VMs of other nodes. @throws Refusal
+ * 500, 403 or 595
  */
 export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
   if (downNodes.has(node)) throw unreachable();
@@ -147,7 +144,7 @@ export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, n
   return vm;
 }
 
-/** A call by the account to which its API token belongs. */
+/** Handles a call of the account to which its API token belongs. */
 type AccountHandler = (world: ProxmoxWorld, account: string, call: Call, values: PathValues) => Reply;
 
 export interface AccountRoute {
@@ -162,23 +159,23 @@ export const apiAt = (method: string, path: string, handle: AccountHandler): Acc
   handle,
 });
 
-/** Orders that a VM's description can hold: the type of task that fails, and how much longer all of its tasks take. */
+/** Requests for failures in a VM's description: the type of task that fails, and extra seconds for each task. */
 const failsIn = /"emulator\.fail":"([a-z]+)"/;
 const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 
 interface TaskOrder {
   type: string;
   account: string | null;
-  /** The VM under which the task is listed, when it is not the VM that it works on. */
+  /** The VM under which the task is listed, if it is not the VM that the task changes. */
   filedUnder?: Vm;
   lock?: string;
   snapname?: string;
   starts?: boolean;
-  /** The text with which the task ends at once, because only the task itself finds out that there is nothing to do. */
+  /** The error with which the task ends at once. Proxmox accepts such a call and finds the error only in the task. */
   dies?: string;
 }
 
-/** Tasks of a token carry its whole name. */
+/** Returns the user of a task. Proxmox records the full name of an API token. */
 const userOf = (account: string | null): string => (account === null ? 'root@pam' : `${account}@pve!drydock`);
 
 const hex = (value: number): string => value.toString(16).toUpperCase().padStart(8, '0');
@@ -188,7 +185,7 @@ const failureOf = (type: string): string =>
     ? 'VM quit/powerdown failed - got timeout'
     : `command '/usr/bin/${type}' failed: exit code 1`;
 
-/** Forks a worker and answers with its UPID. A task that does its work is written into the ledger. */
+/** Starts a task and returns its UPID. The ledger records it unless it ends with an error at once. */
 export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string {
   const { state, clock } = world;
   const [started, filed] = [clock.now(), order.filedUnder ?? vm];
@@ -228,6 +225,9 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   return upid;
 }
 
-/** While a VM starts or stops it has no lock of its own. But it has only one task at a time. */
+/**
+ * Tells whether a task is running for the VM. A VM that starts or stops has no lock, but can have only one task at a
+ * time.
+ */
 export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean =>
   tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);

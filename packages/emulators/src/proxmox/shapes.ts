@@ -6,7 +6,7 @@ import type { Snapshot, Task, Vm } from './proxmox-state';
 
 const gib = 2 ** 30;
 
-/** A clone that is not complete has a temporary configuration, which shows nothing but its lock. */
+/** Tells whether the VM is an incomplete clone. Its temporary configuration shows only the lock. */
 const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
 const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
 
@@ -89,7 +89,7 @@ export const showTaskStatus = (task: Task) => ({
   ...(task.isOver ? { exitstatus: task.exitstatus } : {}),
 });
 
-/** A task as lists show it. The text of its end is its status. */
+/** Shows a task as in lists. Its status is the text of its result. */
 export const showTask = (task: Task) => ({
   ...{
     upid: task.upid,
@@ -102,7 +102,7 @@ export const showTask = (task: Task) => ({
   ...(task.isOver ? { status: task.exitstatus, endtime: Math.floor(task.endsAt / 1_000) } : {}),
 });
 
-/** Forms carry only text. The API takes booleans as 0 and 1. */
+/** A boolean parameter. Forms carry only text, and Proxmox writes booleans as 0 and 1. */
 const flag = z.enum(['0', '1']).transform((text) => text === '1');
 const int = z
   .string()
@@ -112,8 +112,8 @@ const configId = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]+$/);
 const dnsName = z.string().regex(/^(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*$/);
 
 /**
- * Fields and types of the public API viewer, for the calls that are implemented here. Other fields are refused, so that
- * a driver cannot use fields that do not exist.
+ * Bodies of the implemented calls, with the fields and types of the public API viewer. Other fields are refused, so
+ * that a driver cannot send fields that do not exist.
  */
 export const bodySchemas = {
   clone: z.strictObject({
@@ -148,7 +148,7 @@ export const bodySchemas = {
   power: z.strictObject({ timeout: int.optional(), skiplock: flag.optional() }),
 };
 
-/** @throws Refusal 400 */
+/** Parses a form. @throws Refusal 400 */
 export function parseForm<T>(schema: z.ZodType<T>, { body }: Call): T {
   const parsed = schema.safeParse(Object.fromEntries(new URLSearchParams(body.toString('utf8'))));
   if (parsed.success) return parsed.data;
@@ -163,7 +163,7 @@ export function parseForm<T>(schema: z.ZodType<T>, { body }: Call): T {
   throw unverified(Object.fromEntries(problems));
 }
 
-/** Allows only the parameters that the call has in the public schema. @throws Refusal 400 for another one */
+/** Allows only the query parameters of the public schema. @throws Refusal 400 for another one */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   const unknown = [...query.keys()].filter((name) => !names.includes(name));
   if (unknown.length > 0)

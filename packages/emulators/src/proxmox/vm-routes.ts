@@ -36,7 +36,7 @@ function clone(world: ProxmoxWorld, account: string, call: Call, values: PathVal
       status: 'stopped',
       qmpstatus: 'stopped',
     },
-    // 192.0.2.0/24 and 2001:db8::/32 are reserved for documentation.
+    // These addresses are reserved for documentation.
     addresses: [`192.0.2.${1 + (order.newid % 254)}`, `2001:db8::${(order.newid % 65_535).toString(16)}`],
     disk: { ...source.disk },
   };
@@ -171,7 +171,10 @@ function remove(world: ProxmoxWorld, account: string, call: Call, values: PathVa
   return dataReply(startTask(world, vm, { ...order, lock: 'snapshot-delete' }));
 }
 
-/** The error that the worker finds before it changes anything. The call itself has already been answered with 200. */
+/**
+ * Returns the error that a rollback's task would find before it changes anything, or null. The call itself is answered
+ * with 200 either way.
+ */
 function rollbackDies(vm: Vm, snapname: string): string | null {
   const snapshot = vm.snapshots.find(({ name }) => name === snapname);
   if (snapshot === undefined) return `snapshot '${snapname}' does not exist`;

@@ -3,24 +3,24 @@ import { isSame } from '../protocol/tokens';
 import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
 
-/** One who may call. */
+/** An account that may call the emulator. */
 export interface S3Account {
   accessKeyId: string;
   secretAccessKey: string;
-  /** Names of the buckets that the account sees, or '*' for all. */
+  /** Buckets that the account can see, or '*' for all. */
   buckets: readonly string[];
-  /** Default true. Without it, the content of every object is AccessDenied, but objects can still be listed. */
+  /** False if reading an object's content is AccessDenied. Objects can still be listed. Default: true. */
   mayRead?: boolean | undefined;
-  /** Default true. Without it every write is AccessDenied. */
+  /** False if every write is AccessDenied. Default: true. */
   mayWrite?: boolean | undefined;
-  /** Default true. Without it every delete is AccessDenied, locked or not. */
+  /** False if every delete is AccessDenied, also of unlocked versions. Default: true. */
   mayDelete?: boolean | undefined;
 }
 
 export interface Caller {
   account: S3Account;
   scope: SignatureScope;
-  /** The request's signature: the first link of a chain of signed chunks. */
+  /** The signature of the request, with which the signatures of its chunks begin. */
   signature: string;
   payloadHash: string;
 }
@@ -35,7 +35,7 @@ interface Claim {
 
 const skewMaxMs = 15 * 60_000;
 
-/** @throws S3Refusal for whoever cannot prove a key */
+/** Verifies the signature of a call. @throws S3Refusal when it is missing or wrong */
 export function authenticate(call: S3Call, accounts: readonly S3Account[], nowMs: number): Caller {
   const claim = call.query.has('X-Amz-Signature') ? presignedClaim(call, nowMs) : headerClaim(call, nowMs);
   const [accessKeyId = '', day = '', region = '', service, terminator] = claim.credential.split('/');
@@ -94,7 +94,7 @@ function presignedClaim({ query }: S3Call, nowMs: number): Claim {
   };
 }
 
-/** Milliseconds since 1970. NaN when the text is not a time: every comparison above refuses that. */
+/** Returns milliseconds since 1970, or NaN for an impossible time. The comparisons above refuse NaN. */
 function timeOf(at: string): number {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(at);
   if (match === null) refuse('AccessDenied', 'AWS authentication requires a valid Date or x-amz-date header');
@@ -102,18 +102,18 @@ function timeOf(at: string): number {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 }
 
-/** @throws S3Refusal for a bucket of another account, as AWS answers it */
+/** Checks that the account can see the bucket. @throws S3Refusal as AWS answers */
 export function assertMayUse({ account }: Caller, bucket: string): void {
   if (!account.buckets.includes('*') && !account.buckets.includes(bucket)) refuse('AccessDenied', 'Access Denied');
 }
 
-/** AWS Signature Version 4 as S3 uses it: the path is encoded only once. */
+/** A request as AWS Signature Version 4 signs it. S3 encodes the path only once. */
 export interface SignedRequest {
   method: string;
-  /** The path as it was sent, encoded. */
+  /** The path as it is sent, encoded. */
   path: string;
   query: URLSearchParams;
-  /** Headers by their names in lower case. */
+  /** Headers by their lower-case names. */
   headers: Readonly<Record<string, string | undefined>>;
   signedHeaders: readonly string[];
   /** The value of x-amz-content-sha256, or UNSIGNED-PAYLOAD. */
@@ -122,10 +122,10 @@ export interface SignedRequest {
 
 interface SignatureScope {
   secret: string;
-  /** YYYYMMDD */
+  /** In the form YYYYMMDD. */
   day: string;
   region: string;
-  /** YYYYMMDDTHHMMSSZ */
+  /** In the form YYYYMMDDTHHMMSSZ. */
   at: string;
 }
 
@@ -141,7 +141,7 @@ function signingKey({ secret, day, region }: SignatureScope): Buffer {
 export const signText = (scope: SignatureScope, text: string): string =>
   createHmac('sha256', signingKey(scope)).update(text).digest('hex');
 
-/** RFC 3986, upper-case hex. */
+/** Encodes as RFC 3986 says, with upper-case hex. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 
@@ -160,7 +160,7 @@ function canonicalQuery(query: URLSearchParams): string {
     .join('&');
 }
 
-/** The signature of the request with this secret, in hex. */
+/** Returns the signature of a request in hex. */
 function signRequest(request: SignedRequest, scope: SignatureScope): string {
   const headers = request.signedHeaders
     .map((name) => `${name}:${(request.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`)

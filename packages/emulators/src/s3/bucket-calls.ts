@@ -60,13 +60,15 @@ const pageMax = 1000;
 
 interface Page<Item> {
   items: Item[];
-  /** Keys up to the delimiter, in their order. */
+  /** Keys up to the delimiter, in order. */
   commonPrefixes: string[];
-  /** The next page continues after this. Null when this was the last page. */
+  /** The position after which the next page begins, or null after the last page. */
   next: { key: string; item: Item | null } | null;
 }
 
-/** One page of the items that `itemsOf` returns for every key. Keys with the same common prefix count as one item. */
+/**
+ * Returns a page of the items that `itemsOf` returns for each key. Keys with the same common prefix count as one item.
+ */
 function pageOf<Item>(
   { call, bucket }: BucketCall,
   isBehind: (key: string, item: Item | null) => boolean,
@@ -121,7 +123,7 @@ const itemFields = (bucketCall: BucketCall, version: StoredVersion): Xml[] => [
     : [element('ETag', `"${version.etag}"`), element('Size', version.bytes), element('StorageClass', 'STANDARD')]),
 ];
 
-/** ListObjectsV2, and ListObjects (the first version) for clients that send a marker. */
+/** Answers ListObjectsV2, and ListObjects (version 1) for clients that send a marker. */
 export function listObjects(bucketCall: BucketCall): S3Reply {
   const { query } = bucketCall.call;
   const isV2 = query.get('list-type') === '2';
@@ -158,7 +160,7 @@ export function listObjects(bucketCall: BucketCall): S3Reply {
   return xmlAnswer(xmlDocument(element('ListBucketResult', fields)));
 }
 
-/** Newest version of a key first. */
+/** Answers ListObjectVersions. The newest version of a key comes first. */
 export function listVersions(bucketCall: BucketCall): S3Reply {
   const { query } = bucketCall.call;
   const [afterKey, afterId] = [query.get('key-marker') ?? '', query.get('version-id-marker')];

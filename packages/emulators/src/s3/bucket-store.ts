@@ -14,19 +14,17 @@ import {
   storedVersionSchema,
 } from './stored-version';
 
-/** A bucket on disk: one record for each version, beside the files with its content. All records are in memory. */
+/** A bucket on disk: a record for each version, and files with its content. All records are also in memory. */
 export interface BucketStore {
   readonly settings: BucketSettings;
   change(settings: BucketSettings): void;
-  /** The folder in which bodies are written before they become parts of an object. */
+  /** The folder for received bodies that do not belong to an object yet. */
   readonly incoming: string;
-  /** The newest first. Empty when the key was never written. */
+  /** Returns the versions of a key, the newest first, or none. */
   versionsOf(key: string): readonly StoredVersion[];
-  /** All keys with this prefix, in the order of their bytes. */
+  /** Returns the keys with this prefix, ordered by their bytes. */
   keys(prefix: string): string[];
-  /**
-   * Adds a version. In a bucket without versioning it replaces the previous one. The files then belong to the version.
-   */
+  /** Adds a version, to which the files then belong. Without versioning it replaces the previous version. */
   add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;
   replace(version: StoredVersion): void;
   remove(version: StoredVersion): void;
@@ -38,7 +36,7 @@ type NewVersion = Omit<StoredVersion, 'versionId' | 'seq' | 'pieces' | 'bytes'>;
 
 const newId = (): string => randomBytes(16).toString('hex');
 
-/** Writes the file whole or not at all. */
+/** Writes a file in one step, so that it is never incomplete. */
 function writeJson(file: string, value: unknown): void {
   writeFileSync(`${file}.new`, JSON.stringify(value), { mode: 0o600 });
   renameSync(`${file}.new`, file);
@@ -123,7 +121,7 @@ function readVersions(folder: string): Map<string, StoredVersion[]> {
   return byKey;
 }
 
-/** All buckets of an emulator, each a folder. */
+/** All buckets of an emulator. Each is a folder. */
 export interface Buckets {
   names(): string[];
   /** @throws S3Refusal NoSuchBucket */
@@ -173,7 +171,7 @@ const uploadSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   contentType: z.string(),
   metadata: z.record(z.string(), z.string()),
-  /** Whether the client that started the upload asked for checksums. The object then gets one. */
+  /** True if the client requested checksums at the start. The object then gets one. */
   hasChecksum: z.boolean(),
   retention: retentionSchema.nullable(),
   isOnLegalHold: z.boolean(),
@@ -189,16 +187,16 @@ const partSchema = z.strictObject({
 });
 export type Part = z.infer<typeof partSchema> & { file: string };
 
-/** The unfinished uploads of one bucket. They are only on disk, and so they outlive the process. */
+/** The unfinished uploads of a bucket. They are only on disk, so they survive a restart. */
 export interface Uploads {
   start(upload: Omit<Upload, 'id'>): Upload;
   /** @throws S3Refusal NoSuchUpload */
   get(id: string, key: string): Upload;
   putPart(upload: Upload, number: number, body: ReceivedBody, modifiedAt: string): void;
-  /** The parts in the order of their numbers. */
+  /** Returns the parts, ordered by number. */
   parts(upload: Upload): Part[];
   list(): Upload[];
-  /** Removes the upload, with any parts that it still has. */
+  /** Removes the upload and its remaining parts. */
   end(upload: Upload): void;
 }
 

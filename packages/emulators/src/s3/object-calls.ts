@@ -15,7 +15,7 @@ import { checksumHeader, retentionModes, type StoredVersion } from './stored-ver
 
 const readBytes = 256 * 1024;
 
-/** Bytes `start` to `end`, both included, of several files that are read as one. */
+/** Yields the bytes from `start` to `end`, both included, of several consecutive files. */
 async function* readPieces(
   files: readonly { file: string; bytes: number }[],
   start: number,
@@ -77,7 +77,7 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
 }
 
 /**
- * AWS requires this for everything that is written under a lock, also when the lock comes from the bucket's own rule. A
+ * Checks that a write under a lock has a digest. AWS requires it even if the lock comes from the bucket's rule, and a
  * signed body is not enough. @throws S3Refusal
  */
 function assertHasDigest({ headers }: S3Call): void {
@@ -94,7 +94,7 @@ const isThere = (version: StoredVersion | undefined): boolean => version !== und
 export const versionHeader = ({ versionId }: StoredVersion): Record<string, string> =>
   versionId === 'null' ? {} : { 'x-amz-version-id': versionId };
 
-/** The version that the call names, or else the newest. @throws S3Refusal */
+/** Finds the version that the call names, or the newest one. @throws S3Refusal */
 function findVersion({ call, bucket }: BucketCall): StoredVersion {
   const id = call.query.get('versionId');
   const versions = bucket.versionsOf(call.key);
@@ -110,7 +110,7 @@ function findVersion({ call, bucket }: BucketCall): StoredVersion {
   return version;
 }
 
-/** GET and HEAD: the whole object, or one range of it. */
+/** Answers GET and HEAD of an object or of one range. */
 export function getObject(bucketCall: BucketCall): S3Reply {
   const { call, bucket } = bucketCall;
   const version = findVersion(bucketCall);
@@ -148,7 +148,7 @@ const headersOf = (version: StoredVersion): Record<string, string> => ({
 const checksumHeaderOf = ({ checksum }: StoredVersion, { headers }: S3Call): Record<string, string> =>
   headers['x-amz-checksum-mode']?.toUpperCase() === 'ENABLED' && checksum !== null ? checksumHeader(checksum) : {};
 
-/** Null for the whole object. A header that S3 cannot read is ignored. @throws S3Refusal */
+/** Parses a Range header. Returns null for the whole object, also for a header that S3 ignores. @throws S3Refusal */
 function rangeOf(header: string | undefined, bytes: number): { start: number; end: number } | null {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
   if (match === null) return null;
@@ -166,8 +166,8 @@ interface Deleted {
 }
 
 /**
- * A named version is destroyed unless it is locked. Without a version name, a delete marker hides the object, and
- * nothing is destroyed. @throws S3Refusal
+ * Deletes a key. A named version is removed unless it is locked. Without a version, a delete marker hides the object
+ * and removes nothing. @throws S3Refusal
  */
 function deleteKey({ world, call, caller, bucket }: BucketCall, key: string, versionId: string | null): Deleted | null {
   if (caller.account.mayDelete === false) refuse('AccessDenied', 'Access Denied');
@@ -209,7 +209,7 @@ export function deleteObject(bucketCall: BucketCall): S3Reply {
 
 const keysMax = 1000;
 
-/** Deletes many objects at once. The answer has a result for each. */
+/** Deletes several objects. The answer has a result for each. */
 export async function deleteObjects(bucketCall: BucketCall): Promise<S3Reply> {
   const text = await receiveText(bucketCall.call, bucketCall.caller, bucketCall.bucket.incoming);
   const objects = elementsOf(text, 'Object');

@@ -3,8 +3,8 @@ import { refuse } from './s3-errors';
 import { type BucketSettings, type Retention, retentionModes, type StoredVersion } from './stored-version';
 
 /**
- * The answer to a delete of a locked version: that of AWS and Ceph, that of MinIO, or (as in s3rver) the delete just
- * happens.
+ * The possible answers to deleting a locked version: that of AWS and Ceph, that of MinIO, or a delete that succeeds, as
+ * in s3rver.
  */
 export const lockAnswers = ['access_denied', 'invalid_request', 'ignored'] as const;
 export type LockAnswer = (typeof lockAnswers)[number];
@@ -12,7 +12,9 @@ export type LockAnswer = (typeof lockAnswers)[number];
 const dayMs = 24 * 3_600_000;
 const protectedMessage = 'Access Denied because object protected by object lock.';
 
-/** A bypass works only for GOVERNANCE. Nobody can bypass COMPLIANCE. @throws S3Refusal */
+/**
+ * Checks that a version may be destroyed. A bypass works for GOVERNANCE, but never for COMPLIANCE. @throws S3Refusal
+ */
 export function assertMayDestroy(
   version: StoredVersion,
   call: Pick<S3Call, 'headers'>,
@@ -34,7 +36,7 @@ function isLocked(
   return retention.mode === 'COMPLIANCE' || headers['x-amz-bypass-governance-retention'] !== 'true';
 }
 
-/** The retention that the headers of a PUT ask for, or the bucket's rule. @throws S3Refusal */
+/** Returns the retention from the headers of a PUT, or from the bucket's rule. @throws S3Refusal */
 export function retentionFor({ headers }: S3Call, settings: BucketSettings, nowMs: number): Retention | null {
   const mode = headers['x-amz-object-lock-mode'];
   const until = headers['x-amz-object-lock-retain-until-date'];
@@ -52,12 +54,12 @@ export const isHeldBy = ({ headers }: S3Call, settings: BucketSettings): boolean
   return true;
 };
 
-/** @throws S3Refusal */
+/** Checks that the bucket has Object Lock. @throws S3Refusal */
 export function assertHasLock({ hasObjectLock }: BucketSettings): void {
   if (!hasObjectLock) refuse('InvalidRequest', 'Bucket is missing Object Lock Configuration');
 }
 
-/** @throws S3Refusal */
+/** Parses a retention. @throws S3Refusal */
 export function parseRetention(mode: string | undefined, until: string | undefined, nowMs: number): Retention {
   const known = retentionModes.find((name) => name === mode);
   const at = Date.parse(until ?? '');
@@ -67,7 +69,10 @@ export function parseRetention(mode: string | undefined, until: string | undefin
   return { mode: known, until: new Date(at).toISOString() };
 }
 
-/** COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the bypass. @throws S3Refusal */
+/**
+ * Checks a change of the retention. COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the bypass.
+ * @throws S3Refusal
+ */
 export function assertMayRetain(
   version: StoredVersion,
   wanted: Retention,

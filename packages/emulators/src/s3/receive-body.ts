@@ -7,19 +7,19 @@ import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
 import { type Checksum, type ChecksumAlgorithm, checksumAlgorithms, startChecksum } from './stored-version';
 
-/** A complete body on disk, which matched everything that its sender said about it. */
+/** A complete body on disk, which matches its length, digests and signatures. */
 export interface ReceivedBody {
   file: string;
   bytes: number;
   md5: Buffer;
-  /** The checksum with the sender's algorithm, or with CRC32 when the sender used none. */
+  /** The checksum with the sender's algorithm. Its default is CRC32. */
   checksum: Checksum;
 }
 
-/** S3's limit of one PUT. */
+/** S3's limit for one PUT. */
 const bodyBytesMax = 5 * 2 ** 30;
 
-/** Streams the body into a new file of `folder`. When the body is refused, no file stays. @throws S3Refusal */
+/** Streams the body into a new file of `folder`. A refused body leaves no file. @throws S3Refusal */
 export async function receiveBody(call: S3Call, caller: Caller, folder: string): Promise<ReceivedBody> {
   const file = path.join(folder, randomUUID());
   const handle = await open(file, 'wx', 0o600);
@@ -76,7 +76,10 @@ function compareWithClaims(
     refuse('BadDigest', `The ${checksum.algorithm.toUpperCase()} you specified did not match the calculated checksum.`);
 }
 
-/** The algorithm named by a checksum itself, by the trailer that will carry one, or only by the request for one. */
+/**
+ * Returns the algorithm of the checksum in the headers, of the announced trailer, or of the header that only requests a
+ * checksum.
+ */
 export function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
   if (headers['x-amz-checksum-crc64nvme'] !== undefined || headers['x-amz-trailer'] === 'x-amz-checksum-crc64nvme')
     refuse('NotImplemented', 'CRC64NVME is not known here.');
@@ -90,7 +93,7 @@ export function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
 
 const textBytesMax = 2 * 2 ** 20;
 
-/** A small body of XML. It is written to a file first, and checked in the same way. */
+/** Receives a small XML body. It goes through a file, so that the checks of `receiveBody` apply. */
 export async function receiveText(call: S3Call, caller: Caller, folder: string): Promise<string> {
   const body = await receiveBody(call, caller, folder);
   try {
@@ -106,17 +109,20 @@ export async function receiveText(call: S3Call, caller: Caller, folder: string):
   }
 }
 
-/** Content-Encoding aws-chunked: `<hex size>[;chunk-signature=…]\r\n<data>\r\n … 0\r\n<trailers>\r\n`. */
+/**
+ * A body with Content-Encoding aws-chunked: for each chunk `<hex size>[;chunk-signature=…]` CRLF `<data>` CRLF, then
+ * `0` CRLF and the trailers.
+ */
 export interface ChunkedBody {
   caller: Caller;
-  /** Filled when the trailers come. Names are in lower case. */
+  /** Filled when the trailers arrive. Names are in lower case. */
   trailers: Record<string, string>;
 }
 
 const lineBytesMax = 8 * 1024;
 const emptyHash = sha256Hex('');
 
-/** The data in the chunks. When the chunks are signed, each signature is checked. @throws S3Refusal */
+/** Yields the data of the chunks. If they are signed, each signature is checked. @throws S3Refusal */
 async function* readChunks(source: AsyncIterable<Buffer>, { caller, trailers }: ChunkedBody): AsyncGenerator<Buffer> {
   const signatures = caller.payloadHash.startsWith('STREAMING-AWS4-HMAC-SHA256-PAYLOAD') ? chainOf(caller) : null;
   const input = openInput(source);
@@ -147,7 +153,7 @@ async function readTrailers(input: Input, trailers: Record<string, string>): Pro
   }
 }
 
-/** The signature of each chunk includes the signature of the chunk before it. */
+/** Returns the checks of signed chunks. The signature of each chunk includes that of the previous chunk. */
 function chainOf({ scope, signature }: Caller): {
   check(hash: Hash, extension: string): void;
   checkTrailers(trailers: Record<string, string>): void;
@@ -182,9 +188,9 @@ function chainOf({ scope, signature }: Caller): {
 }
 
 interface Input {
-  /** The text up to CRLF, without CRLF. '' at the end of the body. */
+  /** Reads the text up to CRLF. Returns '' at the end of the body. */
   line(): Promise<string>;
-  /** At least one byte and at most `bytes`. @throws S3Refusal at the end of the body */
+  /** Reads one to `bytes` bytes. @throws S3Refusal at the end of the body */
   take(bytes: number): Promise<Buffer>;
 }
 

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 
-/** A request before its body. */
+/** A request whose body is not read yet. */
 export interface S3Call {
   method: string;
-  /** The path as it was sent, encoded. */
+  /** The received path, still encoded. */
   rawPath: string;
-  /** '' for the service itself. */
+  /** '' for the service, for example to list buckets. */
   bucket: string;
-  /** '' for the bucket itself. */
+  /** '' for the bucket. */
   key: string;
   query: URLSearchParams;
   headers: Readonly<Record<string, string | undefined>>;
@@ -15,7 +15,7 @@ export interface S3Call {
   requestId: string;
 }
 
-/** Parses path-style requests only: /bucket/key. @throws URIError when the path is not text */
+/** Parses a path-style request: /bucket/key. @throws URIError when the path is not UTF-8 */
 export function parseCall(request: IncomingMessage, requestId: string): S3Call {
   const url = new URL(`http://s3${request.url ?? '/'}`);
   const rawPath = (request.url ?? '/').split('?', 1)[0] ?? '/';

@@ -25,7 +25,7 @@ interface AdminRequest {
   token: string;
 }
 
-/** The calls that every emulator takes with its admin token. */
+/** Answers the calls below /emulator. */
 function answerAdmin(admin: AdminRequest): void {
   void replyTo(admin).then(
     (reply) => sendReply(admin.response, reply),
@@ -59,16 +59,16 @@ async function replyTo({ request, routes, token }: AdminRequest): Promise<Reply>
 interface S3Options {
   stateDir: string;
   accounts: readonly S3Account[];
-  /** Buckets that are made when they are missing. */
+  /** Buckets that are created if they are missing. */
   buckets: ReadonlyArray<{ name: string; hasObjectLock: boolean }>;
   adminToken: string;
   region: string;
   lockAnswer: LockAnswer;
-  /** How much faster than real time a new emulator's clock runs. */
+  /** The speed of a new emulator's clock relative to real time. */
   clockScale: number;
 }
 
-/** The parts of an emulator that a test in the same process can read and steer. */
+/** The emulator, and the parts that a test in the same process can read and control. */
 interface S3Emulator {
   server: Server;
   world: S3World;
@@ -78,7 +78,7 @@ interface S3Emulator {
 
 const stateSchema = z.strictObject({ clock: clockAnchorSchema });
 
-/** Speaks the part of S3 that common clients use, with its objects in a folder. It does not listen yet. */
+/** Emulates the part of S3 that common clients use. Its objects are in a folder. The server does not listen yet. */
 export function createS3Emulator(options: S3Options): S3Emulator {
   const { stateDir, accounts, region, lockAnswer } = options;
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
@@ -127,14 +127,14 @@ function recordIn(ledger: LedgerFile, now: () => string): S3World['record'] {
 }
 
 export interface RunningS3 extends S3Emulator {
-  /** http://127.0.0.1:<port> */
+  /** The URL: http://127.0.0.1:<port>. */
   endpoint: string;
-  /** The file with the content of an object's newest version, for a test that changes a byte of it. */
+  /** Returns the file with the content of an object's newest version. Tests use it to corrupt an object. */
   fileOf(bucket: string, key: string): string;
   close(): Promise<void>;
 }
 
-/** Runs in the caller's process, on a port of its own. Its folder is removed with it, unless the caller gave one. */
+/** Starts the emulator in this process. Its folder is removed at the end, unless the caller provided it. */
 export async function startS3(
   options: Omit<S3Options, 'stateDir' | 'adminToken' | 'region' | 'clockScale' | 'lockAnswer'> & Partial<S3Options>,
 ): Promise<RunningS3> {

@@ -11,7 +11,7 @@ export interface Xml {
   readonly xml: string;
 }
 
-/** Text is escaped, elements are not. */
+/** Builds an element. Text is escaped, and elements are inserted unchanged. */
 export const element = (name: string, content: string | number | boolean | readonly Xml[]): Xml => {
   const inner = typeof content === 'object' ? content.map(({ xml }) => xml).join('') : escapeText(String(content));
   return { xml: `<${name}>${inner}</${name}>` };
@@ -19,7 +19,7 @@ export const element = (name: string, content: string | number | boolean | reado
 
 const escapeText = (text: string): string => text.replace(/[&<>"\r]/g, (letter) => escapes[letter] ?? letter);
 
-/** With the namespace that clients expect from S3. */
+/** Builds a document with the namespace that clients expect from S3. */
 export const xmlDocument = (root: Xml): string =>
   `<?xml version="1.0" encoding="UTF-8"?>\n${root.xml.replace(/^<(\w+)>/, (_all, name: string) =>
     name === 'Error' ? '<Error>' : `<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">`,
@@ -35,17 +35,19 @@ const unescapeText = (text: string): string =>
     },
   );
 
-/** The inside of every element with this name, in order. In S3's requests, elements of the same name are not nested. */
+/**
+ * Returns the inner XML of every element with this name, in order. S3's requests do not nest elements of the same name.
+ */
 export const elementsOf = (xml: string, name: string): string[] =>
   [...xml.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, 'g'))].map((match) => match[1] ?? '');
 
-/** The text of the first element of this name. */
+/** Returns the text of the first element with this name. */
 export function textOf(xml: string, name: string): string | undefined {
   const [inside] = elementsOf(xml, name);
   return inside === undefined ? undefined : unescapeText(inside.trim());
 }
 
-/** A refusal of S3; any part of the emulator may throw it. */
+/** An S3 error, which becomes the answer to the call. */
 export class S3Refusal extends Error {
   readonly status: number;
   readonly code: string;
@@ -96,7 +98,6 @@ type RefusalCode =
 
 const isListed = (code: string): code is keyof typeof statuses => Object.hasOwn(statuses, code);
 
-/** @throws always */
 export function refuse(code: RefusalCode, message: string): never {
   throw new S3Refusal(isListed(code) ? statuses[code] : 400, code, message);
 }

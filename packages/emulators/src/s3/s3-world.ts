@@ -10,11 +10,11 @@ export interface S3World {
   buckets: Buckets;
   uploadsOf(bucket: string): Uploads;
   lockAnswer: LockAnswer;
-  /** Records a change: the operation, the bucket, the key, and the version. */
+  /** Writes a change to the ledger. */
   record(caller: Caller, change: { op: string; bucket: string; key: string; id: string; detail?: string }): void;
 }
 
-/** A call to a bucket that exists and that the caller may see. */
+/** A call to an existing bucket that the caller can see. */
 export interface BucketCall {
   world: S3World;
   call: S3Call;

@@ -24,7 +24,7 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', go).on('close', go);
   });
 
-/** A file is sent as fast as the client reads. When the client goes away, the reading ends. */
+/** Sends a file as fast as the client reads. If the client disconnects, reading stops. */
 async function sendS3(response: ServerResponse, reply: S3Reply, change: Change = unchanged): Promise<void> {
   const { status, headers, body } = reply;
   if (body.kind === 'text') {
@@ -55,7 +55,7 @@ async function sendS3(response: ServerResponse, reply: S3Reply, change: Change =
   response.end();
 }
 
-/** Sends only the faults that make sense for bytes. `edited` sets single bytes by their offset, `{"17": 0}`. */
+/** Sends the faults that make sense for bytes. `edited` replaces single bytes by their offset, such as `{"17": 0}`. */
 async function sendFaultyS3(response: ServerResponse, reply: S3Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':
@@ -123,7 +123,7 @@ interface S3Service {
   accounts: readonly S3Account[];
   faults: FaultOrders;
   calls: CallLog;
-  /** Requests under /emulator, which cannot be the name of a bucket. */
+  /** Answers requests below /emulator. No bucket can have that name. */
   admin(request: IncomingMessage, response: ServerResponse): void;
 }
 
@@ -147,7 +147,7 @@ async function serveCall(service: S3Service, request: IncomingMessage, response:
   const reply = fault === null || isReal(fault) ? await replyTo(service, call) : emptyAnswer(200);
   const status = fault !== null && 'status' in fault.answer ? fault.answer.status : reply.status;
   service.calls.add({ at: Date.now(), method: call.method, path: request.url ?? '/', status });
-  // The rest of a refused body is not awaited; a small rest is read, so that the connection can be used again.
+  // The rest of a refused body is not read, so the connection cannot be reused.
   if (!request.complete) response.shouldKeepAlive = false;
   if (fault === null) await sendS3(response, reply);
   else await sendFaultyS3(response, reply, fault.answer);
@@ -158,7 +158,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // Signatures use the caller's clock. The emulator's own clock may be days ahead.
+    // Signatures use the clock of the caller. The emulator's clock may be days ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;
@@ -171,7 +171,7 @@ async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3
   }
 }
 
-/** By method and by the sub-resource in the query. '' is the resource itself. */
+/** Answers by method and the sub-resource in the query. '' is the resource itself. */
 type Table = Readonly<Record<string, Answer | undefined>>;
 
 const bucketTable: Table = {
@@ -215,7 +215,10 @@ const subResources = [
   'legal-hold',
   'uploadId',
 ] as const;
-/** S3 has these, but the emulator does not. They must not be treated as the resource itself. */
+/**
+ * Sub-resources of S3 that the emulator lacks. They are refused, because they must not be treated as the resource
+ * itself.
+ */
 const unknownResources = [
   'acl',
   'attributes',
@@ -229,7 +232,7 @@ const unknownResources = [
   'website',
 ];
 
-/** @throws S3Refusal */
+/** Answers a call of S3. @throws S3Refusal */
 async function answerS3(world: S3World, call: S3Call, caller: Caller): Promise<S3Reply> {
   if (call.bucket === '')
     return call.method === 'GET'

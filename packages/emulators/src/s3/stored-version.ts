@@ -7,7 +7,7 @@ export type ChecksumAlgorithm = (typeof checksumAlgorithms)[number];
 
 export interface Checksum {
   algorithm: ChecksumAlgorithm;
-  /** Base64, as it is in headers. For a checksum of checksums it ends with `-<parts>`. */
+  /** Base64 as in headers. A checksum of checksums ends with `-<parts>`. */
   value: string;
 }
 
@@ -50,7 +50,8 @@ export function startChecksum(algorithm: ChecksumAlgorithm): RunningChecksum {
 }
 
 /**
- * The checksum of a multipart object: the checksum of its parts' checksums (base64), a dash and the number of parts.
+ * Returns the checksum of a multipart object: the checksum over its parts' checksums (base64), a dash and the number of
+ * parts.
  */
 export function compositeChecksum(algorithm: ChecksumAlgorithm, parts: readonly string[]): Checksum {
   const running = startChecksum(algorithm);
@@ -63,7 +64,7 @@ export const checksumHeader = ({ algorithm, value }: Checksum): Record<string, s
   'x-amz-checksum-type': value.includes('-') ? 'COMPOSITE' : 'FULL_OBJECT',
 });
 
-/** The name of the checksum in the elements of answers. */
+/** Returns the name of a checksum's XML element. */
 export const checksumElement = (algorithm: ChecksumAlgorithm): string => `Checksum${algorithm.toUpperCase()}`;
 
 export const retentionModes = ['GOVERNANCE', 'COMPLIANCE'] as const;
@@ -72,28 +73,25 @@ export type Retention = z.infer<typeof retentionSchema>;
 
 export const checksumSchema = z.strictObject({ algorithm: z.enum(checksumAlgorithms), value: z.string() });
 
-/**
- * A file below the bucket's folder, and how much of the object it holds. A multipart object keeps its parts in the
- * order in which they came.
- */
+/** A file below the bucket's folder, with its size. A multipart object has one for each part. */
 export const pieceSchema = z.strictObject({ file: z.string(), bytes: z.int() });
 export type Piece = z.infer<typeof pieceSchema>;
 
 /** One version of an object, or a delete marker. */
 export const storedVersionSchema = z.strictObject({
   key: z.string(),
-  /** 'null' in a bucket without versions. */
+  /** 'null' in a bucket without versioning. */
   versionId: z.string(),
-  /** Counts up in the whole bucket. The newest version of a key has the greatest number. */
+  /** A number that rises with each version in the bucket. The newest version of a key has the greatest one. */
   seq: z.int(),
   isDeleteMarker: z.boolean(),
   pieces: z.array(pieceSchema),
   bytes: z.int(),
-  /** Without quotes. */
+  /** The ETag without its quotes. */
   etag: z.string(),
   modifiedAt: z.iso.datetime(),
   contentType: z.string(),
-  /** x-amz-meta-*, lower-case, whole names. */
+  /** The headers x-amz-meta-* by their full lower-case names. */
   metadata: z.record(z.string(), z.string()),
   checksum: checksumSchema.nullable(),
   retention: retentionSchema.nullable(),
@@ -106,7 +104,7 @@ export const bucketSettingsSchema = z.strictObject({
   createdAt: z.iso.datetime(),
   hasVersions: z.boolean(),
   hasObjectLock: z.boolean(),
-  /** The retention of a version that asks for none itself. */
+  /** The retention of a version whose request has none. */
   defaultRetention: z.strictObject({ mode: z.enum(retentionModes), days: z.int() }).nullable(),
 });
 export type BucketSettings = z.infer<typeof bucketSettingsSchema>;

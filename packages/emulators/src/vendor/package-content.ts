@@ -12,23 +12,23 @@ import {
 import path from 'node:path';
 import type { Item } from './vendor-state';
 
-/** Text by path: pages of a document root, one JSON file for each table, one file for each message. */
+/** Text by path: pages of a document root, tables as JSON, or messages. */
 export type Files = Readonly<Record<string, string>>;
 type Which = Pick<Item, 'scope' | 'id'>;
 
 /**
- * The content of the packages, as real files: `<root>/<package>/live/…` and, of each timeline,
+ * The content of packages as files: `<root>/<package>/live/…`, and for each restore point
  * `<root>/<package>/points/…/<restoreAsOf>`.
  */
 export interface PackageContent {
   read(packageId: number, item: Which): Files;
-  /** Replaces the whole content of the item. */
+  /** Replaces all content of the item. */
   write(packageId: number, item: Which, files: Files): void;
-  /** Copies the live content to a point. Doing it again for the same point changes nothing. */
+  /** Copies the live content to a restore point. Repeating it for the same point changes nothing. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;
-  /** Makes the content of the point live: in its own place, or in the place of another item. */
+  /** Makes a restore point's content live, in the same item or in another one. */
   bringBack(packageId: number, item: Which, restoreAsOf: number, into: Which): void;
-  /** One file of the document root, or null when it does not exist. */
+  /** Returns a file of the document root, or null if it does not exist. */
   readPage(packageId: number, file: string): Buffer | null;
   removeItem(packageId: number, item: Which): void;
   removePackage(packageId: number): void;
@@ -38,7 +38,7 @@ const folderOfScope = { web: 'web', database: 'databases', mailbox: 'mailboxes' 
 const placeOf = ({ scope, id }: Which): string =>
   scope === 'web' ? folderOfScope.web : path.join(folderOfScope[scope], id);
 
-/** Resolves `file` to a path that is always below `folder`. */
+/** Resolves a path. @throws Error when it leads out of `folder` */
 function inside(folder: string, file: string): string {
   const full = path.resolve(folder, file);
   if (full !== folder && !full.startsWith(`${folder}${path.sep}`)) throw new Error(`${file} leads out of its folder`);
@@ -46,8 +46,8 @@ function inside(folder: string, file: string): string {
 }
 
 /**
- * Replaces the whole folder. The new one is first written beside it, and then two renames follow. A repeated call
- * repairs a crash between the renames.
+ * Replaces a folder: writes the new one beside it and then renames both. A repeated call repairs a crash between the
+ * renames.
  */
 function replaceFolder(folder: string, fill: (fresh: string) => void): void {
   const [fresh, old] = [`${folder}.fresh`, `${folder}.old`];

@@ -3,7 +3,7 @@ import { type Call, jsonReply, type PathValues, pathValue, Refusal } from '../pr
 import { type Item, isOf, isRunning, type Job, newItem, type Package, type Scope } from './vendor-state';
 import { type AccountRoute, accountAt, startJob, type VendorWorld } from './vendor-world';
 
-/** A refusal by the vendor: a status, and a sentence for people. */
+/** Returns a refusal of the vendor: a status and a sentence for people. */
 const refused = (status: 401 | 404 | 409 | 422, message: string): Refusal =>
   new Refusal(jsonReply(status, { error: { message }, type: 'error' }));
 
@@ -16,7 +16,7 @@ const deleteSchema = z.object({ 'delete-id': z.array(z.union([z.string(), z.int(
 const firstPage = (domain: string): string =>
   `<!doctype html><title>${domain}</title><h1>${domain}</h1><p>This site is being built.</p>\n`;
 
-/** Parses a JSON body in the vendor's form. An empty body counts as `{}`. @throws Refusal 422 */
+/** Parses a JSON body. An empty body counts as `{}`. @throws Refusal 422 in the vendor's form */
 function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   try {
     return schema.parse(JSON.parse(call.body.toString('utf8') || '{}'));
@@ -25,7 +25,7 @@ function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** For a package of another account the answer is the same as for none. @throws Refusal 404 */
+/** Finds a package. A package of another account gets the same answer as a missing one. @throws Refusal 404 */
 function requirePackage({ state }: VendorWorld, account: string, id: string): Package {
   const found = state.packages.find((candidate) => candidate.account === account && String(candidate.id) === id);
   if (found === undefined) throw refused(404, 'package not found');
@@ -39,7 +39,7 @@ const view = ({ id, domain, label, createdAt }: Package, call: Call) => ({
   label,
   created: new Date(createdAt).toISOString(),
   enabled: true,
-  // The address of the site before its domain points to it.
+  // The address serves the site before its domain points to it.
   preview_url: `http://${call.headers['host'] ?? ''}/preview/${id}/`,
 });
 
@@ -126,7 +126,7 @@ function viewTimeline(found: Package) {
     attached,
     can_back_up: canBackUp(found),
     has_dead_web: web?.dead ?? false,
-    // A website without a point is not listed, unless its first point is being taken.
+    // A website is listed once it has a restore point or its first one is being created.
     web: web !== null && (web.snapshots.length > 0 || web.running) ? web : null,
     databases: of('database'),
     mailboxes: of('mailbox'),
@@ -148,7 +148,7 @@ interface Located {
   item: Item;
 }
 
-/** @throws Refusal 404 */
+/** Finds an item of a package. @throws Refusal 404 */
 function locate(world: VendorWorld, account: string, values: PathValues, scope: Scope): Located {
   const found = requirePackage(world, account, pathValue(values, 'id'));
   const itemId = scope === 'web' ? '' : pathValue(values, 'item');

@@ -77,7 +77,7 @@ it('keeps packages, points and running jobs over a restart, and ends each job wi
     'addWeb a.example.com',
     expect.stringMatching(/^restore web {2}as of \d+$/),
   ]);
-  // Content is files, as an owner would find it.
+  // The content is in plain files.
   const live = path.join(stateDir, 'packages', String(id), 'live');
   expect(readFileSync(path.join(live, 'web/index.html'), 'utf8')).toBe('old');
   expect(readdirSync(path.join(live, 'mailboxes/info/cur'))).toEqual(['1']);

@@ -28,7 +28,7 @@ const pattern = /^\/preview\/(\d+)\/(.*)$/;
 
 const isPreview = ({ path }: Call): boolean => pattern.test(path);
 
-/** A package's document root as its visitors see it. */
+/** Answers a request of a visitor for a page of a package. */
 function answerPreview(world: VendorWorld, call: Call): Reply {
   world.settle();
   const [, id = '', rest = ''] = pattern.exec(call.path) ?? [];
@@ -44,13 +44,10 @@ function answerPreview(world: VendorWorld, call: Call): Reply {
 const typeOf = (file: string): string =>
   file.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/html; charset=utf-8';
 
-/** A name of a file below the item's own folder. */
+/** A relative file name that does not lead out of its folder. */
 const fileNameSchema = z.string().regex(/^(?!\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\0]+$/);
 const filesSchema = z.record(fileNameSchema, z.string());
-/**
- * The content of a package, by the names of its databases and mailboxes. A database's files are its tables as JSON, and
- * a mailbox's files are its messages.
- */
+/** The content of a package. A database's files are its tables as JSON, and a mailbox's files are its messages. */
 const contentSchema = z.strictObject({
   web: filesSchema,
   databases: z.record(z.string(), filesSchema),
@@ -66,7 +63,7 @@ const changeSchema = z
       isDead: z.boolean().optional(),
       isRestorable: z.boolean().optional(),
     }),
-    /** Forgets a point, as the vendor does when a point becomes too old. */
+    /** Removes a restore point, as the vendor does when it is too old. */
     forget: z.strictObject({ scope: scopeSchema, id: z.string(), restoreAsOf: z.int() }),
   })
   .partial();
@@ -101,7 +98,8 @@ function readContent({ content }: VendorWorld, found: Package): z.infer<typeof c
 }
 
 /**
- * Databases and mailboxes that are not named are removed, with their timelines. Those that stay keep their timelines.
+ * Replaces a package's content. Databases and mailboxes that are missing in `wanted` are removed with their timelines.
+ * The others keep their timelines.
  */
 function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof contentSchema>): void {
   const kept: Array<[Item, Record<string, string>]> = [
@@ -119,7 +117,8 @@ function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof
 }
 
 /**
- * Routes for events that Drydock does not cause: owners work on their packages, points come and go, timelines break.
+ * Routes for events that Drydock does not cause: owners change their content, restore points come and go, timelines
+ * break.
  */
 const vendorAdminRoutes = (world: VendorWorld): Route[] => [
   routeAt('GET', '/emulator/packages', () =>
@@ -165,14 +164,14 @@ interface VendorEmulatorOptions {
   readerKeys?: ReadonlyMap<string, string>;
   adminToken: string;
   clockScale: number;
-  /** How long a snapshot or a restore takes, in seconds of the emulator's time. */
+  /** The duration of a snapshot or restore in seconds of the emulator's time. */
   jobSeconds: number;
 }
 
 const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
 const accountRoutes = [...packageRoutes, ...timelineRoutes];
 
-/** Answers a call by one account, after the state has been brought up to the present. */
+/** Answers a call of an account. Jobs that are due by now end first. */
 function answerAccount(world: VendorWorld, account: string, call: Call): Reply | Promise<Reply> {
   world.settle();
   const routes = accountRoutes.map(
@@ -189,7 +188,7 @@ function answerAccount(world: VendorWorld, account: string, call: Call): Reply |
   );
 }
 
-/** The vendor's packages and timelines over HTTP. Its whole state is in `stateDir`, and outlives it. */
+/** Emulates the vendor's API of packages and timelines. Its state is in `stateDir`, and survives a restart. */
 export function createVendorEmulator({
   stateDir,
   keys,

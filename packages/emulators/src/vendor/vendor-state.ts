@@ -5,9 +5,9 @@ import { ledgerEntrySchema } from '../protocol/state-file';
 export const scopeSchema = z.enum(['web', 'database', 'mailbox']);
 export type Scope = z.infer<typeof scopeSchema>;
 
-/** Times are milliseconds since 1970 in the emulator's time. */
+/** All times except `restoreAsOf` are milliseconds since 1970 in the emulator's time. */
 const pointSchema = z.strictObject({
-  /** Seconds since 1970, unique in its timeline. A restore names this. */
+  /** Seconds since 1970. The value identifies the point in its timeline. */
   restoreAsOf: z.int(),
   kind: z.enum(['automatic', 'manual']),
 });
@@ -30,7 +30,7 @@ const jobSchema = z.strictObject({
   type: z.enum(['takeSnapshot', 'restore', 'mysqlrestore']),
   status: z.enum(['running', 'finished', 'failed']),
   restoreAsOf: z.int().nullable(),
-  /** The mailbox that is created beside the original. Null overwrites the original. */
+  /** The mailbox that is created beside the original, or null to overwrite the original. */
   target: z.string().nullable(),
   startedAt: z.number(),
   endsAt: z.number(),
@@ -43,7 +43,7 @@ export const packageFlagsSchema = z.strictObject({
   permitted: z.boolean(),
   pro: z.boolean(),
   attached: z.boolean(),
-  /** Refuses every snapshot, whatever the other flags say. */
+  /** If set, every snapshot is refused. */
   isFull: z.boolean(),
 });
 
@@ -54,7 +54,7 @@ const packageSchema = z.strictObject({
   label: z.string(),
   createdAt: z.number(),
   flags: packageFlagsSchema,
-  /** The items. The website comes first, once there is one. */
+  /** The website, if there is one, is the first item. */
   items: z.array(itemSchema),
   jobs: z.array(jobSchema),
   failsNextJob: z.boolean(),

@@ -5,8 +5,8 @@ import type { PackageContent } from './package-content';
 import { type Item, isRunning, type Job, newItem, type Package, type VendorState } from './vendor-state';
 
 /**
- * Ends, in order, everything that is over by now. Says whether anything changed. When it is killed in the middle, doing
- * it again leads to the same result.
+ * Ends all jobs that are due by now, in order. Returns whether there was any. After a crash it can be repeated with the
+ * same result.
  */
 function settleJobs(world: VendorWorld): boolean {
   const now = world.clock.now();
@@ -29,7 +29,7 @@ function endJob(world: VendorWorld, found: Package, job: Job): void {
   job.status = 'finished';
 }
 
-/** The item itself, or the mailbox with that name beside it. */
+/** Returns the item, or the mailbox that the restore creates beside it. */
 function targetOf(found: Package, item: Item, target: string | null): Item {
   if (target === null) return item;
   const there = found.items.find(({ scope, name }) => scope === 'mailbox' && name === target);
@@ -40,8 +40,8 @@ function targetOf(found: Package, item: Item, target: string | null): Item {
 }
 
 /**
- * Makes a restore point of the live content. Two points are always at least a second apart, also when they are made
- * within one second.
+ * Creates a restore point from the live content. Two points have times at least a second apart, even if they are
+ * created within one second.
  */
 export function addPoint(
   world: VendorWorld,
@@ -57,7 +57,7 @@ export function addPoint(
   return restoreAsOf;
 }
 
-/** An accepted change, for the ledger. */
+/** An accepted job, for the ledger. */
 interface Taken {
   found: Pick<Package, 'id' | 'account'>;
   op: string;
@@ -71,9 +71,9 @@ export interface VendorWorld {
   readonly content: PackageContent;
   readonly jobSeconds: number;
   nextId(): number;
-  /** Saves what was changed, together with the job that was accepted: first the state, then the ledger. */
+  /** Saves the state, and then writes an accepted job to the ledger. */
   save(taken?: Taken): void;
-  /** Ends everything that is over by now. */
+  /** Ends all jobs that are due by now. */
   settle(): void;
 }
 
@@ -122,7 +122,7 @@ export function openVendorWorld(state: VendorState, { clock, file, ledger, conte
   return world;
 }
 
-/** Starts a job on one timeline. Its effect comes at its end. */
+/** Starts a job on a timeline. It takes effect at its end. */
 export function startJob(
   world: VendorWorld,
   found: Package,
@@ -147,7 +147,7 @@ export function startJob(
   return job;
 }
 
-/** A call by the account to which its key belongs. */
+/** Handles a call of the account to which its key belongs. */
 type AccountHandler = (world: VendorWorld, account: string, call: Call, values: PathValues) => Reply;
 
 export interface AccountRoute {

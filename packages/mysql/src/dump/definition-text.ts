@@ -2,23 +2,20 @@ import type { Flavour } from '../engines/list-engines';
 import type { Session } from '../session/session';
 import type { DumpedProgram } from './manifest';
 
-/** The pattern of a quoted identifier. A program from a session with ANSI_QUOTES has double quotes. */
+/** Matches a quoted identifier. A session with ANSI_QUOTES uses double quotes. */
 export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
-/** The pattern of a text, as the server writes it into a definition. */
+/** Matches a text as the server writes it into a definition. */
 const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
-/**
- * When a quote has no closing one, which no server writes, the whole rest counts as quoted. So the text is read only
- * once, however long it is.
- */
+/** An unclosed quote counts as quoted to the end, so that a long text is read only once. No server writes one. */
 const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
 
-/** A pattern that matches exactly this text. */
+/** Returns a pattern that matches exactly this text. */
 export const exactly = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`);
 
 /**
- * Replaces what a pattern finds in the definition of a table, but not inside texts and names: a comment may contain the
- * same words. `replace` gets the named groups of the pattern.
+ * Replaces matches of a pattern in a table's definition, except in texts and names, because a comment may contain the
+ * same words. `replace` gets the pattern's named groups.
  */
 export function replaceOutsideQuotes(
   definition: string,

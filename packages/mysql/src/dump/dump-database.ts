@@ -8,11 +8,14 @@ import { encodeRows, RowSum } from './row-format';
 import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-account';
 
 export interface DumpOptions {
-  /** `root@localhost` of the instance. It creates the reader, and reads accounts and rights, but no content. */
+  /**
+   * The login of `root@localhost`. It creates the account that reads the rows. It also reads accounts and rights, but
+   * no content.
+   */
   admin: Login;
   flavour: Flavour;
   release: string;
-  /** Whether only the definitions are dumped, for a trial. Every table is then empty. */
+  /** True to dump only the definitions. Every table of the dump is then empty. */
   isSchemaOnly?: boolean;
   signal?: AbortSignal;
 }
@@ -20,9 +23,9 @@ export interface DumpOptions {
 const chunkBytes = 64 * 1024;
 
 /**
- * Dumps all schemas of an instance's customer, with accounts and rights, as a stream of sections, which are read in
- * order. All InnoDB tables are from the same moment. Rows are read with an account that can only read, and no code of
- * the customer runs. When a definition changes during the dump, the dump fails, and another attempt may succeed.
+ * Dumps all schemas of the customer, with accounts and rights, as sections that must be read in order. All InnoDB
+ * tables are from the same moment. An account that can only read reads the rows, and no code of the customer runs. A
+ * definition that changes meanwhile fails the dump, and another attempt may succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {
@@ -104,9 +107,9 @@ async function* one(value: unknown): AsyncGenerator<Buffer> {
 }
 
 /**
- * Locks the definition of a table until the savepoint `drydock`; only then it is asked whether it still is a table,
- * since a view that has taken its name would run code. A view without FROM runs its functions by the lock already: the
- * session is to be in a transaction that `beginReading` began.
+ * Locks a table's definition until the savepoint `drydock` is released. It then checks that the name is still a table,
+ * because a view would run code. Locking a view without FROM already runs its functions, so the session must be in a
+ * transaction of `beginReading`.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
@@ -120,7 +123,6 @@ export async function holdTable(session: Session, table: { schema: string; name:
     throw new TransferError('dump_failed', `table ${name} is no table any more`);
 }
 
-/** The rows of a table. */
 export async function* readRows(
   session: Session,
   table: Pick<ListedTable, 'schema' | 'name' | 'selects'>,
@@ -129,7 +131,7 @@ export async function* readRows(
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
   try {
     await holdTable(session, table);
-    // A table may have no column of its own.
+    // A table may have only generated columns, which are not dumped.
     const select = `SELECT ${table.selects.length === 0 ? '1' : table.selects.join(', ')} FROM ${name}`;
     for await (const rows of session.batches(select, chunkBytes)) yield encodeRows(rows, sum);
     await session.run('ROLLBACK TO SAVEPOINT drydock');

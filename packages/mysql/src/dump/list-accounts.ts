@@ -2,16 +2,15 @@ import type { Session } from '../session/session';
 import type { Content, DumpedAccount, DumpedGrant } from './manifest';
 import { reachesSystem, transferPrefix } from './transfer-account';
 
-/** Accounts of the servers themselves, and of the platform. */
+/** Accounts of the server and of the platform. */
 const ownUsers = new Set(['root', 'mariadb.sys', 'mysql.sys', 'mysql.session', 'mysql.infoschema', 'PUBLIC', '']);
 export const isOwnUser = (user: string): boolean => ownUsers.has(user) || user.startsWith(transferPrefix);
 
 type Row = Map<string, Buffer | null>;
 
 /**
- * Reads the customer's accounts and their rights out of the server's tables, as the platform. These tables hold no code
- * of a customer. Rights on a schema that does not exist are read, too: the customer may have dropped the schema and may
- * create it again.
+ * Reads the customer's accounts and rights from the server's own tables, which contain no code of the customer. Rights
+ * on a missing schema are read too, because the customer may create the schema again.
  */
 export async function listAccounts(admin: Session): Promise<Pick<Content, 'accounts' | 'grants'>> {
   const isMariadb = admin.flavour === 'mariadb';
@@ -59,7 +58,7 @@ async function readLocked(admin: Session): Promise<Set<string>> {
   return new Set(rows.map(([user, host]) => `${user}@${host}`));
 }
 
-/** Columns of mysql.db whose names differ from the name of the right. */
+/** Rights whose names differ from those of their columns in mysql.db. */
 const rightNames: Record<string, string> = {
   Create_tmp_table_priv: 'CREATE TEMPORARY TABLES',
   Lock_tables_priv: 'LOCK TABLES',
@@ -129,7 +128,7 @@ async function readRoutineRights(admin: Session): Promise<DumpedGrant[]> {
   }));
 }
 
-/** Roles that are granted to roles and to accounts. In MySQL, roles are accounts with a host. */
+/** Returns the roles that are granted to roles and accounts. In MySQL a role is an account with a host. */
 async function readRoles(admin: Session): Promise<DumpedGrant[]> {
   const of = (user: string, host: string, role: string, roleHost: string | null, isAdmin: boolean): DumpedGrant => ({
     ...{ user, host, on: 'role', schema: role, name: roleHost, columns: [], privileges: [], isGrantable: isAdmin },

@@ -4,11 +4,11 @@ import { asTransferError } from '../session/transfer-error';
 import { exactly, quotedName, type Routine, readableDefinition, replaceOutsideQuotes } from './definition-text';
 import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from './manifest';
 
-/** A definition as text: one character for each of its bytes. */
+/** Returns a definition as text with one character for each byte. */
 const bytesText = (value: Buffer | null | undefined): string => (value ?? Buffer.alloc(0)).toString('latin1');
 
 const numbers = new Set(['tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', 'double', 'year']);
-/** Types whose text is ASCII, and which do not take bytes. */
+/** Types that accept no bytes. Their text is ASCII. */
 const quoted = new Set(['date', 'time', 'datetime', 'timestamp', 'uuid', 'inet4', 'inet6']);
 
 export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
@@ -17,11 +17,14 @@ export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
   return dataType === 'json' && !isMariadb ? 'json' : 'bytes';
 }
 
-/** The expression that reads a value without loss. A float as text has only six digits. */
+/** Returns the expression that reads a value without loss. MySQL writes a float as text with only six digits. */
 export const selectOf = (name: string, dataType: string): string =>
   dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name);
 
-/** A MERGE table shows the rows of other tables. MySQL writes the engine in capitals. */
+/**
+ * Tells whether a table has rows of its own. A MERGE table shows the rows of other tables. MySQL writes the engine in
+ * capitals.
+ */
 export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine.toLowerCase() !== 'mrg_myisam';
 
 export interface ListedTable extends DumpedTable {
@@ -31,8 +34,8 @@ export interface ListedTable extends DumpedTable {
 type Definitions = Pick<Content, 'sequences' | 'programs'> & { tables: ListedTable[]; findings: Finding[] };
 
 /**
- * Reads the definitions of a schema, as the reader. Nothing of it runs. `reader` is in no transaction, since one that
- * changes nothing refuses to show a view whose functions write; `rows` is in one that `beginSnapshot` has begun.
+ * Reads the definitions of a schema without running its code. `reader` must not be in a transaction, because a
+ * read-only one refuses to show a view whose functions write. `rows` must be in a transaction of `beginSnapshot`.
  */
 export async function listContent(reader: Session, rows: Session, schema: string): Promise<Definitions> {
   await reader.run(`USE ${quoteName(schema)}`);
@@ -58,14 +61,13 @@ export async function listContent(reader: Session, rows: Session, schema: string
 }
 
 /**
- * Codes for things that the server itself cannot show, and nobody can use: a table of MERGE whose parts are gone or not
- * the customer's, and a program in whose text a letter of gbk, sjis or big5 ends like a backslash.
+ * Error codes for objects that the server itself cannot show: a MERGE table whose parts are missing or not the
+ * customer's, and a program with a gbk, sjis or big5 character that ends like a backslash. Nobody can use such an
+ * object.
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
-/**
- * Reads one thing. When the server itself cannot show it, that becomes a finding, and the dump continues without it.
- */
+/** Reads an object. If the server cannot show it, it becomes a finding and the dump continues. */
 async function unlessBroken({ findings }: Definitions, object: string, read: () => Promise<unknown>): Promise<void> {
   try {
     await read();
@@ -93,7 +95,7 @@ async function readTable(reader: Session, schema: string, name: string, engine: 
   return { schema, name, engine, columns, definition: await withQuotedKeys(reader, schema, name, definition), selects };
 }
 
-/** MariaDB before 11 does not quote the names in a foreign key, even when they contain quotes. */
+/** Quotes the names in foreign keys, because MariaDB before 11 does not, even if a name contains quotes. */
 async function withQuotedKeys(reader: Session, schema: string, table: string, definition: string): Promise<string> {
   if (reader.flavour !== 'mariadb' || !definition.includes('` FOREIGN KEY (`')) return definition;
   const keys = new Map<string, { columns: string[]; of: string[] }>();
@@ -116,7 +118,7 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
     ];
     return { plain: text(plain), meant: text(quoteName) };
   });
-  // Longer keys come first, because the name of a key may contain the whole text of a shorter one.
+  // Longer keys come first, because a shorter key's text may be part of a longer one.
   written.sort((a, b) => b.plain[0].length - a.plain[0].length);
   const patterns = written.map(
     ({ plain: [begins, ends] }, at) =>
@@ -202,8 +204,8 @@ type Named = Pick<DumpedProgram, 'kind' | 'schema' | 'name'>;
 
 interface Place {
   /**
-   * The columns in which SHOW CREATE has the sql_mode, the definition, the character set of the client, and the
-   * collation of the connection.
+   * The columns of SHOW CREATE with the sql_mode, the definition, the client's character set and the connection's
+   * collation.
    */
   at: readonly [number, number, number, number];
   routine?: Routine;
@@ -222,14 +224,14 @@ async function programOf(
 }
 
 /**
- * A table that is read by its name may have become a view, which runs functions of the customer's before anybody
- * notices. In this transaction they cannot change anything.
+ * The transaction is read-only, because a table may have become a view with the customer's functions. They then cannot
+ * change anything.
  */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 
 /**
- * Starts the moment of a dump, and says which transactions it contains. Writers wait for some milliseconds on MySQL,
- * and not at all on MariaDB.
+ * Starts the snapshot of a dump, and returns the transactions that it contains. Writers wait for some milliseconds on
+ * MySQL, and not at all on MariaDB.
  */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
@@ -241,7 +243,7 @@ export async function beginSnapshot(reader: Session, release: string): Promise<s
       status.get('binlog_snapshot_file') ?? '',
       Number(status.get('binlog_snapshot_position') ?? 0),
     ];
-    // A server without a binary log.
+    // The server has no binary log.
     if (file === '') return '';
     const [[gtid] = []] = await reader.texts(`SELECT BINLOG_GTID_POS(${quoteText(file)}, ${position})`);
     return gtid ?? '';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** How the values of a column are written in a statement (see load/insert-rows.ts). */
+/** The form of a column's values in a statement (see load/insert-rows.ts). */
 export const columnKind = z.enum(['number', 'quoted', 'json', 'bytes']);
 export type ColumnKind = z.infer<typeof columnKind>;
 
@@ -9,14 +9,15 @@ const table = z.object({
   schema: name,
   name,
   engine: z.string(),
-  /** The columns that are written. Generated columns are left out. */
+  /** The columns whose values are written. Generated columns are left out. */
   columns: z.array(z.object({ name, kind: columnKind })),
   definition: z.string(),
 });
 export type DumpedTable = z.infer<typeof table>;
 
 /**
- * A piece of code, with the settings of the session that created it. Texts of definitions are bytes, one per character.
+ * A program of the customer, with the settings of the session that created it. Its texts have one character for each
+ * byte.
  */
 const program = z.object({
   kind: z.enum(['FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'TRIGGER', 'EVENT', 'VIEW']),
@@ -37,20 +38,17 @@ const account = z.object({
   isLocked: z.boolean(),
   needsTls: z.boolean(),
   plugin: z.string(),
-  /** The verifier as hex, because MySQL's has bytes of every kind. */
+  /** The password's verifier as hex, because MySQL's contains arbitrary bytes. */
   verifier: z.string(),
 });
 export type DumpedAccount = z.infer<typeof account>;
 
-/** Rights of an account on one thing. Only rights on a table have `columns`. */
+/** Rights of an account on one object. Only rights on a table have `columns`. */
 const grant = z.object({
   user: z.string(),
   host: z.string(),
   on: z.enum(['schema', 'table', 'FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'role']),
-  /**
-   * The schema in the form of the server's table, in which the name may be a pattern. A grant of a role has the role's
-   * name here.
-   */
+  /** The schema as in the server's table, where it may be a pattern. For a role it is the role's name. */
   schema: z.string(),
   name: z.string().nullable(),
   columns: z.array(z.object({ name, privileges: z.array(z.string()) })),
@@ -74,7 +72,7 @@ export const contentSchema = z.object({
   format: z.literal(1),
   flavour: z.enum(['mariadb', 'mysql']),
   release: z.string(),
-  /** The transactions that the dump contains, in the notation of replication. */
+  /** The transactions that the dump contains, as a GTID. */
   gtid: z.string(),
   schemas: z.array(z.object({ name, charset: z.string(), collation: z.string() })),
   sequences: z.array(z.object({ schema: name, name, definition: z.string(), next: z.string() })),
@@ -83,17 +81,17 @@ export const contentSchema = z.object({
   accounts: z.array(account),
   grants: z.array(grant),
 });
-/** Everything but rows. */
+/** All content except the rows. */
 export type Content = z.infer<typeof contentSchema>;
 
 const tableSum = z.object({ schema: name, name, rows: z.number(), bytes: z.number(), sum: z.string() });
-/** The size and the checksum of one written table. `sum` is over its rows in any order. */
+/** The size and checksum of a dumped table. `sum` does not depend on the order of the rows. */
 export type TableSum = z.infer<typeof tableSum>;
 
 export const manifestSchema = z.object({ format: z.literal(1), tables: z.array(tableSum), findings: z.array(finding) });
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** A part of a dump. Parts come, and are expected, in this order: `content.json`, `data/<n>.rows`, `manifest.json`. */
+/** A part of a dump. The order is `content.json`, `data/<n>.rows`, `manifest.json`. */
 export interface Section {
   path: string;
   content: AsyncIterable<Buffer>;

@@ -8,10 +8,7 @@ const lengthBytes = 4;
 const encodedBytes = (row: RawRow): number =>
   row.reduce((bytes, value) => bytes + lengthBytes + (value?.length ?? 0), 0);
 
-/**
- * Rows as bytes, one after the other: for each value its length (u32, ffffffff for NULL) and the value. Each row is
- * added to the sum.
- */
+/** Encodes rows, and adds each to the sum. A value is its length (u32, ffffffff for NULL) and its bytes. */
 export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
   const encoded = Buffer.allocUnsafe(rows.reduce((bytes, row) => bytes + encodedBytes(row), 0));
   let end = 0;
@@ -27,8 +24,8 @@ export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
 }
 
 /**
- * Returns the rows, all rows of one piece of the content at a time. Each row has at least one value. The values are
- * slices of the pieces that they came in.
+ * Decodes rows, in batches of one piece of the content. Each row has at least one value. The values are slices of the
+ * pieces.
  */
 export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow[]> {
   let pieces: Buffer[] = [];
@@ -64,10 +61,10 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
 
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
-/** The number of 32-bit words that can be added before a number is no longer exact. */
+/** How many 32-bit words can be added before a JavaScript number becomes inexact. */
 const exactAdditions = 2 ** 20;
 
-/** A sum of 128 bits over the hashes of rows, independent of their order. */
+/** A 128-bit sum over the hashes of rows. It does not depend on their order. */
 export class RowSum {
   rows = 0;
   bytes = 0;

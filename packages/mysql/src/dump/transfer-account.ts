@@ -3,12 +3,12 @@ import type { Flavour } from '../engines/list-engines';
 import { type Login, quoteAccount, quoteLiteral, quoteName, Session } from '../session/session';
 import type { DumpedGrant } from './manifest';
 
-/** The beginning of the names of our own accounts. No customer may make an account, so nobody else has one. */
+/** The prefix of the platform's own accounts. A customer cannot create accounts, so no other account has it. */
 export const transferPrefix = 'drydock_';
 
 const systemSchemas = ['information_schema', 'mysql', 'performance_schema', 'sys'];
 
-/** Whether a right reaches one of the server's own schemas. In a right on schemas, the name is a pattern. */
+/** Tells whether a right reaches a schema of the server. A right on schemas has a pattern as its name. */
 export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>): boolean {
   if (on === 'role') return false;
   if (on !== 'schema') return systemSchemas.includes(schema.toLowerCase());
@@ -21,7 +21,7 @@ export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>
   return systemSchemas.some((name) => new RegExp(`^${pattern}$`, 'i').test(name));
 }
 
-/** The schemas of the customer, ordered by name. */
+/** Lists the customer's schemas by name. */
 export async function listSchemas(session: Session): Promise<{ name: string; charset: string; collation: string }[]> {
   const rows = await session.texts(
     'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME ' +
@@ -35,12 +35,12 @@ export async function listSchemas(session: Session): Promise<{ name: string; cha
   return all.filter(({ name }) => !systemSchemas.includes(name.toLowerCase()));
 }
 
-/** A pattern for GRANT that means exactly this schema. */
+/** Returns a pattern for GRANT that matches exactly this schema. */
 export const asPattern = (schema: string): string => schema.replaceAll(/[\\_%]/g, '\\$&');
 
 /**
- * Opens the platform's own session. What it creates is not replicated: the accounts of a transfer belong only to this
- * server.
+ * Opens a session as `root@localhost`. Its changes are not replicated, because the accounts of a transfer belong only
+ * to this server.
  */
 export async function openAdmin(login: Login, flavour: Flavour, signal?: AbortSignal): Promise<Session> {
   const admin = await Session.open(login, { flavour, statementMs: 60_000, lockMs: 20_000, signal });
@@ -48,7 +48,7 @@ export async function openAdmin(login: Login, flavour: Flavour, signal?: AbortSi
   return admin;
 }
 
-/** The rights of one of our accounts: on everything, on each schema, and on single system tables. */
+/** The rights of a platform account: on everything, on each schema, and on single system tables. */
 interface Rights {
   everywhere: readonly string[];
   schemas: readonly string[];
@@ -56,7 +56,7 @@ interface Rights {
   tables?: readonly string[];
 }
 
-/** Creates an account with a random name and password, which has exactly these rights. */
+/** Creates an account with a random name and password and exactly these rights. */
 async function makeAccount(
   admin: Session,
   login: Login,
@@ -73,8 +73,8 @@ async function makeAccount(
 }
 
 /**
- * A reader may read these schemas and their definitions, and change nothing. If code of a customer ran in its session,
- * that code could do no more.
+ * Creates an account that can read these schemas and their definitions. It can change nothing, even if the customer's
+ * code ran in its session.
  */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
@@ -85,7 +85,7 @@ export const makeReader = (admin: Session, login: Login, schemas: readonly strin
     tables: admin.flavour === 'mariadb' ? ['mysql.proc'] : [],
   });
 
-/** A loader may do everything in these schemas, and may name another account as the definer. */
+/** Creates an account that can do everything in these schemas, and can name another account as a definer. */
 export const makeLoader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
     everywhere: admin.flavour === 'mariadb' ? ['SET USER'] : ['SET_ANY_DEFINER', 'ALLOW_NONEXISTENT_DEFINER'],
@@ -97,7 +97,7 @@ export async function dropAccount(admin: Session, user: string): Promise<void> {
   await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user, host: 'localhost' })}`);
 }
 
-/** Removes everything of a customer's from a server that nobody was ever let into. */
+/** Drops all schemas and accounts from a server that no customer has used. */
 export async function emptyServer(admin: Session): Promise<void> {
   for (const { name } of await listSchemas(admin)) await admin.run(`DROP DATABASE ${quoteName(name)}`);
   const accounts = await admin.texts(
@@ -108,7 +108,7 @@ export async function emptyServer(admin: Session): Promise<void> {
     await admin.run(`DROP USER ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
 }
 
-/** Drops the accounts that a crash has left. No dump, load or replication may run at the same time. */
+/** Drops accounts that a crash has left. No dump, load or replication may run at the same time. */
 export async function sweepTransferAccounts(login: Login, flavour: Flavour): Promise<void> {
   const admin = await openAdmin(login, flavour);
   try {

@@ -15,10 +15,7 @@ import {
 
 const run = promisify(execFile);
 
-/**
- * Distributions of Debian. These names distinguish the entry of its main archive from those of other archives, of
- * updates and of security.
- */
+/** Names of Debian's distributions. They distinguish the main archive from other archives, updates and security. */
 const distributions = new Set([
   'bullseye',
   'bookworm',
@@ -33,15 +30,15 @@ const distributions = new Set([
 ]);
 const debianKeys = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
-/** Why programs cannot be fetched, and what to do next. */
+/** The reason why programs cannot be fetched, with advice. */
 class FetchError extends Error {
   override readonly name = 'FetchError';
 }
 
 /**
- * Fetches packages of one of Debian's suites, with everything that they depend on, into a folder, as .deb files. The
- * archive and the proxies are those for which this machine's apt is configured. apt verifies the signatures. Its state
- * is a private one in `work`, so nothing on the machine changes, and root is not needed. @throws FetchError
+ * Downloads packages of a Debian suite, with their dependencies, as .deb files. apt uses the machine's archive and
+ * proxies, and verifies signatures. Its state is in `work`, so that the machine does not change and root is not needed.
+ * @throws FetchError
  */
 async function fetchPackages(suite: string, packages: readonly string[], work: string): Promise<string[]> {
   const apt = findProgram(['apt-get']);
@@ -77,7 +74,7 @@ async function fetchPackages(suite: string, packages: readonly string[], work: s
   return names.map((name) => path.join(folder, name));
 }
 
-/** Makes apt write in English, whatever the user's language is. */
+/** The environment makes apt write in English. */
 const aptEnvironment = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
 
 async function findArchive(apt: string): Promise<string> {
@@ -99,10 +96,7 @@ async function findArchive(apt: string): Promise<string> {
   return uri;
 }
 
-/**
- * Creates the folders and files of a private apt. With an empty status nothing counts as installed, so that every
- * dependency is fetched.
- */
+/** Creates the state of a private apt. Its status is empty, so that apt downloads every dependency. */
 function prepareState(suite: string, archive: string, work: string): string[] {
   for (const folder of ['lists/partial', 'archives/partial'])
     fs.mkdirSync(path.join(work, folder), { recursive: true });
@@ -122,7 +116,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Dir::Cache': work,
     'Dir::Cache::archives': path.join(work, 'archives'),
     'Dir::Log': work,
-    // The default account of apt as root cannot enter a private folder.
+    // As root, apt would download as an account that cannot enter this folder.
     'APT::Sandbox::User': 'root',
     'APT::Update::Error-Mode': 'any',
     'APT::Keep-Downloaded-Packages': 'true',
@@ -130,7 +124,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Acquire::Retries': '3',
     'Debug::NoLocking': 'true',
   };
-  // The machine's hooks are cleared, because they are meant for its own state.
+  // The machine's hooks are removed, because they would change its own state.
   const cleared = [
     'APT::Update::Pre-Invoke',
     'APT::Update::Post-Invoke',
@@ -152,7 +146,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** The sources of the engines. Each suite of Debian has one version of each engine. */
+/** The source of each engine. A Debian suite has only one version of each. */
 const sources: readonly Source[] = [
   {
     flavour: 'mariadb',
@@ -167,17 +161,16 @@ const sources: readonly Source[] = [
 
 const nameOf = ({ flavour, version }: { flavour: Flavour; version: string }): string => `${flavour}@${version}`;
 
-/** The engines that can be fetched: `mariadb@10.5`. */
+/** The engines that can be fetched, such as `mariadb@10.5`. */
 export const fetchableEngines: readonly string[] = sources.map(nameOf);
 
-/** Dependencies that only the packages' scripts need, which nothing runs here. */
+/** Tells whether only the packages' scripts need a dependency. No script runs here. */
 const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
 /**
- * Brings the programs of `mariadb@10.11` into `<folder>/mariadb-10.11`, unless they are already there. Several
- * processes may do this at the same time: each works in a folder of its own, and the first complete one stays. @throws
- * FetchError that says what to do next
+ * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless it is there. Several processes may do
+ * so at the same time: each has its own working folder, and the first result stays. @throws FetchError with advice
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);
@@ -187,7 +180,7 @@ export async function fetchEngine(name: string, folder: string): Promise<{ engin
   if (fs.existsSync(path.join(target, noteName))) return { engine: readEngine(target), isNew: false };
   if (!fs.existsSync(folder)) {
     makePassableFolder(folder);
-    fs.chmodSync(folder, 0o755); // everybody may look what is there
+    fs.chmodSync(folder, 0o755); // every account may read the engines
   }
   removeAbandoned(folder);
   const work = fs.mkdtempSync(path.join(folder, `fetching-${process.pid}-`));
@@ -224,7 +217,7 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   });
 }
 
-/** Moves the result into place. Returns false when another process has been faster. */
+/** Moves the result into place. Returns false if another process was faster. */
 function settle(place: string, target: string): boolean {
   try {
     fs.renameSync(place, target);
@@ -235,7 +228,7 @@ function settle(place: string, target: string): boolean {
   }
 }
 
-/** Removes the half-fetched folders of processes that have ended. */
+/** Removes incomplete folders of processes that have ended. */
 function removeAbandoned(folder: string): void {
   for (const name of fs.readdirSync(folder)) {
     const pid = /^fetching-(\d+)-/.exec(name)?.[1];

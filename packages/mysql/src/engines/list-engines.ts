@@ -10,10 +10,10 @@ export type Flavour = 'mariadb' | 'mysql';
 
 const labels: Record<Flavour, string> = { mariadb: 'MariaDB', mysql: 'MySQL' };
 
-/** The name for people: `MariaDB 10.11`. */
+/** Returns the name for people, such as `MariaDB 10.11`. */
 export const labelOf = (flavour: Flavour, version: string): string => `${labels[flavour]} ${version}`;
 
-/** Orders versions by their numbers, part by part: 10.5 comes before 10.11. A missing part counts as 0. */
+/** Compares versions number by number, so that 10.5 comes before 10.11. A missing number counts as 0. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(Number));
   for (let at = 0; at < Math.max(left?.length ?? 0, right?.length ?? 0); at += 1) {
@@ -24,8 +24,8 @@ export function compareVersions(a: string, b: string): number {
 }
 
 /**
- * The flavour and version of a server, from its own output: `mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for …`. Null for
- * the output of something else.
+ * Reads flavour and version from a server's output, such as `mariadbd Ver 10.11.18-MariaDB-0+deb12u1 for …`. Returns
+ * null for other output.
  */
 export function readVersion(said: string): { flavour: Flavour; version: string; release: string } | null {
   const [, release = '', version = ''] = /\bVer ((\d+\.\d+)\.\d+)/.exec(said) ?? [];
@@ -35,25 +35,22 @@ export function readVersion(said: string): { flavour: Flavour; version: string; 
 
 const run = promisify(execFile);
 
-/** The programs of one version of MySQL or MariaDB that this machine has. */
+/** The programs of one version of MySQL or MariaDB on this machine. */
 export interface Engine {
   flavour: Flavour;
-  /** The version in two parts: `10.11`. */
+  /** The version with two numbers, such as `10.11`. */
   version: string;
-  /** Three parts, as the server reports it: `10.11.18`. */
+  /** The version with three numbers, such as `10.11.18`, as the server reports it. */
   release: string;
-  /** `MariaDB 10.11` */
+  /** The name for people, such as `MariaDB 10.11`. */
   label: string;
-  /** The folder that holds all of its files, or `/` for an installed engine. */
+  /** The folder with all files of the engine, or `/` for an installed one. */
   root: string;
-  /**
-   * Each is a program with its first arguments. A fetched program is started with the loader and the libraries of its
-   * own folder.
-   */
+  /** Command lines of the programs. A fetched program starts with the loader and libraries in its own folder. */
   programs: { server: readonly string[]; client: readonly string[] | null };
-  /** The folder of its messages, character sets and system tables. */
+  /** The folder of messages, character sets and system tables. */
   share: string;
-  /** The folder of its plugins, or null when it has none. */
+  /** The folder of plugins, or null if there is none. */
   plugins: string | null;
 }
 
@@ -62,9 +59,8 @@ const noteSchema = z.object({ flavour: z.enum(['mariadb', 'mysql']), version: z.
 export type EngineNote = z.infer<typeof noteSchema>;
 
 /**
- * Lists the engines of this machine, within each flavour the oldest version first: those that `npm run engines` has
- * fetched, and an installed server when its version was not fetched. @param folders where to look; see {@link
- * engineFolders}
+ * Lists the engines of this machine, ordered by version within each flavour: the fetched ones, and the installed server
+ * if its version was not fetched. @param folders where to look; see {@link engineFolders}
  */
 export async function listEngines(folders: readonly string[] = engineFolders()): Promise<Engine[]> {
   const fetched = listFetched(folders);
@@ -77,7 +73,7 @@ export async function listEngines(folders: readonly string[] = engineFolders()):
   return all.filter(isFirst).sort(order);
 }
 
-/** @throws with the command that fetches it when this version is not there */
+/** Finds an engine. @throws with the command that fetches it, if it is missing */
 export async function findEngine(flavour: Flavour, version: string, folders?: readonly string[]): Promise<Engine> {
   const found = (await listEngines(folders)).find((engine) => engine.flavour === flavour && engine.version === version);
   if (found === undefined)
@@ -85,7 +81,7 @@ export async function findEngine(flavour: Flavour, version: string, folders?: re
   return found;
 }
 
-/** Lists the fetched engines only. Only a complete folder has a note. */
+/** Lists the fetched engines. Only a complete folder has the file `engine.json`. */
 export function listFetched(folders: readonly string[] = engineFolders()): Engine[] {
   const places = folders
     .filter((folder) => fs.existsSync(folder))
@@ -100,11 +96,11 @@ export function readEngine(place: string): Engine {
 
 const libraryFolders = [
   ...['lib', 'usr/lib'].flatMap((folder) => [`${folder}/x86_64-linux-gnu`, `${folder}/aarch64-linux-gnu`, folder]),
-  // The modules that MySQL keeps to itself.
+  // MySQL keeps its private libraries here.
   'usr/lib/mysql/private',
 ];
 
-/** Describes how to run the programs in a tree of unpacked packages. */
+/** Returns the engine in a tree of unpacked packages. */
 export function describeTree(root: string, { flavour, version, release }: EngineNote): Engine {
   const libraries = libraryFolders.map((folder) => path.join(root, folder)).filter((folder) => fs.existsSync(folder));
   const loader = libraries
@@ -135,10 +131,7 @@ function foldersBelow(usr: string): Pick<Engine, 'share' | 'plugins'> {
   };
 }
 
-/**
- * The installed server of this machine, found by its name on the PATH or where packages put it. Ordinary users have no
- * sbin on their PATH.
- */
+/** Finds the installed server, by its name on the PATH or in /usr/sbin. An ordinary user's PATH has no sbin. */
 async function findInstalled(): Promise<Engine | null> {
   const places = ['mariadbd', 'mysqld'].map((name) => `/usr/sbin/${name}`);
   const server = findProgram(['mariadbd', 'mysqld']) ?? places.find((file) => fs.existsSync(file));

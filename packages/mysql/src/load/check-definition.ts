@@ -3,10 +3,10 @@ import { isOwnUser } from '../dump/list-accounts';
 import type { DumpedProgram } from '../dump/manifest';
 import { TransferError } from '../session/transfer-error';
 
-/** The end of the name is not searched, because in gbk, sjis and big5 a quote may be a part of a letter. */
+/** The pattern does not match the end of the name, because a gbk, sjis or big5 character may contain a quote. */
 const program = (what: string): RegExp => new RegExp(`^CREATE DEFINER=(?<definer>${name})(?:@${name})? ${what} [\`"]`);
 
-/** How the server's own SHOW CREATE starts each kind of definition. */
+/** How SHOW CREATE begins each kind of definition. */
 const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> = {
   TABLE: /^CREATE TABLE `/,
   SEQUENCE: /^CREATE SEQUENCE `/,
@@ -17,14 +17,14 @@ const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> =
   PROCEDURE: program('PROCEDURE'),
   PACKAGE: program('PACKAGE'),
   'PACKAGE BODY': program('PACKAGE BODY'),
-  // MariaDB keeps what follows as the customer wrote it.
+  // MariaDB stores a trigger as the customer wrote it, so the case and the space may vary.
   TRIGGER: new RegExp(`^CREATE (?:OR REPLACE )?DEFINER=(?<definer>${name})(?:@${name})? TRIGGER\\s`, 'i'),
   EVENT: program('EVENT'),
 };
 
 /**
- * Refuses a text that is not the definition that it claims to be, and one that would run with rights of the platform. A
- * dump is untrusted: a person who can write one must not get more rights by it than the customer whose dump it is.
+ * Refuses a text that is not such a definition, or that would run with rights of the platform. A dump is untrusted: its
+ * writer must not get more rights than the customer.
  */
 export function checkDefinition(kind: keyof typeof beginnings, definition: string, object: string): void {
   const match = beginnings[kind].exec(definition);

@@ -4,14 +4,14 @@ import { decodeRows } from '../dump/row-format';
 import { isName, quoteName, type Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 
-/** The size of a statement. A single row may be larger. */
+/** The size of an INSERT statement. A single row may be larger. */
 const statementBytes = 512 * 1024;
 const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
 const asciiText = /^[\w:.\- ]*$/;
 
 /**
- * Inserts the rows of a section into a table that has no trigger yet. Returns the names of CHECKs that the rows
- * violate, and which are therefore no longer enforced.
+ * Inserts the rows of a section into a table without triggers. Returns the names of CHECKs that the rows violate. Those
+ * are no longer enforced.
  */
 export async function insertRows(
   session: Session,
@@ -26,7 +26,7 @@ export async function insertRows(
   let values: string[] = [];
   let held = 0;
   let written: Promise<void> = Promise.resolve();
-  // The server executes one statement while the next one is written.
+  // The server executes a statement while the next one is prepared.
   const flush = async (): Promise<void> => {
     await written;
     if (values.length > 0) written = checks.write(head + values.join(','));
@@ -54,8 +54,8 @@ export async function insertRows(
 }
 
 /**
- * A value as it is written in a statement. Numbers and times are validated, because they are written unchanged. All
- * others are hexadecimal.
+ * Returns a value's literal. Numbers and times are validated, because they are inserted unchanged. Other values are
+ * hexadecimal.
  */
 function literalOf(kind: ColumnKind, value: Buffer | null): string {
   if (value === null) return 'NULL';
@@ -71,9 +71,9 @@ const isViolation = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ER_CHECK_CONSTRAINT_VIOLATED';
 
 /**
- * The CHECKs of a MySQL table. Unlike in MariaDB, no setting of a session turns them off. They accepted a row under the
- * settings of the session that wrote it, such as its time zone, and may refuse it under ours. Then they are turned off
- * until all rows are loaded. Those that the rows violate even then stay off.
+ * The CHECKs of a MySQL table. A row was accepted under its session's settings, such as the time zone, and may be
+ * refused under the loader's. No setting turns CHECKs off, unlike in MariaDB, so each table's are turned off until its
+ * rows are loaded. CHECKs that the rows still violate stay off.
  */
 class TableChecks {
   private readonly session: Session;
@@ -87,13 +87,13 @@ class TableChecks {
 
   static async of(session: Session, table: DumpedTable): Promise<TableChecks> {
     const checks = new TableChecks(session, table);
-    // A statement that fails leaves some of its rows in the table.
+    // A failed statement leaves rows in a table without transactions, so the CHECKs are turned off before.
     const isHalfWritten = table.engine !== 'InnoDB' && hasOwnRows(table) && table.definition.includes(' CHECK (');
     if (session.flavour === 'mysql' && isHalfWritten) await checks.putAllOff();
     return checks;
   }
 
-  /** Runs a statement that writes rows. */
+  /** Runs an INSERT. */
   async write(statement: string): Promise<void> {
     try {
       await this.session.run(statement);
@@ -104,7 +104,7 @@ class TableChecks {
     }
   }
 
-  /** Enforces again the CHECKs that all rows satisfy. Returns the names of the others. */
+  /** Enforces the CHECKs again. Returns the names of those that the rows violate. */
   async enforce(): Promise<string[]> {
     const violated: string[] = [];
     for (const check of this.putOff) {

@@ -5,14 +5,12 @@ import { compareVersions } from '../engines/list-engines';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
 /**
- * Ways to prove a password of which both sides keep a verifier. A customer may not choose a way in which the machine
- * identifies a user (a socket, PAM).
+ * Plugins that prove a password by a verifier. Plugins that identify a user of the machine (a socket, PAM) are not
+ * allowed.
  */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
-/**
- * Rights that end at the schema on which they are, by their names in 10.5. Every other right belongs to the platform.
- */
+/** Rights on a schema, by their names in MariaDB 10.5. All other rights are the platform's. */
 const everyRight = new Set([
   ...[
     'SELECT',
@@ -30,13 +28,12 @@ const everyRight = new Set([
   ],
   ...['CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EVENT', 'TRIGGER', 'DELETE HISTORY'],
 ]);
-/** MariaDB before 11.3 does not have this right. It is the only one that 10.5 does not have. */
+/** The only right of newer versions that 10.5 lacks. */
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
 /**
- * Whether the grant contains every right of its version on a schema. It is then restored as every right of the new
- * version.
+ * Tells whether the grant has every schema right of its version. It is then restored as every right of the new version.
  */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
@@ -47,8 +44,8 @@ const nameOf = ({ user, host }: { user: string; host: string }): string =>
   host === '' ? quoteName(user) : quoteAccount({ user, host });
 
 /**
- * Creates the customer's accounts with the verifiers of their passwords. The statements are built here, and none of
- * them is a text of the dump.
+ * Creates the customer's accounts with their verifiers. The statements are built from the dump's values, because a
+ * statement from a dump would be unsafe.
  */
 export async function loadAccounts(admin: Session, accounts: Content['accounts'], findings: Finding[]): Promise<void> {
   for (const account of accounts.filter(({ user }) => !isOwnUser(user))) {
@@ -60,7 +57,7 @@ export async function loadAccounts(admin: Session, accounts: Content['accounts']
       });
     await makeAccount(admin, account).catch(async (error: unknown) => {
       tell(error);
-      // The account stays as the definer of what exists, but nobody can log in with it.
+      // The account remains as the definer of objects, but nobody can log in with it.
       await admin.run(`CREATE USER IF NOT EXISTS ${quoteAccount(account)} ACCOUNT LOCK`).catch(() => undefined);
     });
   }
@@ -87,13 +84,13 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** A right that could not be granted, because its object does not exist yet. */
+/** A right that could not be granted, because its object is missing. */
 export interface LeftGrant {
   grant: DumpedGrant;
   reason: string;
 }
 
-/** Grants the rights on existing objects of the customer's schemas. Returns the others. */
+/** Grants the rights on existing objects of the customer's schemas. Returns the rights that remain. */
 export async function loadGrants(
   admin: Session,
   grants: readonly DumpedGrant[],
@@ -114,11 +111,11 @@ export async function loadGrants(
 const objectOf = (grant: DumpedGrant): string =>
   `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
 
-/** The findings for rights that were not given. */
+/** Returns findings for the rights that were not granted. */
 export const tellLeft = (left: readonly LeftGrant[]): Finding[] =>
   left.map(({ grant, reason }) => ({ code: 'right_not_restored', object: objectOf(grant), reason }));
 
-/** The findings for rights that no customer may have. */
+/** Returns findings for the rights that no customer may have. */
 export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   return grants.flatMap((grant) => {
     const refused = [...grant.privileges, ...grant.columns.flatMap(({ privileges }) => privileges)].filter(
@@ -134,10 +131,7 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
-/**
- * The statements that grant the rights of each account, by `account 'user'@'host'`, in a form that is the same in two
- * versions.
- */
+/** Returns the GRANT statements of each account, by `account 'user'@'host'`. Their form is the same in all versions. */
 export function tellRights(
   { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
   release: string,
@@ -151,7 +145,10 @@ export function tellRights(
   return told;
 }
 
-/** The GRANT is built here from its parts; no text of the dump is executed. Null when nothing is left to grant. */
+/**
+ * Builds a GRANT from its parts, because a statement from a dump would be unsafe. Returns null if nothing remains to be
+ * granted.
+ */
 function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;

@@ -21,26 +21,26 @@ import { type LeftGrant, loadAccounts, loadGrants, tellLeft, tellRefused } from 
 
 export interface LoadOptions {
   /**
-   * `root@localhost` of an instance that holds nothing of a customer's. It creates schemas, accounts, rights and the
-   * loader.
+   * The login of `root@localhost` on an empty instance. It creates schemas, accounts, rights and the account that loads
+   * the rows.
    */
   admin: Login;
   flavour: Flavour;
   sections: AsyncIterable<Section>;
-  /** Whether nobody can log in with the accounts of the dump until they are unlocked. */
+  /** True to lock the accounts of the dump, so that nobody can log in yet. */
   areAccountsLocked?: boolean;
   signal?: AbortSignal;
 }
 
 export interface LoadResult {
   content: Content;
-  /** Everything that differs from the original, including the findings of the dump. */
+  /** All differences from the original, including the findings of the dump. */
   findings: Finding[];
 }
 
 /**
- * The load accepts zero dates, which a definition may contain, and keeps a 0 in a numbered column. Rows and table
- * options were already checked when they were first written, by the settings of that session.
+ * The loader's session accepts zero dates, and keeps a 0 in a numbered column. Rows and table options are not checked
+ * again, because the original session's settings accepted them.
  */
 const loadMode = (flavour: Flavour): string => {
   const unchecked = flavour === 'mariadb' ? ', check_constraint_checks = 0, innodb_strict_mode = 0' : '';
@@ -51,16 +51,16 @@ const loadMode = (flavour: Flavour): string => {
 };
 
 /**
- * The largest statement that a server accepts. A row is written as hexadecimal digits, so it may be larger than what
- * the customer sent in one statement.
+ * The largest statement that a server accepts. It is needed, because hexadecimal digits make a row larger than in the
+ * customer's statement.
  */
 const packetBytesMax = 2 ** 30;
 
 /**
- * Loads a dump into an empty instance. The loader, which may do nothing outside the customer's schemas, creates
- * definitions and inserts rows. Triggers, views and events come after the rows, so that no code of the customer runs,
- * and the event scheduler is off during that time. All rows are read back and compared. A load that failed leaves a
- * part behind: remove the instance. @throws TransferError
+ * Loads a dump into an empty instance. An account without rights outside the customer's schemas creates definitions and
+ * inserts rows. Triggers, views and events come after the rows, and the event scheduler is off, so that no code of the
+ * customer runs. All rows are read back and compared. The caller removes the instance after a failure. @throws
+ * TransferError
  */
 export async function loadDatabase({
   admin: login,
@@ -153,8 +153,7 @@ async function loadSections(
   } finally {
     session.destroy();
     await dropAccount(admin, loader.user).catch(() => undefined);
-    // The source is closed, because a dump that comes directly from a server keeps its snapshot and its locks until
-    // then.
+    // Closing the source releases the snapshot and locks of a dump that comes directly from a server.
     await source.return?.(undefined);
   }
   return { content, findings };
@@ -170,7 +169,7 @@ async function readJson({ content, path }: Section): Promise<unknown> {
   }
 }
 
-/** Checks everything before the first statement. */
+/** Checks the content before the first statement. */
 function checkContent(content: Content, flavour: Flavour): void {
   if (content.flavour !== flavour)
     throw new TransferError('statement_refused', `a dump of ${content.flavour} cannot be loaded into ${flavour}`);
@@ -199,15 +198,12 @@ async function define(session: Session, schema: string, definition: string, obje
   });
 }
 
-/**
- * A name as MariaDB writes it into the default of a numbered column: in latin1, with question marks for all other
- * letters.
- */
+/** Returns a name as MariaDB writes it into a column's default: in latin1, with question marks for other letters. */
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**
- * Finds the sequences that are the defaults of columns. When such a sequence does not exist, the default is left out:
- * MariaDB lets a customer drop a sequence that a table still uses.
+ * Repairs sequences in columns' defaults. A default with a missing sequence is left out, because MariaDB allows
+ * dropping a sequence that a table uses.
  */
 function withSequences(
   { definition }: DumpedTable,
@@ -261,8 +257,8 @@ const order: readonly DumpedProgram['kind'][] = [
 ];
 
 /**
- * Views need views, functions and rights of their definers, and rights need the things that they are on. So what fails
- * is tried again, as long as something else could be created. Returns what is left.
+ * Creates programs and grants rights. Views need other views, functions and rights, and rights need their objects. So
+ * failures are repeated as long as anything else succeeds. Returns findings for the rest.
  */
 async function loadPrograms(
   session: Session,
@@ -302,8 +298,8 @@ const programNames = `SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM inf
   UNION ALL SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS`;
 
 /**
- * In gbk, a letter may end with the byte of a backtick. When a quoted name contains such a letter and also a real
- * backtick, MySQL reads another name. What was created under a wrong name is removed, and becomes a finding.
+ * Removes programs that got a wrong name. A gbk character may end with the byte of a backtick, and MySQL then misreads
+ * a quoted name that also has a real backtick. Each removed program becomes a finding.
  */
 async function removeMisnamed(
   session: Session,
@@ -327,7 +323,7 @@ async function removeMisnamed(
   return lost.map((object) => ({ code: 'not_restored', object, reason: 'the server reads its name as another one' }));
 }
 
-/** Creates a program with the settings of the session that had created it, because they are part of it. */
+/** Creates a program with its original session's settings, which are a part of it. */
 async function loadProgram(
   session: Session,
   { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram,

@@ -1,5 +1,5 @@
 /**
- * Settings of a customer's own session that shape its content, and could make it impossible to load.
+ * Settings of a customer's session that shape content, and could make it impossible to load.
  *
  * @tier long
  * @processes
@@ -24,7 +24,7 @@ interface Pair {
   to: MysqlServer;
 }
 
-/** Makes two servers for each test, of which the first has a customer. */
+/** Starts two servers for each test. The first one has a customer. */
 function pairOf(engine: Engine): Pair {
   const servers = new Servers();
   const pair = {} as Pair;
@@ -166,7 +166,7 @@ describeEngines(['mysql@9.7'], (engine) => {
     const session = await Session.open(owner(from), { flavour: 'mysql' });
     await session.run('USE shop');
     await session.run('SET NAMES gbk');
-    // In gbk 乣 is the byte 81 and a backtick.
+    // In gbk, 乣 is the byte 81 and a backtick.
     for (const name of ['a', '\x81```30', '\x81`'])
       await session.run(Buffer.from(`CREATE FUNCTION \`${name}\`() RETURNS INT DETERMINISTIC RETURN 1`, 'latin1'));
     await session.close();

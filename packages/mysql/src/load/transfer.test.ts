@@ -66,7 +66,7 @@ describeEngines(allEngines, (engine) => {
     expect(findings.map(({ code, object }) => `${code} ${object}`)).toEqual(
       kept.map((object) => `history_not_kept ${object}`),
     );
-    // The catalogue is compared too, because two dumps leave out the same objects.
+    // The catalogue is compared as well, because both dumps could lack the same object.
     const made = `SELECT ROUTINE_TYPE AS kind, ROUTINE_NAME AS name, ROUTINE_DEFINITION AS text FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'shop'
       UNION ALL SELECT TABLE_TYPE, TABLE_NAME, NULL FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'
       UNION ALL SELECT TABLE_NAME, COLUMN_NAME, CONCAT_WS(' ', COLUMN_DEFAULT, COLUMN_COMMENT) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'shop'

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { makePrivateFolder, serverAccount, spawnGuarded } from '@drydock/process';
 import { compareVersions, type Engine } from '../engines/list-engines';
 
-/** The paths that the server sees, which differ in a box. */
+/** Paths as the server sees them. They differ in a box. */
 export interface ServerPaths {
   data: string;
   tmp: string;
@@ -14,7 +14,7 @@ export interface ServerPaths {
 }
 
 export interface SettingsChoice {
-  /** The TCP address, where one is wanted. */
+  /** The TCP address, or null for none. */
   listen: { address: string; port: number } | null;
   tls: { certificate: string; key: string; authority?: string } | null;
   isEventSchedulerOn: boolean;
@@ -22,16 +22,14 @@ export interface SettingsChoice {
   bufferPoolBytes: number;
   hasBinaryLog: boolean;
   isEphemeral: boolean;
-  /** The caller's settings, by the server's names. They override ours. */
+  /** The caller's settings, by their names. They override the built-in ones. */
   further: Readonly<Record<string, string>>;
 }
 
-/** How long binary logs are kept. An upgrade replicates from the moment of its dump, and takes much less time. */
+/** How long binary logs are kept. An upgrade replicates from the moment of its dump and takes less time. */
 const binaryLogSeconds = 2 * 86_400;
 
-/**
- * Settings for the messages, character sets and plugins of an engine. An installed server knows their places itself.
- */
+/** Returns settings for an engine's messages, character sets and plugins. An installed server finds its own. */
 function ownFolders({ root, share, plugins }: Engine): Record<string, string> {
   if (root === '/') return {};
   return {
@@ -42,7 +40,7 @@ function ownFolders({ root, share, plugins }: Engine): Record<string, string> {
   };
 }
 
-/** The settings of a server, by their names on the command line. No configuration file of the machine is read. */
+/** Returns a server's settings, by their names on the command line. No configuration file is read. */
 export function serverSettings(engine: Engine, paths: ServerPaths, choice: SettingsChoice): Record<string, string> {
   const { listen, tls, isEphemeral } = choice;
   return {
@@ -60,7 +58,7 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
           'ssl-key': tls.key,
           ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }),
         }),
-    // The Unix socket counts as secure.
+    // The server counts a Unix socket as secure.
     'require-secure-transport': 'ON',
     'skip-name-resolve': 'ON',
     'local-infile': 'OFF',
@@ -81,8 +79,8 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
 
 const binaryLog = (isEphemeral: boolean): Record<string, string> => ({
   'log-bin': 'binlog',
-  // Lets customers without SUPER create triggers and functions, deterministic or not. That is safe, because the log
-  // holds whole rows and not statements.
+  // Customers without SUPER may create triggers and functions, deterministic or not. That is safe, because the log has
+  // rows and not statements.
   'log-bin-trust-function-creators': 'ON',
   'sync-binlog': isEphemeral ? '0' : '1',
   'max-binlog-size': String(64 * 2 ** 20),
@@ -95,8 +93,7 @@ function mariadbSettings({ version }: Engine): Record<string, string> {
     'symbolic-links': 'OFF',
     'gtid-strict-mode': 'ON',
     'log-slave-updates': 'ON',
-    // MariaDB has no value that forbids files altogether. It accepts the path of a device, below which no file can
-    // exist.
+    // MariaDB has no value that forbids files. A device works, because no file can exist below it.
     'secure-file-priv': '/dev/null',
     'aria-pagecache-buffer-size': String(8 * 2 ** 20),
     'innodb-log-file-size': String(48 * 2 ** 20),
@@ -117,7 +114,7 @@ function mysqlSettings({ version }: Engine): Record<string, string> {
     mysqlx: 'OFF',
     'innodb-redo-log-capacity': String(64 * 2 ** 20),
     'temptable-max-ram': String(32 * 2 ** 20),
-    // Newer versions write whole rows anyway, and warn about the setting.
+    // Newer versions always log rows, and warn about the setting.
     ...(compareVersions(version, '8.4') < 0 ? { 'binlog-format': 'ROW' } : {}),
   };
 }
@@ -129,10 +126,10 @@ export const settingsArguments = (settings: Readonly<Record<string, string>>): s
 
 export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
-/** On a busy machine, creating a data folder has been seen to take seconds. */
+/** The limit is long, because creating a data folder takes seconds on a busy machine. */
 const initTimeoutMs = 120_000;
 
-/** The folder of one server's files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
+/** A server's folders below `<home>/<flavour>-<version>`. Several versions can exist side by side. */
 export interface ServerPlace {
   data: string;
   tmp: string;
@@ -144,15 +141,14 @@ export function placeOf(home: string, { flavour, version }: Engine): ServerPlace
 }
 
 /**
- * Creates the data folder of a server whose only account is `root@localhost` with this password: without an anonymous
- * account, and without the database `test`. A creation that was interrupted leaves only `<place>.unfinished`, which the
- * next call removes.
+ * Creates a data folder whose only account is `root@localhost` with this password, without an anonymous account and the
+ * database `test`. An interrupted creation leaves only `<place>.unfinished`, which the next call removes.
  */
 export async function initDataFolder(engine: Engine, { data }: ServerPlace, password: string): Promise<void> {
   const place = path.dirname(data);
   const unfinished = `${place}.unfinished`;
   fs.rmSync(unfinished, { recursive: true, force: true });
-  // The server's account owns everything below the folder.
+  // The server's account must own everything below the folder.
   makePrivateFolder(unfinished);
   for (const name of ['data', 'tmp']) makePrivateFolder(path.join(unfinished, name));
   if (engine.flavour === 'mariadb') await bootstrapMariadb(engine, unfinished, password);
@@ -194,8 +190,8 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
 }
 
 /**
- * While a data folder is being created, accounts have no effect yet, so the tables themselves are written. Each
- * statement is on a line of its own, as a bootstrap requires.
+ * Returns the statements that set up the accounts. They write the server's tables, because account statements do not
+ * work during the creation. A bootstrap requires each statement on one line.
  */
 function accountStatements(password: string): string[] {
   return [
@@ -207,7 +203,7 @@ function accountStatements(password: string): string[] {
   ];
 }
 
-/** The verifier that a server stores for a password in the format of MySQL 4.1. */
+/** Returns the verifier that a server stores for a password in the format of MySQL 4.1. */
 export function nativeVerifier(password: string): string {
   const sha1 = (bytes: Buffer | string): Buffer => createHash('sha1').update(bytes).digest();
   return `*${sha1(sha1(password)).toString('hex').toUpperCase()}`;
@@ -265,7 +261,7 @@ async function runServer(
   });
   const timer = setTimeout(() => void child.stop('SIGTERM', 1_000), initTimeoutMs);
   try {
-    // A server that has ended early accepts no more input. The end of its output says why.
+    // A server that ended early accepts no more input. Its output then says why.
     if (input !== null && child.process.stdin)
       await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
     else child.process.stdin?.end();

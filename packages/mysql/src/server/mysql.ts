@@ -36,7 +36,7 @@ import {
   settingsArguments,
 } from './data-folder';
 
-/** Paths. `authority` must have signed the certificate of a server that this one replicates from. */
+/** Paths of the files. `authority` has signed the certificate of the server that this one replicates from. */
 export interface TlsFiles {
   certificate: string;
   key: string;
@@ -45,43 +45,42 @@ export interface TlsFiles {
 
 export interface MysqlOptions {
   engine: Engine;
-  /** Holds `<flavour>-<version>/` (the data), `password` (0600) and `socket/`. Created when missing. */
+  /**
+   * The folder of `<flavour>-<version>/` (the data), `password` (0600) and `socket/`. It is created if it is missing.
+   */
   folder: string;
   /**
-   * The uid of a server in which customers work. As root, the server runs under this account, which no other process
-   * has. For an ordinary user, the server runs in a box instead. When left out or null: no box, and as root the account
-   * is nobody's.
+   * The uid of a server that customers use. As root, the server runs under this account, which no other process has.
+   * For an ordinary user, the server runs in a box (packages/process). Null means no box, and as root the account
+   * nobody.
    */
   account?: number | null;
-  /** A TCP address in addition to the Unix socket, only with TLS. Without it the server listens on no port. */
+  /** A TCP address besides the Unix socket. It requires TLS. Without it the server listens on no port. */
   listen?: { address: string; port: number; tls: TlsFiles };
-  /** Whether events run. Off by default. `SET GLOBAL event_scheduler` changes it while the server runs. */
+  /** True to run events. `SET GLOBAL event_scheduler` changes it later. Default: false. */
   isEventSchedulerOn?: boolean;
-  /** Differs between two servers that replicate. */
+  /** The server id of replication. Two servers that replicate need different ones. */
   serverId?: number;
   bufferPoolBytes?: number;
-  /**
-   * Whether the server has a binary log, without which nobody can replicate it. Only MariaDB's can be turned off. On by
-   * default.
-   */
+  /** False to turn off MariaDB's binary log. Replication needs it. MySQL's is always on. */
   hasBinaryLog?: boolean;
   /**
-   * Memory for all sessions and tables in memory together, besides the buffers: beyond it a statement fails as out of
-   * memory. No limit if absent.
+   * The memory limit of all sessions and in-memory tables, without the buffers. A statement that exceeds it fails as
+   * out of memory. Default: no limit.
    */
   sessionsBytes?: number;
   /**
-   * A server for tests: a power cut loses its data, but a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set,
-   * makes every server such a server.
+   * True for a server that may lose data in a power cut, but not after a kill -9. DRYDOCK_EPHEMERAL=1, which tests set,
+   * has this effect on every server.
    */
   isEphemeral?: boolean;
-  /** Further settings, by the names of the command line. They override ours. */
+  /** Further settings, by their names on the command line. They override the built-in ones. */
   settings?: Readonly<Record<string, string>>;
-  /** Gets what the server writes to its log. */
+  /** Gets the server's log. */
   onLog?: (text: string) => void;
 }
 
-/** An account, and the socket of its server: options of mysql2. */
+/** The login of an account through the server's socket, as options of mysql2. */
 export interface MysqlLogin {
   socketPath: string;
   user: string;
@@ -90,31 +89,34 @@ export interface MysqlLogin {
 
 export interface MysqlServer {
   engine: Engine;
-  /** `root@localhost`, through the Unix socket. It may do everything, so no statement of a customer runs with it. */
+  /**
+   * The login of `root@localhost` through the Unix socket. It has all rights, so no statement of a customer runs with
+   * it.
+   */
   admin: MysqlLogin;
   socketPath: string;
   proof: ProcessProof;
-  /** The folder that really has the data. Tell the user when `isElsewhere`. */
+  /** The folder of the data. If `isElsewhere`, it differs from the requested one, and the user should be told. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
-  /** Stops the server in order: open transactions are rolled back, and data is written. */
+  /** Shuts the server down: transactions are rolled back, and data is written. */
   stop(): Promise<void>;
 }
 
-/** Much longer than recovery after a kill -9 of a busy server, which takes seconds. */
+/** The limit is much longer than a busy server's recovery after a kill -9, which takes seconds. */
 const startTimeoutMs = 120_000;
 const stopTimeoutMs = 60_000;
 const socketName = 'mysql.sock';
-/** The smallest size with which all versions serve a schema of some hundred tables. */
+/** The smallest size with which all versions can serve a schema of some hundred tables. */
 const defaultBufferPoolBytes = 64 * 2 ** 20;
-/** In addition to a buffer pool of 64 MB, an idle server has 124 MB: 15 threads with their stacks, caches, the log. */
+/** Memory besides the buffer pool. An idle server uses 124 MB for 15 threads, caches and the log. */
 const ownBytes = 256 * 2 ** 20;
 
 /**
- * Starts MariaDB or MySQL on a Unix socket, durable, with a binary log and GTIDs. Creates its data folder at the first
- * start. A leftover server of an earlier run on the same data is ended first, after proof that it is one. Resolves when
- * the server answers a query. @throws with the end of the server's output when it does not start
+ * Starts MariaDB or MySQL on a Unix socket, with durable writes, a binary log and GTIDs. The first start creates the
+ * data folder. A leftover server of an earlier run on the same data is ended first, if it is proved to be one. Resolves
+ * when the server answers a query. @throws with the end of the server's output when it does not start
  */
 export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const { engine, folder, account = null } = options;
@@ -152,7 +154,7 @@ export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   };
 }
 
-/** The paths of a server's files in its box. */
+/** Paths of a server's files within its box. */
 const inBox = {
   data: '/mysql/data',
   tmp: '/mysql/tmp',
@@ -163,8 +165,8 @@ const inBox = {
 };
 
 /**
- * A server with customers in it runs under its own account as root, and otherwise in a box. So a shell in it reaches
- * nothing but the server's own data.
+ * Starts the server process. As root, a server with customers runs under its own account, and otherwise in a box. So a
+ * shell in it reaches only the server's own data.
  */
 async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFolder: string): Promise<GuardedChild> {
   const { engine, account = null, listen } = options;
@@ -246,12 +248,12 @@ async function ask(admin: MysqlLogin): Promise<Answer> {
   }
 }
 
-/** How long a leftover server has for each of: shutdown, kill. */
+/** The time that a leftover server gets after each signal. */
 const graceMs = 20_000;
 
 /**
- * Makes a data folder free to start on. A server of an earlier run that still works in it is ended, because two at once
- * would destroy the data. Its working directory and its command line prove that it is such a server.
+ * Ends a leftover server of an earlier run on a data folder, because two servers would destroy the data. Its working
+ * directory and command line prove that it is such a server.
  */
 async function clearLeftoverMysql(data: string): Promise<void> {
   for (const proof of findServers(data)) {

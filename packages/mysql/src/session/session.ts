@@ -2,30 +2,30 @@ import mysql, { type Connection } from 'mysql2';
 import type { Flavour } from '../engines/list-engines';
 import { asTransferError, TransferError } from './transfer-error';
 
-/** Quotes an identifier, whatever it contains. */
+/** Quotes any identifier. */
 export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 
-/** A string literal that means the same in every sql_mode. */
+/** Returns a string expression that means the same in every sql_mode. */
 export const quoteText = (text: string): string =>
   text === '' ? "''" : `CONVERT(X'${Buffer.from(text).toString('hex')}' USING utf8mb4)`;
 
 /**
- * SQL: whether a column of information_schema is exactly this name. Its own comparison treats `Users` as `users`, and
- * `ä` as `a`.
+ * Returns SQL that compares a column of information_schema with exactly this name. A plain comparison treats `Users` as
+ * `users`, and `ä` as `a`.
  */
 export const isName = (column: string, name: string): string =>
   `${column} = ${quoteText(name)} AND CAST(${column} AS BINARY) = X'${Buffer.from(name).toString('hex')}'`;
 
 /**
- * A string literal for a place where no expression is allowed, as in CREATE USER. Session.open has fixed an sql_mode in
- * which a backslash escapes.
+ * Returns a literal for places that allow no expression, such as CREATE USER. Session.open sets an sql_mode in which a
+ * backslash escapes.
  */
 export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 
 export const quoteAccount = ({ user, host }: { user: string; host: string }): string =>
   `${quoteLiteral(user)}@${quoteLiteral(host)}`;
 
-/** An account, and the socket of its server. Passwords go into no statement. */
+/** A login through the server's socket. Passwords are never part of a statement. */
 export interface Login {
   socketPath: string;
   user: string;
@@ -34,24 +34,23 @@ export interface Login {
 
 export interface SessionOptions {
   flavour: Flavour;
-  /** How long one statement may take. */
+  /** The time limit of one statement. */
   statementMs?: number;
-  /** How long a statement may wait for a lock on a definition or a row. */
+  /** The longest wait for a lock on a definition or a row. */
   lockMs?: number;
-  /** When it aborts, the connection is destroyed, so that everything that runs on it fails at once. */
+  /** Aborting it destroys the connection, so that a running statement fails at once. */
   signal?: AbortSignal | undefined;
 }
 
-/** Values as the server sends them, in the character set of their column. */
+/** Values as the server sends them, in the character set of their columns. */
 export type RawRow = (Buffer | null)[];
 
 const hourMs = 3_600_000;
 const connectMs = 10_000;
 
 /**
- * A session whose settings no customer can change. Statements and values are bytes: a statement in a JavaScript string
- * is sent as UTF-8, and a Buffer is sent unchanged. The server refuses a text that contains two statements, and this
- * client refuses to send the server a file.
+ * A session with fixed settings that a customer cannot change. Statements and values are bytes: a string is sent as
+ * UTF-8, and a Buffer unchanged. The server refuses two statements in one text, and this client refuses to send a file.
  */
 export class Session {
   private readonly connection: Connection;
@@ -70,16 +69,16 @@ export class Session {
     const connection = mysql.createConnection({
       ...login,
       charset: 'BINARY',
-      // mysql2 asks for IGNORE_SPACE by default, which would become the sql_mode of every routine.
+      // mysql2 requests IGNORE_SPACE by default, which would become the sql_mode of every routine.
       flags: ['-IGNORE_SPACE', '-LOCAL_FILES', '-MULTI_STATEMENTS'],
       connectTimeout: connectMs,
-      // A statement is complete. It is not searched for places where values would go.
+      // A statement is sent as it is, without placeholders for values.
       queryFormat: (statement: string) => statement,
       infileStreamFactory: () => {
         throw new TransferError('refused', 'the server asks for a file of ours');
       },
     });
-    // Each statement reports the connection's error; without a listener the error would end the process.
+    // Each statement reports the connection's error. Without a listener, the error would end the process.
     connection.on('error', () => undefined);
     const abort = (): void => connection.destroy();
     signal?.addEventListener('abort', abort, { once: true });
@@ -94,7 +93,7 @@ export class Session {
     }
   }
 
-  /** Runs one statement and gives its rows. */
+  /** Runs a statement and returns its rows. */
   rows(statement: string | Buffer): Promise<RawRow[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }, (error, result) =>
@@ -103,17 +102,17 @@ export class Session {
     });
   }
 
-  /** Runs one statement whose result does not matter. */
+  /** Runs a statement and ignores its result. */
   async run(statement: string | Buffer): Promise<void> {
     await this.rows(statement);
   }
 
-  /** The rows of one statement as text, for what the server reports about itself. */
+  /** Runs a statement and returns its rows as text. It serves for the server's own information. */
   async texts(statement: string): Promise<(string | null)[][]> {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }
 
-  /** Reads rows by the names of their columns, for a statement whose columns differ between versions. */
+  /** Runs a statement and returns its rows by column name, because its columns differ between versions. */
   records(statement: string): Promise<Record<string, string>[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {
@@ -129,8 +128,8 @@ export class Session {
   }
 
   /**
-   * The rows of one statement in batches of about this many bytes, as they come. The server waits when the reader is
-   * slow.
+   * Runs a statement and yields its rows in batches of about `bytes` bytes, as they arrive. The server waits for a slow
+   * reader.
    */
   async *batches(statement: string, bytes: number): AsyncGenerator<RawRow[]> {
     const rows = this.connection
@@ -140,7 +139,7 @@ export class Session {
     let batch: RawRow[] = [];
     let held = 0;
     for await (const first of rows as AsyncIterable<RawRow>) {
-      // Rows that are here already are taken without waiting for each one.
+      // Rows that have already arrived are read without waiting.
       for (let row: RawRow | null = first; row !== null; row = rows.read() as RawRow | null) {
         batch.push(row);
         held = row.reduce((total, value) => total + (value?.length ?? 0), held);
@@ -153,7 +152,7 @@ export class Session {
     if (batch.length > 0) yield batch;
   }
 
-  /** Ends the session at once, whatever it does. */
+  /** Ends the session at once, with any running statement. */
   destroy(): void {
     this.forget();
     this.connection.destroy();
@@ -172,24 +171,27 @@ export class Session {
   }
 }
 
-/** The server's messages are UTF-8, but were read as one character for each byte. */
+/** Decodes the server's message, which is UTF-8 but was read as one character for each byte. */
 function readable(error: Error): Error {
   if ('sqlMessage' in error) error.message = Buffer.from(error.message, 'latin1').toString('utf8');
   return error;
 }
 
-/** On a connection with the character set `binary`, each character of a string is sent as one byte. */
+/**
+ * Returns a string that mysql2 sends as one byte for each character, because the connection has the character set
+ * `binary`.
+ */
 const asBytes = (statement: string | Buffer): string =>
   (typeof statement === 'string' ? Buffer.from(statement) : statement).toString('latin1');
 
-/** Texts are sent as UTF-8, and results come as they are stored. */
+/** Returns the fixed settings. Texts are sent as UTF-8, and results arrive as they are stored. */
 function pinnedSettings({ flavour, statementMs = 24 * hourMs, lockMs = 60_000 }: SessionOptions): string[] {
   const lockSeconds = Math.max(1, Math.ceil(lockMs / 1000));
   const limit =
     flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
   return [
-    // The server reports no changes of variables. Otherwise mysql2 would follow the next statement's change of the
-    // character set, and encode bytes a second time.
+    // The server must not report changes of variables, because mysql2 would then follow a changed character set and
+    // encode bytes twice.
     "SET SESSION session_track_system_variables = ''",
     'SET NAMES utf8mb4',
     'SET character_set_results = NULL',

@@ -10,10 +10,7 @@ export const transferCodes = [
 ] as const;
 export type TransferErrorCode = (typeof transferCodes)[number];
 
-/**
- * Codes for content that fails again at every attempt. The other codes are as permanent as the error of the server that
- * caused them.
- */
+/** Codes for content that fails at every attempt. Other codes depend on the server's error. */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'refused',
   'statement_refused',
@@ -40,8 +37,8 @@ const refusedCodes = new Set([
   'ER_ACCOUNT_HAS_BEEN_LOCKED',
 ]);
 /**
- * The definition is newer than the snapshot, a lock was not available in time, a deadlock happened, or a statement was
- * ended. Another attempt may succeed.
+ * Server errors after which another attempt may succeed: a definition newer than the snapshot, a lock time-out, a
+ * deadlock, an interrupted statement.
  */
 const passingCodes = new Set([
   ...[
@@ -52,7 +49,7 @@ const passingCodes = new Set([
     'ER_QUERY_TIMEOUT',
     'ER_STATEMENT_TIMEOUT',
   ],
-  // Codes for an object that was dropped since it was listed, or whose name a view has now.
+  // These objects were dropped or replaced by a view since they were listed.
   ...[
     'ER_NO_SUCH_TABLE',
     'ER_BAD_DB_ERROR',
@@ -66,17 +63,17 @@ const passingCodes = new Set([
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
 
 /**
- * Why a session, a dump or a load stopped. `code` is stable. `message` may quote the customer's SQL, so it belongs only
- * in the log. `object` and `reason` are for the customer whose content it is.
+ * The reason why a session, dump or load stopped. `code` is stable. `message` may quote the customer's SQL and belongs
+ * only in the log. `object` and `reason` may be shown to the customer.
  */
 export class TransferError extends Error {
   override readonly name = 'TransferError';
   readonly code: TransferErrorCode;
-  /** The object in words that the customer can search for: `` table `shop`.`orders` ``. */
+  /** The object in the customer's words, such as `` table `shop`.`orders` ``. */
   readonly object: string | null;
-  /** The server's own words. */
+  /** The server's own message. */
   readonly reason: string;
-  /** The same content fails again, however often it is tried. */
+  /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;
 
   constructor(code: TransferErrorCode, message: string, options: ErrorOptions & { object?: string | undefined } = {}) {
@@ -92,8 +89,7 @@ export class TransferError extends Error {
 }
 
 /**
- * Wraps an error of the server under a code, unless it says that the server cannot be reached or refuses us. A
- * TransferError stays unchanged.
+ * Wraps an error of the server. It keeps the codes `unavailable` and `refused`, and a TransferError stays unchanged.
  */
 export function asTransferError(code: TransferErrorCode, error: unknown, object?: string): TransferError {
   if (error instanceof TransferError) return error;

@@ -14,16 +14,12 @@ export interface Comparison {
   names: string[];
 }
 
-/**
- * Everything of a customer's that a server holds: by kind and name, a digest of its definition in a form that every
- * version writes in the same way.
- */
+/** A digest of each definition, by kind and name. All versions give the same digest. */
 type Objects = ReadonlyMap<string, string>;
 
 /**
- * The state of a server at one moment, read by an account that may only read. It is taken at the switch and compared
- * later, while customers write. The server computes the sums of its rows, so a process that carries customers'
- * connections may hold it.
+ * A snapshot of a server, read by a read-only account. It is taken at the switch and compared later, while customers
+ * write. The server computes the sums, so the session costs this process little.
  */
 export class Moment {
   private readonly admin: Session;
@@ -53,10 +49,10 @@ export class Moment {
     }
   }
 
-  /** The moment of now. */
+  /** Takes the snapshot now. */
   async take(): Promise<void> {
     await this.reader.run(beginReading);
-    // The reader may not see the text of a routine.
+    // The reader cannot see a routine's text.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
     this.objects = await readObjects(this.admin, this.reader, this.release);
   }
@@ -68,7 +64,7 @@ export class Moment {
     );
   }
 
-  /** The columns that are written, by the tables of this moment. */
+  /** Returns the stored columns of each table. */
   async columns(): Promise<Map<string, Column[]>> {
     const tables = new Map<string, Column[]>();
     for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) =>
@@ -85,8 +81,8 @@ export class Moment {
   }
 
   /**
-   * A number of rows, and two sums of 60 bits each over the hashes of all rows, independent of their order. Null when
-   * the table has been replaced.
+   * Returns the number of rows and a sum over their hashes that does not depend on their order. Returns null if the
+   * table was replaced.
    */
   async sum(columns: readonly Column[]): Promise<string | null> {
     const [{ schema, table }] = columns as [Column];
@@ -107,7 +103,7 @@ export class Moment {
     }
   }
 
-  /** The next value of a sequence, and its step. Sequences do not belong to a snapshot. */
+  /** Returns the next value of a sequence and its step. A sequence is not part of the snapshot. */
   async sequence(name: string): Promise<{ next: bigint; step: bigint } | null> {
     const rows = await this.reader.texts(`SELECT next_not_cached_value, increment FROM ${name}`).catch(() => []);
     const [next, step] = rows[0] ?? [];
@@ -132,19 +128,19 @@ const isTheirs = (column: string): string =>
   `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
 const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
-/** 10.6 calls `utf8` `utf8mb3`. */
+/** Versions from 10.6 write `utf8` as `utf8mb3`. */
 const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
-/** MariaDB writes parts that only it knows into a comment, which its newer versions mark with an M. */
+/** MariaDB writes its own syntax into a comment, which newer versions mark with an M. */
 const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
 const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
-/** information_schema treats `Users` as `users`, unless names are compared by bytes. */
+/** Groups by bytes, because information_schema treats `Users` as `users`. */
 const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema}, BINARY TABLE_NAME`;
 
-// 11.8 writes the defaults of binary strings in hexadecimal digits. Earlier versions lose their bytes above 127. So the
-// server is asked for the value of the default, which needs no row.
+// 11.8 writes defaults of binary strings as hexadecimal digits. Earlier versions lose bytes above 127. So the server is
+// asked for the default's value, which needs no row.
 const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set')
   AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
-/** In the name of a sequence, 10.5 writes a question mark for a letter that is not ASCII. */
+/** 10.5 writes a question mark for each non-ASCII letter of a sequence's name. */
 const defaultSql = `IF(COLUMN_DEFAULT LIKE 'nextval(%', REGEXP_REPLACE(COLUMN_DEFAULT, '[^ -~]', '?'), COLUMN_DEFAULT)`;
 const defaultsSql = `
   SELECT CONCAT(${tableName}), CONCAT(
@@ -155,15 +151,15 @@ const defaultsSql = `
 const kindsSql = `SELECT CONCAT(${tableName}),
     CASE TABLE_TYPE WHEN 'SEQUENCE' THEN 'sequence' WHEN 'VIEW' THEN 'view' ELSE 'table' END
   FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`;
-/** Versions differ in the lengths that they find for a view's columns, so only the types of those are compared. */
+/** Only the types of a view's columns are compared, because versions compute different lengths. */
 const columnDigestsSql = `SELECT CONCAT(${tableName}),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE,
       IF(${isAskedDefault}, 'asked', ${defaultSql}), EXTRA) ORDER BY ORDINAL_POSITION)),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
 /**
- * The other parts of tables and views. Each query reads all of them at once: one query for each table would take
- * quadratic time.
+ * Other parts of tables and views. Each query reads all of them, because one query for each table would take quadratic
+ * time.
  */
 const partsSql = [
   `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES ` +
@@ -183,7 +179,7 @@ const partsSql = [
   `SELECT CONCAT(${tableName}), MD5(JSON_ARRAY(DEFINER, SECURITY_TYPE, CHECK_OPTION)) ` +
     `FROM information_schema.VIEWS WHERE ${isTheirs('TABLE_SCHEMA')}`,
 ];
-/** The texts of views are left out, because each version writes them in its own way. */
+/** Views' texts are left out, because each version writes them in its own way. */
 const programsSql = [
   `SELECT CONCAT('schema ', ${quotedSql('SCHEMA_NAME')}), ${collationSql('DEFAULT_COLLATION_NAME')}
      FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
@@ -206,7 +202,7 @@ const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM
   WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = ''
   ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
 
-/** How many tables one statement asks for their defaults. It opens all of them. */
+/** How many tables a statement asks for their defaults. The statement opens all of them. */
 const askedAtOnce = 50;
 
 async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {
@@ -222,8 +218,8 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
     add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
-  // The reader asks everything that goes by a customer's name: a view in its place would run functions with the rights
-  // of `admin`.
+  // The reader runs queries on names of the customer, because a view in a table's place would run functions with the
+  // rights of `admin`.
   for (let at = 0; at < asking.length; at += askedAtOnce) {
     await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);
@@ -247,7 +243,7 @@ const geometries = new Set([
   'geometrycollection',
 ]);
 
-/** A value as bytes, which are the same in every version. */
+/** Returns an expression for a value as bytes. All versions give the same bytes. */
 function bytesOf(name: string, type: string): string {
   const column = quoteName(name);
   if (geometries.has(type)) return `ST_AsWKB(${column})`;
@@ -255,9 +251,8 @@ function bytesOf(name: string, type: string): string {
 }
 
 /**
- * Compares the frozen old server with a moment of the new one: every row of every table, the definition of everything
- * else, and that no sequence has gone back. `moment` is null when it was lost. Then a difference may come from a later
- * write, and cannot be decided.
+ * Compares the frozen old server with a snapshot of the new one: every row, every definition, and that no sequence went
+ * back. If `moment` is null, the snapshot was lost, and a difference may come from a later write.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },
@@ -275,7 +270,7 @@ export async function compareServers(
   }
 }
 
-/** When a table's sum exists, its definition is still that of the moment. */
+/** Returns a table's columns as text. It is compared when the sum exists, because the definition is then unchanged. */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 
 async function compareMoments(

@@ -22,9 +22,9 @@ import { compareServers, Moment } from './compare';
 import { catchUpServer, copyServer, ReplicatedSwitch } from './replication';
 
 /*
- * Generated schemas of a hostile customer, several on one server, go through a backup, its restore and, on MariaDB, an
- * upgrade. Their code records the account that it runs as and tries to read and write everything. Canaries stand where
- * it has no right to reach.
+ * Generated schemas of a hostile customer go through a backup, its restore and, on MariaDB, an upgrade. Their code
+ * records the account that runs it, and tries to read and write everything. Canaries show whether the code reached a
+ * place without having the right.
  */
 
 const { seed, count } = sampleOf('hostile schemas of MariaDB and MySQL', { inCi: 200, inChaos: 1_000 });
@@ -40,19 +40,19 @@ const steps = [
   ['mariadb@10.11', 'mariadb@11.8'],
 ] as const;
 
-// The lots are spread over the steps, so that each schema is used once.
+// The schemas are divided among the upgrade steps, so that each schema is used once.
 for (const [at, step] of steps.entries()) {
   const own = lots.filter((lot) => lot % steps.length === at);
   if (own.length > 0) describeUpgrades([step], (from, to) => hostileCases(from, to, own));
 }
 
-// MySQL has only one version here, so there is no step between versions. It gets as many lots as each step of MariaDB.
+// MySQL has only one version here, and so no upgrade step. It gets as many schemas as one step of MariaDB.
 const lotsOfMysql = lots.filter((lot) => lot % steps.length === 0);
 describeEngines(['mysql@9.7'], (engine) => hostileCases(engine, null, lotsOfMysql));
 
 /**
- * GTIDs are off. With them, MySQL refuses statements that write to tables with and without transactions, and the trap
- * could not record anything that outlives a rollback.
+ * GTIDs are off, because MySQL would refuse statements that also write to a table without transactions. The trap needs
+ * such a table, whose rows survive a rollback.
  */
 const trapSettings = ({ flavour }: Engine): Record<string, string> =>
   flavour === 'mysql' ? { 'gtid-mode': 'OFF', 'enforce-gtid-consistency': 'OFF' } : {};
@@ -60,7 +60,7 @@ const trapSettings = ({ flavour }: Engine): Record<string, string> =>
 interface Rig {
   from: MysqlServer;
   restored: MysqlServer;
-  /** Null where there is no newer version to upgrade to. */
+  /** The newer server, or null without a newer version. */
   target: MysqlServer | null;
   canaries: Canaries;
   connections: number[];
@@ -118,7 +118,7 @@ const openOwner = (server: MysqlServer): Promise<Session> =>
     { flavour: server.engine.flavour, statementMs: 20_000, lockMs: 2_000 },
   );
 
-/** Makes the schemas. The server must accept more than half of the statements, and the whole trap. */
+/** Creates the schemas. The server must accept more than half of their statements, and the whole trap. */
 async function makeSchemas({ from, canaries, connections }: Rig, numbers: readonly number[]): Promise<void> {
   const { flavour } = from.engine;
   const traps = trapStatements({ owner, file: canaries.file, folder: canaries.folder, connections });
@@ -152,16 +152,16 @@ interface Note {
   session: string;
 }
 
-/** The notes of the schemas' traps on a server. */
+/** Reads the records of the traps on a server. */
 async function readNotes({ admin }: MysqlServer, numbers: readonly number[]): Promise<Note[]> {
   const notes = numbers.map((number) => `SELECT what, acting, session, loot FROM ${schemaName(number)}.noted`);
   return (await ask(admin, notes.join(' UNION ALL '))) as Note[];
 }
 
-/** MariaDB's name for the session of an event. */
+/** MariaDB's name of an event's session. */
 const eventSession = 'event_scheduler@localhost';
 
-/** The notes of code that ran as another account than the owner, or in a session of another account. */
+/** Returns the records of code that ran as another account than the owner, or in another account's session. */
 const strangersIn = (notes: readonly Note[]): Note[] =>
   notes.filter(({ what, acting, session }) => {
     const isOwners = session.startsWith(`${owner}@`) || (what === 'event' && session === eventSession);
@@ -182,7 +182,7 @@ async function* watched(sections: AsyncIterable<Section>, canaries: Canaries): A
   }
 }
 
-/** While a backup is made, a table takes turns with a view that springs the trap. */
+/** Takes a backup while a table and a view with a trap alternate under one name. */
 async function backUpWhileSwapping(from: MysqlServer, number: number): Promise<void> {
   let isOver = false;
   const swapping = (async () => {
@@ -213,7 +213,9 @@ interface Named {
   name: string;
 }
 
-/** The part of a dump that can be compared. The objects of findings and the notes of the traps are left out. */
+/**
+ * Returns the part of a dump that can be compared, without objects that have findings and without the traps' records.
+ */
 function comparable({ content, manifest }: Held, findings: readonly Finding[]): unknown {
   const changed = findings.filter(({ code }) => /restored|broken/.test(code));
   const lost = new Set(changed.map(({ object }) => object.replace(/^CHECK [\s\S]* of (?=table )/, '')));
@@ -224,10 +226,10 @@ function comparable({ content, manifest }: Held, findings: readonly Finding[]): 
   return { ...content, programs: kept('programs'), tables: kept('tables'), rows };
 }
 
-/** Reasons of the server's own why a restore cannot make something that the old server could still use. */
+/** Reasons for which a restore leaves out an object that the old server could still use. */
 const isUsable = /^(a column has no default|rows of the table violate it|the server reads its name as another one)/;
 
-/** Expects that the old server cannot use anything else that a restore has left out. */
+/** Expects that the old server cannot use any other object that the restore left out. */
 async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]): Promise<void> {
   const isLeftOut = ({ code, reason }: Finding): boolean =>
     code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));
@@ -246,7 +248,7 @@ async function expectOwnerAlone({ admin }: MysqlServer): Promise<void> {
   expect(users).toEqual([{ user: owner }]);
 }
 
-/** The events of a server run until one has noted something more; all of them act as their definer. */
+/** Runs the events of a server until one has written a record. */
 async function runEvents(server: MysqlServer, numbers: readonly number[]): Promise<void> {
   const before = (await readNotes(server, numbers)).length;
   await ask(server.admin, 'SET GLOBAL event_scheduler = ON');
@@ -274,12 +276,12 @@ async function backUpAndRestore({ from, restored, canaries }: Rig, numbers: read
     await runEvents(restored, numbers);
     await expectOwnerAlone(restored);
   } finally {
-    // The next lot begins with an empty server.
+    // The next schemas need an empty server.
     await empty(restored);
   }
 }
 
-/** Drops everything that an upgrade refuses, as the customer would have to. */
+/** Drops everything that an upgrade refuses, as its message tells the customer. */
 async function makeMovable(from: MysqlServer, target: MysqlServer, numbers: readonly number[]): Promise<void> {
   for (const number of numbers) await ask(from.admin, `ALTER TABLE ${schemaName(number)}.noted ENGINE = InnoDB`);
   for (;;) {

@@ -8,7 +8,7 @@ import type { Side } from './replication';
 export interface UpgradeFinding {
   level: 'INFO' | 'WARNING' | 'ERROR';
   code: string;
-  /** One sentence for the customer, which names the object. */
+  /** A sentence for the customer that names the object. */
   detail: string;
 }
 
@@ -21,24 +21,21 @@ export interface UpgradeJudgement {
   pauseSeconds: number;
 }
 
-/** The data, the binary log of its copy while that is filled, and room to sort. */
+/** An upgrade needs space for the data, the binary log of its copy, and sorting. */
 const spaceFactor = 2.2;
 const toldMax = 5;
 const theirs = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
 
-/** Asks for names, in the form that people read. */
+/** Queries names, and returns them as people write them. */
 const namesOf = async (admin: Session, sql: string): Promise<string[]> =>
   (await admin.texts(sql)).map((row) => row.join('.'));
 const listed = (names: readonly string[]): string =>
   `${names.slice(0, toldMax).join(', ')}${names.length > toldMax ? ` and ${names.length - toldMax} more` : ''}`;
 
-/**
- * Compares a name by its bytes, also where the server caches the answer of a subquery for it: information_schema treats
- * `Users` as `users`.
- */
+/** Compares names by bytes, because information_schema treats `Users` as `users`. */
 const bytesOf = (...names: string[]): string => names.map((name) => `CAST(${name} AS BINARY)`).join(', ');
 
-/** Each question to the old server, and the finding for each answer. */
+/** The queries on the old server, and the finding for each result. */
 const questions: { level: UpgradeFinding['level']; code: string; sql: string; tell: (names: string) => string }[] = [
   {
     level: 'ERROR',
@@ -66,7 +63,7 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
   {
     level: 'WARNING',
     code: 'definer_missing',
-    // A view names a role as `helper@`, and a routine names it as `helper`.
+    // A view's definer is `helper@` for a role, and a routine's is `helper`.
     sql: `SELECT CONCAT(o.kind, ' ', o.s), o.n FROM (
         SELECT 'view' AS kind, TABLE_SCHEMA AS s, TABLE_NAME AS n, DEFINER AS d FROM information_schema.VIEWS
         UNION ALL SELECT LOWER(ROUTINE_TYPE), ROUTINE_SCHEMA, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES
@@ -89,7 +86,7 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
 ];
 
 /**
- * Says what an upgrade would meet, and changes nothing of the customer's. `trial` is an empty server of the newer
+ * Returns the problems of an upgrade, without changing the customer's data. `trial` is an empty server of the newer
  * version, in which everything except the rows is created. @throws TransferError when a server does not answer
  */
 export async function checkServer(old: Side, trial: Side | null, freeBytes: number): Promise<UpgradeJudgement> {
@@ -134,7 +131,7 @@ const notes: readonly UpgradeFinding[] = [
 const notEnough = (needed: number, free: number): string =>
   `${Math.ceil(needed / 1e6)} MB are needed beside the database, ${Math.floor(free / 1e6)} MB are free.`;
 
-/** The definitions that the newer version refuses, each by its name. The first refused table ends the trial. */
+/** Returns the definitions that the newer version refuses, by name. The trial ends at the first refused table. */
 async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<UpgradeFinding[]> {
   const refused = (object: string, reason: string): UpgradeFinding => ({
     level: 'ERROR',

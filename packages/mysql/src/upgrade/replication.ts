@@ -8,13 +8,12 @@ import { type Login, quoteAccount, quoteLiteral, quoteName, quoteText, type Sess
 import { TransferError } from '../session/transfer-error';
 
 /*
- * How a live upgrade between two MariaDB servers works: a dump with its GTID is loaded into the target, which then
- * replicates from that moment on. Nothing of the load or of our accounts is in a binary log, so both servers number the
- * same transactions in the same way. Rows arrive as rows: no trigger, event or routine of the customer runs on the
- * target.
+ * Upgrades MariaDB by replication: a dump with its GTID is loaded into the target, which then replicates from that
+ * moment. The load and the platform's accounts are not in a binary log, so both servers number transactions alike.
+ * Changes arrive as rows, so no trigger, event or routine of the customer runs on the target.
  */
 
-/** One of the two servers, with `root@localhost`. */
+/** A server of the upgrade, with the login of `root@localhost`. */
 export interface Side {
   admin: Login;
   release: string;
@@ -23,21 +22,21 @@ export interface Side {
 export interface ReplicationMove {
   old: Side;
   target: Side;
-  /** The name and the password of the replicator are derived from it. */
+  /** The replicator's name and password are derived from this secret. */
   secret: string;
   signal?: AbortSignal;
 }
 
 const flavour = 'mariadb';
 /**
- * The only finding that the load of an upgrade may have. A restore reports the others, but an upgrade would lose
- * something that nobody asked it to lose.
+ * The findings that do not stop an upgrade. Unlike a restore, an upgrade must not lose anything else, because the
+ * customer did not choose the loss.
  */
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
-/** How long the target may need during the pause to be brought level. It was at most a second behind before. */
+/** The limit for the last changes during the pause. Before the pause, the target is at most a second behind. */
 const finalSeconds = 5;
-/** How long one wait for a position lasts. Between two waits, the state of the replication is checked. */
+/** The length of one wait. The state of the replication is checked between waits. */
 const waitSeconds = 5;
 
 const hashOf = (secret: string, what: string): string =>
@@ -62,9 +61,8 @@ async function withAdmins<T>(
 }
 
 /**
- * Fills the target, and lets it follow the old server. A target that was completely filled before continues where it
- * is. One that was not starts again from empty. @throws TransferError `statement_refused` with the object that the
- * target does not accept
+ * Fills the target and starts replication. A complete target continues, and an incomplete one is filled again. @throws
+ * TransferError `statement_refused` with the object that the target does not accept
  */
 export async function copyServer(move: ReplicationMove): Promise<void> {
   await withAdmins(move, async (old, target) => {
@@ -82,10 +80,10 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
-  // To find its position among the transactions, a server reads the newest file of the log from its beginning, and
-  // fails at a change of 16 MB.
+  // A new log file is started, because a server searches its newest file from the beginning and fails at a change of 16
+  // MB.
   await old.run('FLUSH BINARY LOGS');
-  // A transaction of our own, so that there is a position even when nobody has written yet.
+  // A transaction of the platform is logged, so that there is a position even without a customer's write.
   await old.run('SET SESSION sql_log_bin = 1');
   await old.run('FLUSH STATUS');
   await old.run('SET SESSION sql_log_bin = 0');
@@ -103,11 +101,11 @@ async function fill(
       object: lost.object,
       cause: new Error(lost.reason),
     });
-  // Without a position the target would follow from the first transaction that the old server still has.
+  // Without a position the target would replicate from the oldest transaction in the log.
   if (content.gtid === '')
     throw new TransferError('dump_failed', 'the moment of the dump has no position in the binary log');
   await target.run('RESET MASTER');
-  // The position is set last, because it marks the load as complete.
+  // The position comes last, because it marks the load as complete.
   await target.run(`SET GLOBAL gtid_slave_pos = ${quoteLiteral(content.gtid)}`);
 }
 
@@ -115,12 +113,12 @@ const one = async (session: Session, expression: string): Promise<string> =>
   (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
 const readLoadedPosition = (target: Session): Promise<string> => one(target, '@@GLOBAL.gtid_slave_pos');
 
-/** Makes the target a replica, with an account that may only read the binary log. May be called again. */
+/** Makes the target a replica, with an account that can only read the binary log. It can be repeated. */
 async function follow({ secret }: ReplicationMove, old: Session, target: Session): Promise<void> {
   if ((await target.records('SHOW SLAVE STATUS')).length === 0) {
     const [user, password] = [replicatorOf(secret), hashOf(secret, 'password')];
     const account = quoteAccount({ user, host: '127.0.0.1' });
-    // The statement contains only the verifier of the password.
+    // The statement has only the verifier, because a password in it would be logged.
     await old.run(
       `CREATE OR REPLACE USER ${account} ` +
         `IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`,
@@ -133,14 +131,14 @@ async function follow({ secret }: ReplicationMove, old: Session, target: Session
     const tls = `MASTER_SSL = 1, MASTER_SSL_CA = ${quoteLiteral(authority)}, MASTER_SSL_VERIFY_SERVER_CERT = 1`;
     await target.run(`CHANGE MASTER TO ${login}, ${tls}, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`);
   }
-  // A definition arrives without the innodb_strict_mode of the session that created it.
+  // A definition arrives without its session's innodb_strict_mode.
   await target.run('SET GLOBAL slave_run_triggers_for_rbr = NO, innodb_strict_mode = OFF');
   await target.run('START SLAVE');
 }
 
 /**
- * Waits until the target is less than a second behind. Throws TransferError `statement_refused` when the target does
- * not accept a change.
+ * Waits until the target is less than a second behind. Throws TransferError `statement_refused` if the target does not
+ * accept a change.
  */
 export async function catchUpServer(move: ReplicationMove): Promise<void> {
   await withAdmins(move, async (old, target) => {
@@ -157,7 +155,7 @@ export async function catchUpServer(move: ReplicationMove): Promise<void> {
   });
 }
 
-/** The last transaction in a server's binary log. */
+/** Returns the last transaction in a server's binary log. */
 export const readPosition = (session: Session): Promise<string> => one(session, '@@GLOBAL.gtid_binlog_pos');
 
 const waitForPosition = async (target: Session, position: string, seconds: number): Promise<boolean> =>
@@ -174,7 +172,7 @@ async function requireRunning(target: Session): Promise<void> {
   if (status?.['Slave_SQL_Running'] !== 'Yes') throw new TransferError('unavailable', 'the target does not follow');
 }
 
-/** The sessions of a switch. They are opened before customers have to wait. */
+/** The sessions of a switch. They are opened before the pause for customers. */
 export class ReplicatedSwitch {
   private readonly old: Session;
   private readonly target: Session;
@@ -184,7 +182,9 @@ export class ReplicatedSwitch {
     this.target = target;
   }
 
-  /** Refuses to start a pause that would be long: throws TransferError `unavailable`. */
+  /**
+   * Opens the sessions. Throws TransferError `unavailable` if the target is so far behind that the pause would be long.
+   */
   static async open({ old, target }: Pick<ReplicationMove, 'old' | 'target'>): Promise<ReplicatedSwitch> {
     const from = await openAdmin(old.admin, flavour);
     const opened = new ReplicatedSwitch(from, await openAdmin(target.admin, flavour));
@@ -204,9 +204,9 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * Brings the target level when nobody writes on the old server any more. The target gets the last transaction of that
-   * server, and then stops following. Throws TransferError `unavailable` when that transaction does not come. Throws
-   * `statement_refused` while a prepared transaction is open, because it could be committed after the switch.
+   * Transfers the last transactions after all writing on the old server has stopped, and ends the replication. Throws
+   * TransferError `unavailable` if the last one does not arrive, and `statement_refused` while a prepared transaction
+   * is open, because it could be committed after the switch.
    */
   async bringLevel(): Promise<void> {
     if ((await this.old.texts('XA RECOVER')).length > 0)
@@ -221,9 +221,8 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * An event that was created on the old server during the move is disabled on its replica. It is enabled here as its
-   * definer's, with the settings with which it was created. An event that is also disabled on the old server stays
-   * disabled.
+   * Enables events that were created during the upgrade, because a replica disables them. Each keeps its definer and
+   * its settings. An event that is disabled on the old server stays disabled.
    */
   private async enableEvents(): Promise<void> {
     const sql =

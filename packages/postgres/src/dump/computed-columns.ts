@@ -13,8 +13,8 @@ const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as 
 const columnSchema = z.array(z.object({ schema: z.string(), name: z.string(), column: z.string() }));
 
 /**
- * Stored generated columns by their table, qualified. A dump contains what they are computed from, but not their
- * values.
+ * Returns the stored generated columns of each table (qualified). A dump has the columns that they are computed from,
+ * but not their values.
  */
 export async function computedColumns(client: pg.ClientBase): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>();
@@ -28,8 +28,8 @@ const hashOf = (values: string): string =>
 const sumOf = (values: string): string => `coalesce(sum(${hashOf(values)}), 0)::text`;
 
 /**
- * Hashes of a table's content, summed over its rows: one of the values that were written, and one for each generated
- * column. The hash of a generated value includes the written values of its row. No code of the customer runs.
+ * Sums hashes over a table's rows: one sum of the written values, and one for each generated column. The hash of a
+ * generated value includes its row's written values. No code of the customer runs.
  */
 export async function hashComputed(
   client: pg.ClientBase,
@@ -62,8 +62,8 @@ const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d
 const baseSchema = z.array(z.object({ name: z.string() }));
 
 /**
- * A column from which the generated one is computed: Postgres computes the generated one again when that column is
- * written. Null when it is computed from no column.
+ * Returns a column that the generated one depends on. Writing it makes Postgres compute the generated one again.
+ * Returns null if there is none.
  */
 export async function baseColumn(client: pg.ClientBase, table: string, column: string): Promise<string | null> {
   const [base] = baseSchema.parse((await client.query(baseSql, [table, column])).rows);
@@ -71,8 +71,8 @@ export async function baseColumn(client: pg.ClientBase, table: string, column: s
 }
 
 /**
- * Like {@link hashComputed}, inside the transaction of a dump, which can continue when a row is too large to be written
- * as text.
+ * Works like {@link hashComputed}, but within a dump's transaction. A row that is too large for a text does not end
+ * that transaction.
  */
 export async function hashIfPossible(
   client: pg.ClientBase,

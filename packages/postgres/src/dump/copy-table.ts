@@ -9,7 +9,7 @@ import type { TableEntry } from './manifest';
 import type { Section } from './section';
 
 function target(table: TableEntry, place = qualify(table)): string {
-  // COPY does not accept an empty list. A table without columns of its own is copied without a list.
+  // COPY does not accept an empty list, so a table without columns to copy has no list.
   const columns = table.columns.length > 0 ? ` (${table.columns.map(quoteName).join(', ')})` : '';
   return `${place}${columns}`;
 }
@@ -20,9 +20,8 @@ export interface Copied {
 }
 
 /**
- * The rows of one table as COPY data. `onEnd` is called only when every row was returned. COPY itself refuses what is
- * no longer a table. When the reader stops before the end, the session is ended: it could not be used for anything
- * else, because its COPY continues.
+ * Yields the rows of a table as COPY data. COPY itself refuses anything but a table. `onEnd` is called only after the
+ * last row. A reader that stops early ends the session, because its COPY would continue.
  */
 export async function* copyOut(
   client: pg.Client,
@@ -47,22 +46,21 @@ export async function* copyOut(
   } finally {
     if (isLeft) client.connection.stream.destroy(new Error(`the rows of ${qualify(table)} were not read to their end`));
   }
-  // The last row may come before Postgres has said how many rows there were. The answer to another query comes after
-  // that.
+  // Postgres may report the number of rows after the last row. The answer to another query comes after that report.
   if (stream.rowCount === 0) await client.query('');
   onEnd({ rows: stream.rowCount, bytes });
 }
 
 export interface CopyInOptions {
   /**
-   * The partitioned table that finds each row's partition, qualified. When left out, the rows go into the table itself.
+   * The partitioned table (qualified) that finds each row's partition. Without it, the rows go into the table itself.
    */
   root?: string | undefined;
   onBytes: (bytes: number) => void;
   budget?: TimeBudget;
 }
 
-/** Fills one table from a section: completely or, on any error, not at all. Throws `copy_failed`, `stalled`. */
+/** Fills a table from a section. On any error no row remains. Throws `copy_failed`, `stalled`. */
 export async function copyIn(
   client: pg.Client,
   table: TableEntry,
@@ -75,7 +73,7 @@ export async function copyIn(
   try {
     const stream = client.query(copyFrom(`copy ${target(table, root)} from stdin (format ${table.format})`));
     const done = finished(stream);
-    // The promise is awaited below. Until then a failure must not count as unhandled.
+    // The promise is awaited later, and an earlier failure must not count as unhandled.
     done.catch(() => undefined);
     try {
       for await (const part of section.content) {

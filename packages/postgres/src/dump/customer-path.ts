@@ -4,7 +4,7 @@ import { runStatement } from '../session/session';
 
 const name = pg.escapeIdentifier;
 
-/** The codes for names that cannot be resolved: an undefined function, table, type, schema or column. */
+/** SQLSTATEs of an undefined function, table, type, schema or column. */
 const undefinedCodes = new Set(['42883', '42P01', '42704', '3F000', '42703']);
 
 const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
@@ -21,29 +21,25 @@ const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname
 const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }));
 
 /**
- * Runs one statement of a dump. Functions often call others without naming a schema, as they may in the customer's
- * sessions, but a load has no search path. A statement that fails for such a name runs again with the customer's own
- * path: in the session and in the functions themselves, because Postgres 17 and later gives an index or a materialised
- * view no other path. When the transaction commits, the functions are unchanged.
+ * Runs a statement of a dump. Functions often name others without a schema, but a load has no search path. A statement
+ * that fails for such a name runs again with the customer's path. The path is set in the session and temporarily in the
+ * functions, because Postgres 17 and later uses only a function's own path in an index or a materialised view.
  */
 export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
   try {
     await runStatement(client, text);
   } catch (error) {
     if (!isUndefined(error)) throw error;
-    // The first error is reported. The second one may only say that the path did not help either.
+    // The first error is thrown, because the second may only say that the path did not help.
     await runAgain(client, text, searchPath).catch(() => Promise.reject(error));
   }
 }
 
-/** Whether the error says that a name does not exist, or is not on the path. */
+/** Tells whether a name does not exist or is not on the search path. */
 export const isUndefined = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
 
-/**
- * Gives the path to the functions of the session's role. The returned function takes it from them again, in a session
- * of that role.
- */
+/** Sets the path in the functions of the session's role. The returned function resets it in a session of that role. */
 export async function lendCustomersPath(
   client: pg.ClientBase,
   searchPath: string,
@@ -75,10 +71,7 @@ async function runAgain(client: pg.ClientBase, text: string, searchPath: string)
   }
 }
 
-/**
- * A setting that holds a list of names, as one literal for each name. If it were quoted as a whole, it would be one
- * strange name.
- */
+/** Returns a list of names as SQL, with one literal for each. Quoted as a whole, the list would be a single name. */
 export function pathList(value: string): string {
   const names = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",\s][^,]*?))\s*(?:,|$)/g)];
   const parts = names.map(([, quoted, plain]) =>

@@ -12,23 +12,22 @@ const grantSchema = z.strictObject({
 });
 
 /**
- * The parts that pg_dump leaves to other programs: the database itself, and everything about its large objects but
- * their bytes.
+ * Properties that pg_dump does not write: those of the database, and everything of large objects except their bytes.
  */
 export const propertiesSchema = z.strictObject({
   owner: role,
   comment: z.string().nullable(),
-  /** The path that the owner's sessions have by default. The bodies of functions rely on it. */
+  /** The default search path of the owner's sessions. Functions rely on it. */
   search_path: z.string(),
-  /** The schema that every new database has. Its owner may drop it. */
+  /** Whether the schema `public`, which a new database has, still exists. Its owner may drop it. */
   has_public: z.boolean(),
   grants: z.array(grantSchema),
-  /** The settings of the database, and those of its owner in it. */
+  /** Settings of the database, and of its owner in the database. */
   settings: z.array(z.strictObject({ is_owners: z.boolean(), key: z.string(), value: z.string() })),
   large_objects: z.array(
     z.strictObject({
       oid: z.int(),
-      /** The owner; absent when it is the database's owner, and in dumps that do not record owners. */
+      /** The owner. It is absent for the database's owner, and in dumps without owners. */
       owner: role.optional(),
       comment: z.string().nullable(),
       grants: z.array(grantSchema).nullable(),
@@ -74,13 +73,13 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 }
 
 /**
- * Settings that the customer's functions may compute with, but which do not change how a value is written: those of
- * extensions and custom ones, which have a point in their names, and the configuration of text search. They apply from
- * the first row on, as in the database that the rows come from.
+ * Tells whether a setting can influence values that functions compute, but not how a value is written: settings with a
+ * point in their name (of extensions or custom), and the text search configuration. They must apply before the first
+ * row.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 
-/** Settings that hold a list of names. */
+/** Settings that are lists of names. */
 const listSettings = new Set([
   'search_path',
   'temp_tablespaces',
@@ -92,18 +91,15 @@ export interface Target {
   database: string;
   owner: string;
   existing: ReadonlySet<string>;
-  /**
-   * The role that owns, in this database, the objects of another owner in the dump. Null when they belong to the
-   * database's owner.
-   */
+  /** Returns the role that gets the objects of an owner in the dump, or null for the database's owner. */
   ownerOf?: (dumped: string | null) => string | null;
 }
 
 interface PropertyStatement {
   text: string;
-  /** The object that the statement restores. */
+  /** The object that the statement changes. */
   object: string;
-  /** The role that runs the statement. Absent for the database's owner. */
+  /** The role that runs the statement. It is absent for the database's owner. */
   owner?: string | null;
 }
 
@@ -120,7 +116,7 @@ function grantStatements(
   });
 }
 
-/** Everything about the database and its large objects, as its owner restores it. */
+/** Returns the statements that restore the properties. */
 export function propertyStatements(properties: DatabaseProperties, target: Target): PropertyStatement[] {
   const { database, owner } = target;
   const roles = { ...target, dumpedOwner: properties.owner };
@@ -156,7 +152,7 @@ export function propertyStatements(properties: DatabaseProperties, target: Targe
   return [...comments, ...grantStatements(here, properties.grants, roles), ...objects, ...settings];
 }
 
-/** Every role that the properties name. */
+/** Returns the roles that the properties' grants name. */
 export const rolesOfProperties = ({ grants, large_objects: objects }: DatabaseProperties): string[] =>
   [...grants, ...objects.flatMap((object) => object.grants ?? [])]
     .map(({ grantee }) => grantee)

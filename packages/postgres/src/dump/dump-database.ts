@@ -19,10 +19,10 @@ import { dataPath, type Section, sectionPaths, textSection } from './section';
 
 export interface DumpRequest {
   /**
-   * The login of a reader, which may read everything, or of the owner where no table forces row security. Without TLS.
+   * The login of a reader with all read rights, or of the owner if no table forces row security. It does not use TLS.
    */
   url: string;
-  /** The dump records who owns what. Without it, everything belongs to whoever loads it. */
+  /** True to record the owner of each object. Otherwise the loading role owns everything. */
   withOwners?: boolean;
   signal?: AbortSignal | undefined;
 }
@@ -40,17 +40,16 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The most attempts to find a moment in which nobody drops or alters the objects that are about to be read. */
+/** The most attempts to find a moment in which nobody drops or alters the objects to be read. */
 const attemptsMax = 20;
 /**
- * Codes of errors that may be gone at the next attempt: a lock timeout, and the one that Postgres gives for an object
- * that was dropped meanwhile.
+ * SQLSTATEs after which another attempt may succeed: a lock time-out, and the one for a concurrently dropped object.
  */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**
- * A table or a view that was dropped after it was listed, or for whose lock an ALTER waits, can be read at the next
- * attempt.
+ * Tells whether another attempt may succeed. Transient errors come from objects that were dropped after they were
+ * listed, and from views whose lock an ALTER awaits.
  */
 function isPassing(error: unknown): boolean {
   const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);
@@ -66,9 +65,9 @@ interface Moment {
 }
 
 /**
- * A moment of the database: its snapshot is open, and its tables are locked in `client`. Only that session reads them.
- * Another of our sessions would queue up behind a client that waits for these locks, such as a TRUNCATE, and would wait
- * for ever. pg_dump takes no locks, except those of views.
+ * Opens a snapshot and locks its tables in `client`. All reads use this session. Another session would queue behind a
+ * client that waits for these locks, such as a TRUNCATE, and would never continue. So pg_dump takes no locks except
+ * those of views.
  */
 async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1): Promise<Moment> {
   const { url, signal, withOwners = false } = request;
@@ -108,7 +107,7 @@ async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1)
   }
 }
 
-/** Contents that share one session: each waits until the one before it was read. */
+/** Makes contents share one session: each waits until the previous one was read. */
 function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   let turn: Promise<void> = Promise.resolve();
   return async function* (content) {
@@ -126,7 +125,7 @@ function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer
   };
 }
 
-/** Passes the rows of a table on; an error of Postgres names the table. `andThen` reads the rest of the table. */
+/** Yields a table's rows, adds the table's name to errors of Postgres, and then calls `andThen`. */
 async function* named(
   table: TableEntry,
   rows: AsyncIterable<Buffer>,
@@ -152,10 +151,10 @@ function manifestOf(head: TablesFile, copied: (Read | undefined)[], largeObjects
 }
 
 /**
- * One database as a stream of sections, all from one repeatable-read snapshot: tables.json, schema-pre.sql,
- * schema-post.sql, database.json, data/<n>.copy, sequences.json, large-objects.bin, manifest.json. Contents are read
- * one after the other, and all of them before the manifest's. Writers are not disturbed. DDL waits until the dump has
- * ended. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
+ * Dumps a database from one repeatable-read snapshot as sections: tables.json, schema-pre.sql, schema-post.sql,
+ * database.json, data/<n>.copy, sequences.json, large-objects.bin, manifest.json. The contents must be read in this
+ * order. Writers are not blocked, but DDL waits for the end of the dump. Throws {@link TransferError} `dump_failed`,
+ * errors of Postgres, or the signal's reason.
  */
 export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
   const session = await openSession(request.url, { purpose: 'read', signal: request.signal });

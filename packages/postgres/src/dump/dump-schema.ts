@@ -10,46 +10,46 @@ const failureSchema = z.object({
   refusal: z.object({ sqlState: z.string(), message: z.string() }),
 });
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
-/** A catalogue of 50,000 tables takes 41 s on a machine that is not busy. */
+/** The time limit of pg_dump. A catalogue of 50,000 tables takes 41 s on an idle machine. */
 const deadlineMs = { base: 180_000, perTable: 20 };
-/** With more tables than this, pg_dump runs only once at a time, because it holds some kB for each table. */
+/** With more tables, the two pg_dump runs are not concurrent, because each needs some kB for a table. */
 const tablesAtOnceMax = 1_000;
-/** When the tables are already locked, a client that blocks a view waits for those locks to be released. */
+/**
+ * The limit for the lock of a view. A client that holds it may be waiting for the tables' locks, and would never
+ * release it.
+ */
 const viewLockMs = 3_000;
-/** Workers are loaded from the build output, also when jest runs this file from its source. */
+/** The path leads to the build output, because jest cannot load a worker from its source. */
 const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
-  /** How many tables the database has, where that may be many: pg_dump gets time for each table. */
+  /** The number of tables, if it may be large. Each extends pg_dump's time limit. */
   tables?: number;
-  /** The snapshot, exported by a transaction that stays open until this returns. */
+  /** A snapshot whose transaction stays open until the dump ends. */
   snapshotId?: string;
   /**
-   * Whether the transaction of the snapshot holds the locks that pg_dump would take. A lock of pg_dump's own would
-   * queue behind a client that waits for one of these, such as a DROP TABLE, and would wait for ever.
+   * True if the snapshot's transaction already holds pg_dump's locks. pg_dump then takes none, because its lock would
+   * queue behind a client that waits for them, such as a DROP TABLE, and would never be granted.
    */
   areTablesLocked?: boolean;
-  /**
-   * Whether the dump contains owners, for a superuser who creates the same database again. The default is without them.
-   */
+  /** True to include owners, for a superuser who creates the same database. Default: false. */
   isComplete?: boolean;
-  /** Leaves out privileges and publications. */
+  /** True to leave out privileges and publications. */
   omitPrivileges?: boolean;
   /**
-   * Each object is created by its owner (SET SESSION AUTHORIZATION), and is not given to the owner afterwards (OWNER
+   * True to create each object as its owner (SET SESSION AUTHORIZATION) instead of changing the owner afterwards (OWNER
    * TO).
    */
   isMadeByOwners?: boolean;
-  /** Schemas that are left out. */
   excludeSchemas?: readonly string[];
   signal?: AbortSignal | undefined;
 }
 
 /**
- * A connection is given as a conninfo string, because its fields override the `-U postgres` that the wrapper of pg_dump
- * (pg-dump.worker.ts) adds.
+ * Returns a conninfo string. A URL would not do, because the wrapper of pg_dump (pg-dump.worker.ts) adds `-U postgres`,
+ * which only the string's fields override.
  */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
@@ -87,16 +87,14 @@ function argumentsOf(request: SchemaRequest): string[] {
 }
 
 /**
- * The schema as SQL, written by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or
- * newer, without TLS. Throws `dump_failed`, also after 180 s and 20 ms for each table. An abort throws the signal's
- * reason.
+ * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server may be of major 9.2
+ * or newer, without TLS. Throws `dump_failed`, also after 180 s and 20 ms for each table, or the signal's reason.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> =>
   forEitherServer((isBefore17) => runPgDump(request, isBefore17));
 
 /**
- * Both sections of the schema, as {@link dumpSchema} returns them: at the same time, or one after the other when there
- * are many tables.
+ * Returns both sections of the schema like {@link dumpSchema}. The runs are concurrent unless there are many tables.
  */
 export async function dumpBothSections(
   request: Omit<SchemaRequest, 'section'> & { tables: number },
@@ -133,10 +131,7 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
   }
 }
 
-/**
- * The error of pg_dump with Postgres' message and SQLSTATE. If it would be the same every time, it also names the
- * object.
- */
+/** Returns pg_dump's error with Postgres' message and SQLSTATE. For a permanent error it also finds the object. */
 async function nameFailure(
   { url, signal }: SchemaRequest,
   { error, code, refusal }: z.infer<typeof failureSchema>,
@@ -173,7 +168,7 @@ function firstMessage(worker: Worker, signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** The catalogue that lists each kind of object, and the function with which pg_dump reads a definition. */
+/** The catalogue of each kind of object, and the function with which pg_dump reads a definition. */
 const definitions: readonly (readonly [catalogue: string, oids: string, definition: string])[] = [
   ['pg_class', "select oid from pg_catalog.pg_class where relkind in ('v', 'm')", 'pg_catalog.pg_get_viewdef($1::oid)'],
   [
@@ -206,7 +201,7 @@ const definitions: readonly (readonly [catalogue: string, oids: string, definiti
         pg_catalog.pg_get_expr(polwithcheck, polrelid)) from pg_catalog.pg_policy where oid = $1::oid)`,
   ],
 ];
-/** The first oid of user objects. Definitions of the system have smaller ones, and none of them fails. */
+/** The first oid of user objects. Smaller ones belong to the system, whose definitions never fail. */
 const firstOid = 16_384;
 const listedSchema = z.array(z.object({ oid: z.string(), object: z.string() }));
 
@@ -214,9 +209,9 @@ const isSame = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code;
 
 /**
- * The object whose definition Postgres could not write: `view reports.monthly`. pg_dump asks for many at once and knows
- * only numbers. So each is asked for again, on its own, until one fails in the same way. Null when none does. `code` is
- * a SQLSTATE, or the code of a TransferError.
+ * Finds the object whose definition Postgres could not write, such as `view reports.monthly`. pg_dump reads many at
+ * once by number, so each is read again until one fails with the same `code`: a SQLSTATE or the code of a
+ * TransferError. Returns null if none fails.
  */
 async function findFailingDefinition(
   url: string,

@@ -95,7 +95,7 @@ test('a CHECK whose function reads a table that is loaded later is restored, for
   expect(await dumpedStatements(target)).toEqual(before);
   await expect(runSql(target.url, "insert into records values ('b', 1)")).rejects.toThrow('in_zone');
   expect(await runSql(target.url, 'select count(*)::int as n from records')).toEqual([{ n: 500 }]);
-  // A constraint that the rows violate by now is restored too, and reported.
+  // A constraint that its rows already violate is restored and reported.
   await runSql(source.url, "update zones set name = 'other'");
   const told = await throughDump(source);
   expect(told.findings).toMatchObject([

@@ -8,29 +8,29 @@ import { listSequences, listTables, qualify, quoteName } from './list-tables';
 import { splitStatements } from './split-statements';
 
 export interface DatabaseFingerprint {
-  /** The content of tables, by `"schema"."table"`. The hash does not depend on the order of rows. */
+  /** Tables by `"schema"."table"`. Their hash does not depend on the order of rows. */
   tables: Record<string, { rows: number; hash: string }>;
   sequences: Record<string, { last_value: string; is_called: boolean }>;
   largeObjects: { count: number; hash: string };
   /**
-   * SHA-256 over the statements of pg_dump, without its comments and settings. Comparable between servers of one major
+   * SHA-256 of pg_dump's statements, without comments and settings. It can be compared between servers of one major
    * version.
    */
   schemaHash: string;
-  /** SHA-256 over all of the above. */
+  /** SHA-256 of all other fields. */
   digest: string;
 }
 
 export interface TableToHash {
-  /** Quoted and qualified. */
+  /** The quoted and qualified name. */
   name: string;
-  /** All columns when absent. */
+  /** The columns to hash. Default: all. */
   columns?: readonly string[] | undefined;
-  /** The rows of its partitions count too. */
+  /** True to include the rows of the table's partitions. */
   isRoot?: boolean;
 }
 
-/** The rows of one table, and a hash over them that does not depend on their order. */
+/** Returns a table's number of rows, and a hash that does not depend on their order. */
 export async function hashTable(
   client: pg.ClientBase,
   { name, columns, isRoot = false }: TableToHash,
@@ -43,9 +43,8 @@ const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
- * Two sums of independent 64-bit hashes over each row as text. Equal rows count twice, unlike with xor. record_out is
- * the type's output function, while a cast to text could be the customer's own function. `t.*` is the row, also when a
- * column has the name t.
+ * Two sums of independent 64-bit hashes over each row's text. A sum counts equal rows twice, unlike xor. record_out is
+ * used, because a cast to text could be a function of the customer. `t.*` is the row, even if a column is named t.
  */
 const contentsSql = (table: string, row: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)),
@@ -77,9 +76,8 @@ async function hashSchema(request: {
 }
 
 /**
- * A fingerprint of a database's content, to compare before and after, in one snapshot (except for sequences, which have
- * none). Reads every row.
- * Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
+ * Returns a fingerprint of a database's content from one snapshot, for comparisons. Sequences are not part of the
+ * snapshot. It reads every row. Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
  */
 export async function fingerprintDatabase(request: {
   url: string;

@@ -20,7 +20,7 @@ interface Forgery {
 
 const tables = { format_version: 1, server_version_num: 170000, encoding: 'UTF8', tables: [] };
 
-/** A dump that an attacker with the archive's key has made. Every section is in its place. */
+/** Yields a dump that an attacker with the archive's key could have made. Every section is in its place. */
 async function* forge(forgery: Forgery): AsyncGenerator<Section> {
   yield textSection('tables.json', async () => JSON.stringify(tables));
   yield textSection(
@@ -69,7 +69,7 @@ const refusals: [string, string, string][] = [
 ];
 
 describe.each(['schemaPre', 'schemaPost'] as const)('in %s', (place) => {
-  // One target for all cases, because each case leaves it empty.
+  // All cases use one target, because each leaves it empty.
   let target: OwnedDatabase;
   beforeAll(async () => {
     target = await createOwnedDatabase();
@@ -135,7 +135,7 @@ test.each<[string, Forgery, string]>([
 
 test.each<[string, (part: Buffer) => number, string]>([
   ['within a row', () => 1, 'data/0.copy into'],
-  // A binary COPY begins with 19 bytes; a row of these is 46.
+  // A binary COPY has a header of 19 bytes, and each of these rows has 46.
   ['between two rows', (part) => 19 + 46 * Math.floor((part.length - 19) / 46), 'not queryable'],
 ])('data that ends %s fails the load and keeps nobody waiting', async (_where, endOf, reason) => {
   const source = await createOwnedDatabase();

@@ -11,7 +11,7 @@ const partSchema = z.object({ part: z.instanceof(Buffer) });
 
 const readableSql = `select pg_catalog.has_table_privilege('pg_catalog.pg_largeobject', 'select') as readable,
   pg_catalog.current_setting('block_size')::int / 4 as page_bytes`;
-/** The last page shows where an object ends. Pages that were never written do not exist, and read as zeros. */
+/** The pages of an object. The last page shows where it ends. Missing pages read as zeros. */
 const pagesSql = `select pageno as page, data from pg_catalog.pg_largeobject where loid = $1 and pageno >= $2
   and pageno < $3 order by pageno`;
 const sizeSql = `select m.oid, coalesce((select l.pageno::bigint * $1 + pg_catalog.length(l.data)
@@ -21,9 +21,9 @@ const sizeSql = `select m.oid, coalesce((select l.pageno::bigint * $1 + pg_catal
 const ownSql = 'select m.oid, 0::bigint as bytes from pg_catalog.pg_largeobject_metadata m order by m.oid';
 
 /**
- * All large objects, by number: a run of parts `oid:u32 length:u32 bytes`, with the parts of one object in order. An
- * empty object is one part of length 0. A reader may not call lo_get, which needs a right on each object, and so reads
- * their pages. An owner may not read the pages.
+ * Yields all large objects by number, as parts `oid:u32 length:u32 bytes`. An empty object is one part of length 0. A
+ * reader reads the pages, because lo_get needs a right on each object. An owner uses lo_get, because it may not read
+ * the pages.
  */
 export async function* readLargeObjects(client: pg.ClientBase, onObject: () => void): AsyncGenerator<Buffer> {
   const { readable, page_bytes: pageBytes } = readableSchema
@@ -66,7 +66,7 @@ async function readPages(
   return part;
 }
 
-/** Cuts a stream into parts again. Throws `dump_malformed` for a part that is too long or incomplete. */
+/** Splits a stream into its parts. Throws `dump_malformed` for a part that is too long or incomplete. */
 async function* splitParts(content: AsyncIterable<Buffer>): AsyncGenerator<{ oid: number; part: Buffer }> {
   let pending: Buffer = Buffer.alloc(0);
   for await (const chunk of content) {
@@ -83,8 +83,8 @@ async function* splitParts(content: AsyncIterable<Buffer>): AsyncGenerator<{ oid
 }
 
 /**
- * Writes large objects under their old numbers, which rows refer to, each with the client of its owner. `spend` waits
- * for each answer of Postgres. Returns how many there were.
+ * Writes large objects with their original numbers, because rows refer to them. Each is written by its owner's client.
+ * `spend` limits the wait for Postgres. Returns their number.
  */
 export async function writeLargeObjects(
   clientOf: (oid: number) => Promise<pg.ClientBase>,

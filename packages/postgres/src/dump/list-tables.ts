@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sqlStateOf, TransferError } from '../session/transfer-error';
 import type { SequenceEntry, TableEntry } from './manifest';
 
-/** Objects of the database's owner: no system schema, nothing temporary, and nothing that CREATE EXTENSION creates. */
+/** Selects objects of the database's owner. It excludes system schemas, temporary tables and objects of extensions. */
 const ownRelations = `
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'
@@ -11,9 +11,9 @@ const ownRelations = `
       and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * Each part is read once and joined, because with 50,000 tables a subquery for each takes hours. Binary COPY writes the
- * type numbers of array elements and of composites' fields, and reg* values are numbers themselves. The numbers of the
- * customer's own types differ in every database. So a table that has one anywhere below its columns is copied as text.
+ * Each catalogue is read once and joined, because subqueries for 50,000 tables take hours. Binary COPY writes type
+ * numbers of array elements and composite fields, and reg* values are numbers as well. Numbers of the customer's own
+ * types differ between databases. So a table with such a type below its columns is copied as text.
  */
 const tablesSql = `
 with recursive tables as (select c.oid, n.nspname as schema, c.relname as name,
@@ -58,8 +58,8 @@ const positionSchema = z.object({
 });
 
 /**
- * The tables that have rows of their own (partitions, not their parents), the largest first. Generated columns are left
- * out.
+ * Lists the tables with rows of their own (partitions, not their parents), the largest first, without generated
+ * columns.
  */
 export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
   return z.array(tableRowSchema).parse((await client.query(tablesSql)).rows);
@@ -84,9 +84,9 @@ const hashRootSchema = z.object({
 });
 
 /**
- * The topmost table above each leaf that is partitioned by a hash, both qualified. The hash of an enum is that of its
- * number, which differs in every database. So a row may belong to another partition there. Above that table nothing
- * depends on such numbers.
+ * Returns, for each leaf below a hash partitioning, the topmost hash-partitioned table above it. Both are qualified. An
+ * enum's hash depends on its number, which differs between databases. So a row may belong to another partition there,
+ * but not outside that table.
  */
 export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = z.array(hashRootSchema).parse((await client.query(hashRootsSql)).rows);
@@ -96,8 +96,8 @@ export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<stri
 const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations}
   and c.relkind in ('r', 'p') order by c.oid`;
 /**
- * Finds a name that no longer belongs to the listed table. A lock is taken by name, and the name may have passed to
- * another table between the listing and the lock. to_regclass reads the present state, not the snapshot.
+ * Finds a listed table whose name belongs to another table by now. A lock is taken by name, so this is checked after
+ * the lock. to_regclass reads the present state and not the snapshot.
  */
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]),
     pg_catalog.unnest($2::oid[])) u (name, oid)
@@ -110,9 +110,9 @@ const lockRoomSql = `select pg_catalog.current_setting('max_locks_per_transactio
 const roomSchema = z.tuple([z.object({ room: z.int() })]);
 
 /**
- * Keeps tables, and the parents of partitions, from being altered or dropped. Reading and writing continue. Throws
- * errors of Postgres. Throws `dump_failed` for a table that was replaced after the snapshot, and, permanently, when
- * there are more tables than the server has locks.
+ * Locks tables and parents of partitions against ALTER and DROP. Reading and writing continue. Throws errors of
+ * Postgres. Throws `dump_failed` for a table that was replaced after the snapshot, and permanently if the server has
+ * too few locks.
  */
 export async function lockTables(client: pg.ClientBase): Promise<void> {
   const tables = z.array(namedSchema).parse((await client.query(lockableSql)).rows);
@@ -121,7 +121,7 @@ export async function lockTables(client: pg.ClientBase): Promise<void> {
     const some = tables.slice(from, from + tablesAtOnce);
     const names = some.map(qualify);
     await client.query(`lock table only ${names.join(', only ')} in access share mode`).catch((error: unknown) => {
-      // When our tables use less than half of the room, other sessions hold the rest, so the error is transient.
+      // If the tables need less than half of the locks, other sessions hold the rest, and another attempt may succeed.
       if (sqlStateOf(error) !== outOfMemory || tables.length < room / 2) throw error;
       throw tooManyTables(tables.length, room, error);
     });
@@ -137,17 +137,16 @@ function tooManyTables(tables: number, room: number, cause: unknown): TransferEr
   return new TransferError('dump_failed', message, { cause: told, object: `${tables} tables`, isPermanent: true });
 }
 
-/** `"schema"."name"`, quoted. */
+/** Returns the quoted `"schema"."name"`. */
 export const qualify = (entry: { schema: string; name: string }): string =>
   [entry.schema, entry.name].map(quoteName).join('.');
 
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /**
- * The current position of every sequence. Sequences are not part of snapshots, so a value may be newer than the rows,
- * but never older. No lock protects the name of a sequence, so the result shows whether it is still the listed
- * sequence. Nothing is cast, because a table in its place could have a cast of its own. Throws `dump_failed` for a
- * sequence that was replaced.
+ * Returns the position of each sequence. It may be newer than the snapshot's rows, but never older. A lock cannot
+ * protect a sequence's name, so each result also identifies the sequence. Nothing is cast, because a table in its place
+ * could have a cast of the customer. Throws `dump_failed` for a replaced sequence.
  */
 export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
   const entries: SequenceEntry[] = [];

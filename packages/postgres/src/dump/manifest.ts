@@ -11,19 +11,17 @@ const tableSchema = z.strictObject({
   schema: identifier,
   name: identifier,
   columns: z.array(identifier).max(1600),
-  /** Text where a binary value would contain type numbers of the source server (see list-tables). */
+  /** `text` if binary values would contain type numbers of the source server (see list-tables). */
   format: z.enum(['binary', 'text']),
 });
 
-/** The first section of a dump: what the data sections contain, by position. */
+/** The first section of a dump. It describes the data sections by position. */
 export const tablesSchema = z.strictObject({
-  /**
-   * Version 2 added database.json. Version 3 records the owner of every object of the schema and of every large object.
-   */
+  /** Version 2 added database.json. Version 3 added the owners of objects and large objects. */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   server_version_num: z.int(),
   encoding: z.string(),
-  /** Roles that row security names: they must exist before the schema is loaded. Earlier dumps do not have them. */
+  /** Roles in row security policies. They must exist before the schema is loaded. Older dumps lack this list. */
   policy_roles: z.array(identifier).max(100_000).default([]),
   tables: z.array(tableSchema).max(1_000_000),
 });
@@ -40,8 +38,8 @@ export const sequencesSchema = z.array(
 const sum = z.string().regex(/^-?\d{1,40}$/);
 
 /**
- * Sums of the hashes of stored generated columns, which a load computes anew. The sums of partitions add up to those of
- * their table.
+ * Sums of a table's hashes, to compare generated columns after a load, which computes them again. The sums of
+ * partitions add up to the sum of their table.
  */
 export const computedSchema = z.strictObject({
   written: sum,
@@ -49,7 +47,7 @@ export const computedSchema = z.strictObject({
 });
 export type ComputedColumns = z.infer<typeof computedSchema>;
 
-/** The last section of a dump: the same tables with what was really written, so that a load can check itself. */
+/** The last section of a dump. It lists the tables with the written rows, so that a load can verify itself. */
 export const manifestSchema = tablesSchema.extend({
   tables: z
     .array(
@@ -68,7 +66,7 @@ export type TablesFile = z.infer<typeof tablesSchema>;
 export type SequenceEntry = z.infer<typeof sequencesSchema>[number];
 export type DumpManifest = z.infer<typeof manifestSchema>;
 
-/** Reads a JSON section. Anything but the expected shape is `dump_malformed`. */
+/** Reads a JSON section. Throws `dump_malformed` if it does not match the schema. */
 export async function readJson<T>(section: Section, schema: z.ZodType<T>): Promise<T> {
   const text = await readText(section, textBytesMax);
   try {

@@ -10,16 +10,14 @@ import { TransferError } from '../session/transfer-error';
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
 
-/**
- * Whether the client's bytes request encryption. The server answers that with a single byte, which is not a message.
- */
+/** Tells whether the client requests encryption. The server's answer is then a single byte instead of a message. */
 function isEncryptionRequest(bytes: Buffer): boolean {
   if (bytes.length !== 8) return false;
   const code = bytes.readUInt32BE(4);
   return code === sslRequestCode || code === gssRequestCode;
 }
 
-/** Terminate has no answer. */
+/** Tells whether the message is Terminate, which has no answer. */
 const isTerminate = (bytes: Buffer): boolean => bytes.length === 5 && bytes[0] === 0x58;
 
 const napMs = 0.1;
@@ -36,8 +34,8 @@ function descriptorOf(socket: Socket): number {
 const isNotReady = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 
 /**
- * A connection with synchronous reads and writes, for WebAssembly, which cannot wait. Node connects, and then the
- * descriptor is used directly. It blocks its thread, so it belongs into a worker that its owner can terminate.
+ * A connection with synchronous reads and writes, because WebAssembly cannot wait. Node connects, and then the socket's
+ * descriptor is used directly. It blocks its thread, so it runs in a worker that can be terminated.
  */
 class BlockingSocket {
   private readonly socket: Socket;
@@ -50,7 +48,7 @@ class BlockingSocket {
     this.descriptor = descriptorOf(socket);
   }
 
-  /** `host` is a folder when the server has a Unix socket. */
+  /** Connects to a server. `host` is a folder for a Unix socket. */
   static async open(host: string, port: number): Promise<BlockingSocket> {
     const socket = connect(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true });
     socket.pause();
@@ -77,8 +75,8 @@ class BlockingSocket {
   }
 
   /**
-   * Waits for at least one byte. Empty when the server has closed the connection. The result is a copy, because the
-   * buffer is used again.
+   * Waits for at least one byte. Returns an empty Buffer when the server has closed the connection. The result is a
+   * copy, because the buffer is reused.
    */
   read(): Buffer {
     const bytes = this.retry(() => readSync(this.descriptor, this.chunk, 0, chunkBytes, null));
@@ -101,13 +99,12 @@ const inputSchema = z.object({
 });
 const input = inputSchema.parse(workerData);
 
-/** The last error of Postgres. pg_dump does not pass it on in this form. */
+/** The last error of Postgres. It is recorded, because pg_dump does not report the SQLSTATE. */
 const refusal = { sqlState: '', message: '' };
 
 /**
- * Changes a query of pg_dump that locks tables, or that removes our connection's time limit on locks. When the tables
- * are already locked, it becomes a query that does nothing. A view takes locks as well, and behind a client that waits
- * for our locks it would wait for ever.
+ * Replaces pg_dump's queries that lock tables or remove the lock time-out by a query without effect, if the tables are
+ * already locked. The time-out is still needed for views, whose lock may wait for a client that waits for these tables.
  */
 function withoutLocks(request: Buffer): Buffer {
   if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30)))
@@ -119,8 +116,8 @@ function withoutLocks(request: Buffer): Buffer {
 }
 
 /**
- * Passes the whole answer on at once. With each further part, the wrapper copies everything that it has been given: at
- * 64 kB a time, an answer of 30 MB would cost it 7 GB of copies, and hundreds of MB that are not collected in time.
+ * Passes a whole answer on at once. The wrapper copies all previous parts with each part: in steps of 64 kB, an answer
+ * of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
  */
 function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
   socket.write(request);
@@ -138,7 +135,7 @@ function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8A
   onData(new Uint8Array(Buffer.concat(parts)));
 }
 
-/** An object with the three methods that pg_dump's wrapper calls on an embedded database. They reach a real server. */
+/** Returns the three methods of an embedded database that pg_dump's wrapper calls. They call a real server. */
 function pretendPglite(socket: BlockingSocket): Pretended {
   const methods = {
     query: () => Promise.resolve({ rows: [{ search_path: '"$user", public' }] }),
@@ -146,8 +143,7 @@ function pretendPglite(socket: BlockingSocket): Pretended {
     execProtocolRawStream: (bytes: Uint8Array, options: { onRawData: (data: Uint8Array) => void }) =>
       exchange(socket, withoutLocks(Buffer.from(bytes)), options.onRawData),
   };
-  // The wrapper's parameter has the type of the whole class, but it calls only these methods. Its version is pinned
-  // exactly.
+  // The wrapper's parameter type is the whole class, but it calls only these methods. Its version is pinned.
   return methods as unknown as Pretended;
 }
 

@@ -1,6 +1,6 @@
 import { TransferError } from '../session/transfer-error';
 
-/** One file of a dump. `content` may be read once. Contents of different sections may be read at the same time. */
+/** A file of a dump. `content` can be read once. Contents of different sections may be read at the same time. */
 export interface Section {
   path: string;
   content: AsyncIterable<Buffer>;
@@ -20,13 +20,13 @@ export const dataPath = (index: number): string => `data/${index}.copy`;
 
 const dataPathPattern = /^data\/(\d{1,7})\.copy$/;
 
-/** The position of a table in tables.json, or null when the path does not belong to a table's data. */
+/** Returns a table's index in tables.json, or null for another kind of path. */
 export function tableIndexOf(path: string): number | null {
   const digits = dataPathPattern.exec(path)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** Reads a whole text section. Throws `dump_malformed` beyond `bytesMax`, or when it is not UTF-8. */
+/** Reads a text section. Throws `dump_malformed` if it is longer than `bytesMax` or not UTF-8. */
 export async function readText(section: Section, bytesMax: number): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -42,12 +42,10 @@ export async function readText(section: Section, bytesMax: number): Promise<stri
   }
 }
 
-/** The most bytes of a text section: a load holds the whole section in memory. */
+/** The largest text section, because a load holds it in memory. */
 export const textBytesMax = 64 * 2 ** 20;
 
-/**
- * A section whose text is known in advance. Reading a text that no load would accept throws a permanent `dump_failed`.
- */
+/** A section of text. Reading it throws a permanent `dump_failed` if it is too long for a load. */
 export function textSection(path: string, read: () => Promise<string>): Section {
   async function* content(): AsyncGenerator<Buffer> {
     const text = Buffer.from(await read());
@@ -63,9 +61,7 @@ export function textSection(path: string, read: () => Promise<string>): Section 
   return { path, content: content() };
 }
 
-/**
- * Reads sections in the one order that a load accepts, so that the whole schema is judged before anything is executed.
- */
+/** Reads sections in the only accepted order. So the whole schema is checked before any statement runs. */
 export class SectionReader {
   private readonly iterator: AsyncIterator<Section>;
 
@@ -73,7 +69,7 @@ export class SectionReader {
     this.iterator = sections[Symbol.asyncIterator]();
   }
 
-  /** The next section, which must have this path. Otherwise `dump_malformed`. */
+  /** Returns the next section. Throws `dump_malformed` if its path differs. */
   async expect(path: string): Promise<Section> {
     const next = await this.iterator.next();
     if (next.done === true) throw new TransferError('dump_malformed', `${path} is missing`);
@@ -87,22 +83,21 @@ export class SectionReader {
     if (next.done !== true) throw new TransferError('dump_malformed', `unexpected ${next.value.path}`);
   }
 
-  /** Lets the source clean up. Errors while it does so are ignored. */
+  /** Lets the source clean up, and ignores its errors. */
   async close(): Promise<void> {
     await Promise.resolve(this.iterator.return?.()).catch(() => undefined);
   }
 }
 
-/** A named content that can be read once, and only before the next one is requested. */
+/** A named content that can be read once, before the next one is requested. */
 export interface Entry {
   path: string;
   content(): AsyncIterable<Buffer>;
 }
 
 /**
- * Entries of an archive as sections of a dump, one at a time. An archive is read in order, so the next section comes
- * when the one before it has been read to its end. A loader that asks ahead waits. One that gives up (`return`) is
- * released at once.
+ * Turns entries of an archive into sections, one at a time. An archive is read in order, so each section waits until
+ * the previous one was read. A loader that stops early (`return`) is released at once.
  */
 export function sectionsInTurn(entries: AsyncGenerator<Entry>): AsyncIterable<Section> {
   let read: Promise<void> = Promise.resolve();

@@ -1,8 +1,7 @@
 import { TransferError } from '../session/transfer-error';
 
 /**
- * One SQL statement. Rules look at `outline`: without comments, with one space between words, and without the inside of
- * strings and bodies.
+ * An SQL statement. Rules use `outline`, which has no comments, single spaces, and no content of strings and bodies.
  */
 export interface Statement {
   text: string;
@@ -13,10 +12,7 @@ const wordCharacter = /[A-Za-z0-9_$\u0080-\uffff]/;
 const dollarTag = /^\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/;
 const routineStart = /^ ?CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) /i;
 
-/**
- * The end of a string or quoted name that starts at `start`. A doubled quote stays inside, and so does `\'` where
- * backslashes escape.
- */
+/** Returns the end of a string or quoted name. A doubled quote is part of it, and so is `\'` if backslashes escape. */
 function endOfQuoted(sql: string, start: number, hasEscapes: boolean): number {
   const quote = sql[start];
   for (let at = start + 1; at < sql.length; at++) {
@@ -27,7 +23,7 @@ function endOfQuoted(sql: string, start: number, hasEscapes: boolean): number {
   throw new TransferError('dump_malformed', 'a string or a quoted name has no end');
 }
 
-/** The end of a block comment. They nest in Postgres. */
+/** Returns the end of a block comment. Postgres allows nested comments. */
 function endOfComment(sql: string, start: number): number {
   let depth = 0;
   for (let at = start; at < sql.length; at++) {
@@ -55,8 +51,8 @@ class Splitter {
   private outline = '';
   private parentheses = 0;
   /**
-   * The number of open BEGIN ATOMIC and CASE in the body of a routine in standard SQL. A semicolon inside them does not
-   * end the statement.
+   * The number of open BEGIN ATOMIC and CASE blocks in a standard SQL body. A semicolon within them does not end the
+   * statement.
    */
   private blocks = 0;
 
@@ -100,7 +96,7 @@ class Splitter {
   }
 
   private takeDollar(): void {
-    // The end of a tag is within 64 bytes, as for a name. The slice keeps the match from reading the rest of the dump.
+    // A tag is at most 64 bytes long, like a name. The slice keeps the match from reading the rest of the dump.
     const tag = dollarTag.exec(this.sql.slice(this.at, this.at + 260))?.[0];
     if (tag === undefined) {
       this.takeSign('$');
@@ -143,7 +139,7 @@ class Splitter {
 }
 
 /**
- * Splits a schema as pg_dump writes it (standard strings, UTF-8) into statements. Throws `meta_command` for a backslash
- * outside of strings, and `dump_malformed` for anything unfinished.
+ * Splits a schema of pg_dump (standard strings, UTF-8) into statements. Throws `meta_command` for a backslash outside
+ * of strings, and `dump_malformed` for an unfinished one.
  */
 export const splitStatements = (sql: string): Statement[] => new Splitter(sql).run();

@@ -10,25 +10,22 @@ interface Sums {
   loaded: bigint;
 }
 
-/**
- * The sums of one table. Partitions share one entry, because a load may put a row into another partition than the one
- * it was dumped from.
- */
+/** The sums of a table. Partitions share one entry, because a load may put a row into another partition. */
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;
-  /** The reason why the values could not be read. */
+  /** The reason why the values could not be read, or null. */
   unknown: string | null;
 }
 
 const none = (): Sums => ({ dumped: 0n, loaded: 0n });
 const differs = ({ dumped, loaded }: Sums): boolean => dumped !== loaded;
 
-/** Compares generated columns as they were dumped with their values after a load, which computes them anew. */
+/** Compares the dumped sums of generated columns with those after a load, which computes the columns again. */
 class ComputedComparison {
   private readonly tables = new Map<string, Table>();
 
-  /** `name`: quoted and qualified. */
+  /** Adds a table's sums. `name` is quoted and qualified. */
   add(name: string, dumped: ComputedColumns, loaded: ComputedColumns): void {
     const { written, columns } = this.of(name, dumped);
     written.dumped += BigInt(dumped.written);
@@ -45,7 +42,7 @@ class ComputedComparison {
     this.of(name, dumped).unknown = error instanceof Error ? error.message : String(error);
   }
 
-  /** `baseOf` returns a column from which the generated column of a table is computed. */
+  /** Returns findings for differing columns. `baseOf` returns a column that a generated column depends on. */
   async findings(baseOf: (table: string, column: string) => Promise<string | null>): Promise<LoadFinding[]> {
     const findings: LoadFinding[] = [];
     for (const [name, { written, columns, unknown }] of this.tables) {
@@ -79,8 +76,8 @@ class ComputedComparison {
 }
 
 /**
- * Reads the generated columns of the loaded tables. `run` does its work as the owner of a table. Throws
- * {@link TransferError}.
+ * Compares the generated columns of the loaded tables. `run` runs its work as the owner of a table. Throws {@link
+ * TransferError}.
  */
 export async function compareComputed(
   client: pg.Client,

@@ -6,8 +6,8 @@ import { runStatement } from '../session/session';
 const name = pg.escapeIdentifier;
 
 /**
- * SQL: whether an object calls one of the customer's own functions, by its name or through an operator. Functions of
- * extensions do not count.
+ * Returns SQL that tells whether an object calls a function of the customer, by name or through an operator. Functions
+ * of extensions do not count.
  */
 export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
   `exists (select from pg_catalog.pg_depend used
@@ -21,13 +21,13 @@ export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
           where part.classid = 'pg_catalog.pg_proc'::regclass and part.objid = code.oid and part.deptype = 'e'))`;
 
 /**
- * Selects the CHECK constraints of tables and domains that call the customer's own functions. Such a function may read
- * a table that is filled later, or name a table without its schema, so it could fail during a load. These constraints
- * are therefore removed before the rows are loaded, and put back afterwards.
+ * Selects the CHECK constraints of tables and domains that call functions of the customer. During a load such a
+ * function could fail, because it may read a table that is filled later, or name a table without its schema. So these
+ * constraints are dropped before the rows are loaded, and added afterwards.
  *
- * A parent table precedes the tables that inherit from it, because a constraint that is dropped or added on the parent
- * is dropped or added on all of them. A table that inherits keeps the constraint only if it declares the constraint
- * itself. A partition declares none, but has a copy of its own until it is attached, so partitions are selected too.
+ * A parent table comes before tables that inherit from it, because changing the parent's constraint changes theirs. An
+ * inheriting table is selected only if it declares the constraint itself. A partition declares none, but has its own
+ * copy until it is attached, so partitions are selected as well.
  */
 const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition,
     k.convalidated as validated,
@@ -59,7 +59,7 @@ export type DeferredCheck = z.infer<typeof checkSchema>;
 const placeOf = (check: DeferredCheck): string => `${name(check.schema)}.${name(check.owner)}`;
 const ownerOf = (check: DeferredCheck): string => `${check.is_domain ? 'domain' : 'table'} ${placeOf(check)}`;
 
-/** The checks that are in force, so they may refuse rows. */
+/** Returns the checks that are enforced and may refuse rows. */
 export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]> {
   const checks = z.array(checkSchema).parse((await client.query(checksSql)).rows);
   return checks.filter(({ definition }) => !definition.endsWith(' NOT ENFORCED'));
@@ -68,7 +68,7 @@ export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]
 export const dropStatement = (check: DeferredCheck): string =>
   `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
 
-/** The statements that put a check back for new rows, without a check of the present rows. */
+/** Returns the statements that add a check for new rows only, without checking existing rows. */
 export function addStatements(check: DeferredCheck): string[] {
   const definition = check.definition.replace(/ NOT VALID$/, '');
   const add = `alter ${ownerOf(check)} add constraint ${name(check.name)} ${definition} not valid`;
@@ -77,10 +77,10 @@ export function addStatements(check: DeferredCheck): string[] {
   return [add, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`];
 }
 
-/** The constraint in words that a person can search for. */
+/** Describes the constraint for people. */
 export const describeCheck = (check: DeferredCheck): string => `constraint ${name(check.name)} of ${ownerOf(check)}`;
 
-/** `run` runs a statement as the owner of the check's table or domain. */
+/** Drops the checks and returns them. `run` runs a statement as the owner of the check's table or domain. */
 export async function takeOffChecks(
   client: pg.ClientBase,
   run: (check: DeferredCheck, statement: string) => Promise<void>,
@@ -97,6 +97,6 @@ export async function putBackCheck(client: pg.ClientBase, check: DeferredCheck):
 export const validationOf = (check: DeferredCheck): string =>
   `ALTER ${check.is_domain ? 'DOMAIN' : 'TABLE'} ${placeOf(check)} VALIDATE CONSTRAINT ${name(check.name)}`;
 
-/** Validates the check against the existing rows. */
+/** Validates a check against the existing rows. */
 export const validateCheck = (client: pg.ClientBase, check: DeferredCheck, searchPath: string): Promise<void> =>
   runWithCustomersPath(client, validationOf(check), searchPath);

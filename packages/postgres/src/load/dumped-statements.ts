@@ -8,10 +8,10 @@ export interface SqlStatement extends OwnedStatement {
   object: string;
 }
 
-/** When statements are split, leading comments stay in the text of the statement. */
+/** Removes leading comments, which the splitting leaves in a statement. */
 const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
 
-/** Reads and judges one section of the schema. With `saysOwners`, it names who creates each statement's object. */
+/** Reads and checks one section of the schema. With `saysOwners`, it also reads the role that creates each object. */
 export async function readStatements(
   reader: SectionReader,
   path: string,

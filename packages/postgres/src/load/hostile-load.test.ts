@@ -6,8 +6,8 @@ import { runSql } from '../testing/run-sql';
 import { loadDatabase } from './load-database';
 
 /**
- * Hostile code of a customer. It records the role that runs it, also after giving that role up, and takes everything
- * that the role may take.
+ * Hostile code of a customer. It records the role that runs it, also after RESET ROLE, and takes every right that the
+ * role may take.
  */
 const spy = `
   create table ran (who text, login text, powerful boolean);

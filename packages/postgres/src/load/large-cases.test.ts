@@ -13,9 +13,8 @@ import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
 
 /*
- * Databases that are large in one way or another either go through dump and load in memory that does not grow with
- * them, or are refused before anything has changed. CI takes the widest table and a fiftieth of the tables, and `npm
- * run chaos` takes all.
+ * Large databases are either dumped and loaded in constant memory, or refused before anything changes. The gate runs
+ * the widest table and a fiftieth of the tables, and `npm run chaos` runs all cases.
  */
 
 const mb = 2 ** 20;
@@ -23,14 +22,14 @@ const mb = 2 ** 20;
 interface LargeCase {
   what: string;
   statements: string[];
-  /** The growth beyond the memory that the process has before. */
+  /** The limit for the growth of the process's memory. */
   rssMaxMb: number;
-  /** A fingerprint reads each row as one text, and the text of a value of 1 GB is too long. */
+  /** False if a value of 1 GB makes a row's text too long for a fingerprint. */
   hasFingerprint: boolean;
   isInCi?: boolean;
 }
 
-/** Commits several times, because a transaction holds a lock for each table that it makes. */
+/** The block commits several times, because a transaction holds a lock for each table that it creates. */
 const makeTables = (count: number): string => `do $$ begin for n in 1..${count} loop
   execute format('create table t%s (id bigint primary key, name text not null, at timestamptz default now())', n);
   execute format('insert into t%s values (%s, %L)', n, n, n);
@@ -52,7 +51,7 @@ const cases: LargeCase[] = [
   {
     what: `${tables} tables`,
     statements: [makeTables(tables)],
-    // pg_dump alone takes 360 MB for 50,000.
+    // The limit is high, because pg_dump alone takes 360 MB for 50,000 tables.
     rssMaxMb: isChaos ? 500 : 300,
     hasFingerprint: true,
     isInCi: true,
@@ -76,7 +75,7 @@ const cases: LargeCase[] = [
   },
 ];
 
-/** The findings of a load, and the most memory that its process has used, its threads included. */
+/** Returns the findings of a load and the peak memory of its process, threads included. */
 const loadInOwnProcess = (readerUrl: string, loader: OwnedDatabase['loader']) =>
   inOwnProcess<unknown[]>(
     `const sections = load('dump/dump-database').dumpDatabase({ url: given.readerUrl });
@@ -119,7 +118,7 @@ describe('a server with little room', () => {
   let server: PostgresServer;
   let folder: string;
   const as = (database: string): string => withDatabase(server.adminUrl, database);
-  /** The error with which a dump of the database ends. */
+  /** Returns the error of a dump, or null. */
   async function refusalOf(database: string): Promise<unknown> {
     try {
       for await (const { content } of dumpDatabase({ url: as(database) }))

@@ -49,7 +49,6 @@ import { attachRunsNoCode, isDenied, rolesOf, runsNoCode, withRolesOf } from './
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** The state of one load. */
 class Load {
   private readonly request: LoadRequest;
   private readonly reader: SectionReader;
@@ -93,15 +92,14 @@ class Load {
     await this.restorePrivileges(late);
     await this.restoreProperties();
     await this.closeShared();
-    // ANALYZE calls the functions of indexes, without a search path. If they need one, it fails, and the tables just
-    // have no statistics.
+    // ANALYZE calls index functions without a search path. If that fails, the tables only lack statistics.
     await this.budget.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });
     return { ...manifest, findings: this.findings };
   }
 
-  /** Does the work of {@link run}, except for the rows and everything about them. */
+  /** Runs a trial: the work of {@link run} without the rows. */
   async tryOut(): Promise<TrialResult> {
     const { head, post, late } = await this.makeTables();
     await this.execute(post);
@@ -111,9 +109,9 @@ class Load {
   }
 
   /**
-   * Creates everything that comes before the rows, and returns the statements that come behind them (`late` are
-   * privileges). Judges the whole schema before its first statement runs. Objects of several owners need each other's
-   * rights, so those privileges come before the rows, except for the rights that owners have left themselves.
+   * Creates everything that precedes the rows, and returns the remaining statements (`late` are privileges). Privileges
+   * among several owners come first, because owners need each other's rights. A right that an owner revoked from itself
+   * comes last.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -161,7 +159,7 @@ class Load {
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
     ]);
-    // A trial runs on a server of its own, so a role that is missing there says nothing about the real target.
+    // A trial has a server of its own, so a missing role there says nothing about the real target.
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);
@@ -202,7 +200,7 @@ class Load {
     return this.properties?.search_path ?? '"$user", public';
   }
 
-  /** The role that runs a statement; null: the database's owner, also for a role that is gone. */
+  /** Returns the role that runs a statement. Null stands for the database's owner, also if the role is missing. */
   private roleOf(dumped: string | null): string | null {
     if (dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return null;
     return this.roles.here(dumped);
@@ -214,7 +212,10 @@ class Load {
     return dumped !== this.owner && this.roles.here(dumped) === null;
   }
 
-  /** The extended protocol refuses two commands in one text, so Postgres itself proves that the dump is split well. */
+  /**
+   * Runs statements with the extended protocol. It refuses two commands in one text, which proves that the dump is
+   * split correctly.
+   */
   private async execute(statements: SqlStatement[], { isBehindRows = false } = {}): Promise<void> {
     for (const statement of statements) {
       const { object } = statement;
@@ -232,7 +233,7 @@ class Load {
           );
         else await this.work.make(role, { object, text, borrows, searchPath: this.searchPath });
       } catch (error) {
-        // The statement is skipped with a finding, because only a superuser publishes all tables, or those of a schema.
+        // Only a superuser may publish all tables of a schema, so a refused publication becomes a finding.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
         else if (isRefresh(statement) && isPermanent(error)) this.noteUnfinished('not_populated', object, error, text);
         else if (isBehindRows && this.hasOwners && isDenied(error))
@@ -242,7 +243,7 @@ class Load {
     }
   }
 
-  /** Sets the search path of the customer's sessions: functions of domains and generated columns rely on it. */
+  /** Fills the tables with the customer's search path, because functions of generated columns rely on it. */
   private async fillTables(head: TablesFile): Promise<Copied[]> {
     const owners = await relationOwners(this.client);
     const path = pathList(this.searchPath);
@@ -298,7 +299,7 @@ class Load {
       });
   }
 
-  /** Runs last: owners can have taken rights from themselves. A grant to a role that is not here is a finding. */
+  /** Comes last, because owners may have revoked their own rights. A grant to a missing role becomes a finding. */
   private async restorePrivileges(statements: SqlStatement[]): Promise<void> {
     for (const { text: dumped, outline, object, owner } of statements) {
       if (this.hasGone(owner) && this.roles.isKeptBack(outline)) continue;
@@ -313,7 +314,7 @@ class Load {
     }
   }
 
-  /** Revokes from PUBLIC the functions that ran with the rights of lost roles and now have the owner's. */
+  /** Revokes functions of missing roles from PUBLIC, because they have the owner's rights now. */
   private async closeShared(): Promise<void> {
     for (const { object, text } of this.roles.closing())
       await this.budget.spend(object, runStatement(this.client, text));
@@ -334,7 +335,7 @@ class Load {
     }
   }
 
-  /** Runs before tables have their policies, which could hide rows from their owners. */
+  /** Comes before row security policies, because a policy could hide rows from its owner. */
   private async compareComputed({ tables }: DumpManifest): Promise<void> {
     const owners = await relationOwners(this.client);
     const run = (table: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
@@ -342,14 +343,14 @@ class Load {
     this.findings.push(...(await compareComputed(this.client, tables, run)));
   }
 
-  /** A statement that Postgres refuses ends a load. A trial continues, so that it names all of them. */
+  /** Ends a load. A trial continues instead, so that it reports every refused statement. */
   private refuse(object: string, error: unknown): void {
     if (this.request.isTrial !== true || !isPermanent(error))
       throw asTransferError('statement_failed', object, error, { object });
     this.note('refused', object, error);
   }
 
-  /** `statement` completes the object, for example by running a view's query, once its cause is mended. */
+  /** Records an incomplete object. `statement` completes it once its cause is fixed. */
   private noteUnfinished(kind: LoadFinding['kind'], object: string, error: unknown, statement: string): void {
     this.findings.push({ kind, object, reason: `${reasonOf(error)}. Mend what it needs, then run: ${statement}` });
   }
@@ -360,15 +361,14 @@ class Load {
 }
 
 /**
- * Loads a dump into an empty database: schema, tables by COPY over two connections, sequences, large objects, indexes,
- * constraints, triggers, materialised views, privileges, properties of the database, ANALYZE. With `owners` each owner
- * makes and fills its objects. Judges the whole schema before its first statement runs. Returns the manifest, whose
- * counts it has compared with what was loaded, and the findings. After an error, drop the half-filled database.
+ * Loads a dump into an empty database. With `owners`, each owner creates and fills its objects. The whole schema is
+ * checked before its first statement runs. Returns findings and the manifest, whose counts agree with the loaded rows.
+ * The caller drops the database after an error.
  * @throws TransferError, or the signal's reason
  */
 export const loadDatabase = (request: LoadRequest): Promise<LoadResult> => withLoad(request, (load) => load.run());
 
-/** Loads the schema on trial, into an empty database that exists for this. A refused statement is a finding. */
+/** Loads only the schema, into an empty database of its own. Refused statements become findings. */
 export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialResult> =>
   withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
 

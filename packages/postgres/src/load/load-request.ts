@@ -5,35 +5,33 @@ import type { LoadProgress } from './load-tables';
 
 /** The options of `loadDatabase` and `tryDump`. */
 export interface LoadRequest {
-  /** A login that may only act as the owner of the empty database. */
+  /** The URL of a login that can only act as the owner of the empty database. */
   url: string;
-  /** The owner of every object for which `owners` knows no other owner. Default: the login itself. */
+  /** The owner of every object without an owner from `owners`. Default: the login. */
   role?: string;
   sections: AsyncIterable<Section>;
   /**
-   * Creates the roles with these names, which the login may not do, before any statement of the dump runs. Without it
-   * they must exist.
+   * Creates these roles before any statement of the dump runs, because the login may not create roles. Without it, they
+   * must exist.
    */
   makeRoles?: (names: string[]) => Promise<void>;
-  /** Gives each object the owner that the dump names. Without it `role` owns all. */
+  /** Gives each object its dumped owner. Without it, `role` owns everything. */
   owners?: LoadOwners;
   signal?: AbortSignal | undefined;
   onProgress?: (progress: LoadProgress) => void;
   /**
-   * The total time that Postgres may keep us waiting, in ms, in addition to the time that the dump's size
-   * allows. Default: 120,000.
+   * The total time that a load may wait for Postgres in ms, besides a time for the size of the dump. Default: 120,000.
    */
   baseMs?: number;
-  /** A trial loads the schema only. A statement that Postgres refuses is a finding, and the others run nevertheless. */
+  /** True to load only the schema. A refused statement becomes a finding, and the others still run. */
   isTrial?: boolean;
 }
 
 /**
- * An object of the dump that differs in the database although everything else is loaded. `not_populated`: a
- * materialized view whose query fails over the present rows. `not_validated`: an object that is incomplete. For both,
- * the reason ends with the statement that completes the object. `recomputed`: a stored generated column whose values
- * are not those of the backup. `owner_changed`: objects that now belong to the database's owner. `refused`: only in a
- * trial, because a load ends with it.
+ * A difference between a loaded database and its dump. `not_populated`: a materialized view whose query fails.
+ * `not_validated`: an incomplete object. The reason of both ends with the statement that completes the object.
+ * `recomputed`: a generated column with other values than in the backup. `owner_changed`: objects that now belong to
+ * the database's owner. `refused`: a refused statement of a trial.
  */
 export interface LoadFinding {
   kind: 'not_validated' | 'not_restored' | 'not_populated' | 'recomputed' | 'owner_changed' | 'refused';
@@ -42,5 +40,5 @@ export interface LoadFinding {
 }
 
 export type LoadResult = DumpManifest & { findings: LoadFinding[] };
-/** The result of a trial: it has tables and no rows. */
+/** The tables of a trial, which have no rows, and its findings. */
 export type TrialResult = TablesFile & { findings: LoadFinding[] };

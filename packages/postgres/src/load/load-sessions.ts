@@ -5,22 +5,19 @@ import { openSession, type Session } from '../session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
 
 /**
- * The roles that may own objects of a dump, in addition to the database's owner. The objects of each owner are created
- * in sessions of that owner.
+ * The roles that may own objects of a dump, besides the database's owner. Each owner's objects are created in sessions
+ * of that owner.
  */
 export interface LoadOwners {
-  /**
-   * Says which of the backup’s roles exist here and may own objects. These may create no roles until the load has
-   * ended.
-   */
+  /** Returns the dump's roles that exist and may own objects. These roles may create no roles until the load ends. */
   find(names: readonly string[]): Promise<string[]>;
-  /** The URL of a login that can act as this owner, and as nobody else. */
+  /** Returns the URL of a login that can act only as this owner. */
   urlOf(owner: string): Promise<string>;
   /** Gives an owner the rights of others while `work` runs. */
   lend(owner: string, others: readonly string[], work: () => Promise<void>): Promise<void>;
   /**
-   * Makes roles members of each other as they should be. Before that, no owner is a member of another, so that any
-   * owner can be lent another's rights.
+   * Restores the memberships between roles. They are absent during the load, because a lent right is a membership and
+   * Postgres refuses cyclic ones.
    */
   join(): Promise<void>;
 }
@@ -34,16 +31,15 @@ interface Opened extends Login {
   session: Session;
 }
 
-/** On two cores a third connection brought no gain. */
+/** A third connection gains nothing on two cores. */
 const lanes = 2;
 /**
- * This many sessions of other owners are kept for each lane, because a database may have more owners than its server
- * accepts sessions.
+ * The most kept sessions of other owners in a lane. A database may have more owners than its server accepts sessions.
  */
 const othersMax = 4;
 
 /**
- * The sessions of a load: one for each lane as the database's owner, and those of other owners, which are opened when
+ * The sessions of a load. Each lane has one as the database's owner, and sessions of other owners that are opened when
  * they are needed.
  */
 export class LoadSessions {
@@ -53,7 +49,7 @@ export class LoadSessions {
   private readonly opened = new Set<Opened>();
   private readonly first: Opened[] = [];
   private settings: DatabaseProperties['settings'] = [];
-  /** The sessions by lane and owner. The session that was used last is at the end. */
+  /** Sessions by lane and owner. The last used one is at the end. */
   private readonly others: Map<string, Opened>[] = [];
 
   constructor(own: Login, owners: LoadOwners | undefined, signal: AbortSignal | undefined) {
@@ -73,14 +69,14 @@ export class LoadSessions {
     return this.first.map((_, lane) => lane);
   }
 
-  /** The client of the database's owner. */
+  /** Returns the client of the database's owner. */
   ownClient(lane = 0): pg.Client {
     const found = this.first[lane];
     if (found === undefined) throw new Error('no connection');
     return found.session.client;
   }
 
-  /** `owner` is null for the database's owner. Work on one lane is done one after the other. */
+  /** Returns an owner's client. Null stands for the database's owner. The work of a lane is sequential. */
   async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
     const others = this.others[lane];
     if (owner === null || this.owners === undefined || others === undefined) return this.ownClient(lane);
@@ -96,12 +92,12 @@ export class LoadSessions {
     return used.session.client;
   }
 
-  /** The clients of the sessions that are open. */
+  /** Returns the clients of all open sessions. */
   clients(): pg.Client[] {
     return [...this.opened].map(({ session }) => session.client);
   }
 
-  /** Ends whatever is waited for. */
+  /** Destroys all connections, so that pending queries fail with `error`. */
   break(error: Error): void {
     for (const { session } of this.opened) session.client.connection.stream.destroy(error);
   }
@@ -111,8 +107,8 @@ export class LoadSessions {
   }
 
   /**
-   * Ends backends explicitly, because a sleeping backend does not notice that its client has gone. Sessions of one
-   * login may end each other.
+   * Ends the backends, because a waiting backend does not notice that its client is gone. A login may end its own
+   * sessions.
    */
   async endBackends(): Promise<void> {
     for (const { url, role, session: left } of this.opened) {
@@ -127,9 +123,8 @@ export class LoadSessions {
   }
 
   /**
-   * Applies the dumped database's settings to every session of this load, also to those that are open already, except
-   * for settings that Postgres refuses. It refuses a text search configuration that is still to be made, so call this
-   * again after that.
+   * Applies the dumped settings to all present and future sessions of the load. A setting that Postgres refuses is
+   * skipped. It is called again after text search configurations exist.
    */
   async use(properties: DatabaseProperties | null): Promise<void> {
     this.settings = (properties?.settings ?? []).filter(({ key }) => decidesValues(key));
@@ -167,8 +162,8 @@ const untrustedSql = `select name from pg_catalog.unnest($1::text[]) as wanted (
   (select from pg_catalog.pg_available_extension_versions v where v.name = wanted.name and v.trusted)`;
 
 /**
- * A dump is a customer's code. It runs only as a role that could do no harm even if a dangerous statement got through.
- * Throws `loader_too_powerful` or `database_not_empty`.
+ * Checks the loading role and the target. A dump is a customer's code, so it runs only as a role that cannot do harm,
+ * even if a dangerous statement passed the checks. Throws `loader_too_powerful` or `database_not_empty`.
  */
 export async function checkTarget(client: pg.ClientBase): Promise<void> {
   const { powerful } = z.object({ powerful: z.boolean() }).parse((await client.query(powersSql)).rows[0]);
@@ -181,7 +176,7 @@ export async function checkTarget(client: pg.ClientBase): Promise<void> {
   if (filled) throw new TransferError('database_not_empty', 'the target database holds something already');
 }
 
-/** Throws `extension_untrusted` unless the server has each extension and lets an owner install it. */
+/** Throws `extension_untrusted` unless an owner may install all these extensions on the server. */
 export async function checkExtensions(client: pg.ClientBase, names: string[]): Promise<void> {
   const { rows } = await client.query(untrustedSql, [names]);
   const refused = z.array(z.object({ name: z.string() })).parse(rows);

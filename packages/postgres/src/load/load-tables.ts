@@ -13,16 +13,16 @@ export interface LoadProgress {
 }
 
 /**
- * Fills the tables over as many connections as `lanes`. The next section is requested while earlier ones are still
- * being read. A source that can only deliver one at a time just answers later, and the copies then run one after the
- * other. The first error is thrown at once. Copies that still run end when the caller closes the sessions.
+ * Fills the tables over as many connections as `lanes`. A section is requested while earlier ones are still read; a
+ * source that reads one at a time answers later. The first error is thrown at once, and the caller then closes the
+ * sessions, which ends the remaining copies.
  */
 export async function loadTables(options: {
   tables: TableEntry[];
-  /** The targets of rows of a table below a hash partitioning (see `hashRoots`). */
+  /** The table that receives the rows of a leaf below a hash partitioning (see `hashRoots`). */
   roots: ReadonlyMap<string, string>;
   lanes: readonly number[];
-  /** The client that fills a table in a lane. */
+  /** Returns the client that fills a table in a lane. */
   clientOf: (table: string, lane: number) => Promise<pg.Client>;
   budget: TimeBudget;
   nextSection: (index: number) => Promise<Section>;
@@ -61,12 +61,12 @@ export async function loadTables(options: {
       .finally(() => running.delete(task));
     running.add(task);
   }
-  // `failure` comes first in the list, because a failed task rejects it before the task itself settles.
+  // `failure` comes first, because a failed task rejects it before the task itself settles.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
 }
 
-/** Throws `counts_differ`. */
+/** Compares the counts of the manifest with the loaded rows. Throws `counts_differ`. */
 export function compareCounts(head: TablesFile, manifest: DumpManifest, copied: Copied[], largeObjects: number): void {
   const isSame = manifest.tables.length === head.tables.length && manifest.large_objects === largeObjects;
   const wrong = manifest.tables.findIndex(
@@ -76,7 +76,7 @@ export function compareCounts(head: TablesFile, manifest: DumpManifest, copied: 
     throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
 }
 
-/** Sets each sequence to its value. `clientOf` returns the client of the sequence's owner. */
+/** Sets the value of each sequence. `clientOf` returns the client of its owner. */
 export async function loadSequences(
   sequences: readonly SequenceEntry[],
   clientOf: (sequence: string) => Promise<pg.Client>,

@@ -11,8 +11,8 @@ import { asReadAgain } from '../testing/schema-corpus';
 import { loadDatabase } from './load-database';
 
 /*
- * Generated schemas, several in one database, go through dump and load. Afterwards pg_dump prints the same text for
- * both databases, with privileges, and every row is the same.
+ * Generated schemas, several in one database, are dumped and loaded. Afterwards pg_dump writes the same text for both
+ * databases, with privileges, and all rows are equal.
  */
 
 const { seed, count } = sampleOf('odd schemas', { inCi: 8, inChaos: 1_000 });
@@ -40,8 +40,7 @@ test.each(batches)(`generated schemas come out as they went in (seed ${seed}, da
     }
   });
   if (isChaos) process.stderr.write(`database ${batch}: ${made} statements, ${failed.length} refused\n`);
-  // Postgres accepts almost all statements of the generator. It refuses a few pairs, and the statements that depend on
-  // these.
+  // Postgres refuses a few combinations of the generator, and the statements that depend on them.
   expect(failed.slice(8 + made / 25)).toEqual([]);
   await runSql(source.url, `select lo_from_bytea(${batch + 1}, 'x')`);
   const target = await createOwnedDatabase();

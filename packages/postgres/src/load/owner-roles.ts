@@ -7,14 +7,17 @@ import { type OwnedStatement, rolesOf } from './statement-owners';
 const identifier = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
 const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${identifier}$`);
 
-/** To whom the statement gives the schema that every new database has. Null for any other statement. */
+/** Returns the owner that the statement gives the schema `public`, or null for another statement. */
 export function publicOwnerOf({ outline }: { outline: string }): string | null {
   const owner = publicForm.exec(outline)?.[1];
   if (owner === undefined) return null;
   return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
 }
 
-/** Takes a right from its object's owner, or gives it back. Rows, indexes and foreign keys may need that right. */
+/**
+ * Tells whether a statement changes a right of the object's own owner. Rows, indexes and foreign keys may need that
+ * right.
+ */
 export const isOwnRight = ({ outline, text, owner }: OwnedStatement): boolean =>
   /^(?:GRANT|REVOKE) /i.test(outline) && rolesOf(text)[0] === owner;
 
@@ -23,7 +26,7 @@ const relationsSql = `select n.nspname as schema, c.relname as name, pg_catalog.
   where c.relkind in ('r', 'p', 'S') and n.nspname !~ '^pg_'`;
 const relationSchema = z.array(z.object({ schema: z.string(), name: z.string(), owner: z.string() }));
 
-/** The owners of tables and sequences, by their quoted names. */
+/** Returns the owners of tables and sequences, by their quoted names. */
 export async function relationOwners(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = relationSchema.parse((await client.query(relationsSql)).rows);
   return new Map(rows.map((row) => [qualify(row), row.owner]));
@@ -44,7 +47,7 @@ const lackingSchema = z.array(
 );
 export type SchemaRight = z.infer<typeof lackingSchema>[number];
 
-/** The rights that owners lack on schemas in which they have objects, or that one owner lacks on one schema. */
+/** Returns the rights that owners lack on the schemas of their objects, or that one owner lacks on one schema. */
 export async function lackingRights(
   client: pg.ClientBase,
   one?: { owner: string; schema: string | null },
@@ -53,7 +56,7 @@ export async function lackingRights(
   return lackingSchema.parse((await client.query(lackingSql, [one?.owner, one?.schema])).rows);
 }
 
-/** The schema that the error is about, or null when it is about something else. */
+/** Returns the schema that an error denies, or null for another error. */
 export const deniedSchema = ({ message }: Error): string | null =>
   /^permission denied for schema (.*)$/s.exec(message)?.[1] ?? null;
 
@@ -70,22 +73,22 @@ async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {
 
 interface Inherited {
   objects: string[];
-  /** Objects that ran with the role's rights: functions that are SECURITY DEFINER, and views. */
+  /** Objects that ran with the role's rights: SECURITY DEFINER functions and views. */
   definers: string[];
 }
 
-/** The number of objects that are named one by one. */
+/** The most objects that a finding names. */
 const namedMax = 20;
 const list = (names: readonly string[]): string =>
   names.length <= namedMax
     ? names.join(', ')
     : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
 
-/** Why a load of a backup from before version 3 reports that owners have changed. */
+/** The reason for changed owners in a backup before version 3. */
 export const unknownOwners =
   'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 
-/** The owners of a load, without the database's owner: those who exist here, and what belonged to owners who do not. */
+/** The owners of a load besides the database's owner: those that exist, and the objects of those that do not. */
 export class OwnerRoles {
   readonly others: ReadonlySet<string>;
   private readonly gone = new Map<string, Inherited>();
@@ -95,12 +98,12 @@ export class OwnerRoles {
     this.others = new Set(here);
   }
 
-  /** The role if it exists here. Otherwise null, which stands for the database's owner. */
+  /** Returns the role if it exists, otherwise null, which stands for the database's owner. */
   here(role: string | null): string | null {
     return role !== null && this.others.has(role) ? role : null;
   }
 
-  /** Makes an object of a role that has gone. */
+  /** Creates an object of a missing role. */
   async inherit(
     client: pg.ClientBase,
     { outline, object, owner }: OwnedStatement & { object: string; owner: string },
@@ -122,13 +125,13 @@ export class OwnerRoles {
     if (rule !== undefined && !object.startsWith('rule ')) inherited.definers.push(object);
   }
 
-  /** A right on something that ran with the rights of a role that no longer exists. */
+  /** Tells whether a grant concerns an object that ran with the rights of a missing role. */
   isKeptBack(outline: string): boolean {
     const on = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline);
     return on !== null && (on[1] !== 'TABLE' || this.views.has(on[2] ?? ''));
   }
 
-  /** The statements that take from PUBLIC what Postgres gives to PUBLIC by default. */
+  /** Returns the statements that revoke PUBLIC's default right to run these functions. */
   closing(): { object: string; text: string }[] {
     const functions = [...this.gone.values()].flatMap(({ definers }) =>
       definers.filter((object) => /^(?:function|procedure) /.test(object)),

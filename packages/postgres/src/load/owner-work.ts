@@ -12,24 +12,24 @@ interface OwnerWorkOptions {
   sessions: LoadSessions;
   budget: TimeBudget;
   roles: OwnerRoles;
-  /** The database's. */
+  /** The owner of the database. */
   owner: string;
-  /** When left out, the database's owner does everything. */
+  /** Undefined if the database's owner does everything. */
   owners: LoadOwners | undefined;
 }
 
 interface Made {
   object: string;
   text: string;
-  /** No code of the customer's runs in the statement. */
+  /** True if the statement runs no code of the customer, so that rights may be lent for it. */
   borrows: boolean;
   searchPath: string;
 }
 
 /**
- * The work of owners, each in sessions of its own. An object may need rights that its owner has lost since it was
- * created. Rights on a schema are lent until rows and indexes are there. The rights of all other owners are lent for
- * one statement at a time, where no code of the customer's could use them.
+ * Runs the work of owners in their own sessions. An object may need rights that its owner has lost since it was
+ * created. So rights on schemas are lent until rows and indexes exist. Rights of other owners are lent for single
+ * statements that run no code of the customer.
  */
 export class OwnerWork {
   private readonly options: OwnerWorkOptions;
@@ -39,7 +39,7 @@ export class OwnerWork {
     this.options = options;
   }
 
-  /** `role`: null for the database's owner. */
+  /** Runs work as a role. Null stands for the database's owner. */
   async run(
     role: string | null,
     object: string,
@@ -65,7 +65,7 @@ export class OwnerWork {
   }
 
   /**
-   * Runs one statement, with the customer's path when it needs that. Functions of other owners get the path from their
+   * Runs a statement, with the customer's path if it needs that. Functions of other owners get the path from their
    * owners.
    */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
@@ -92,9 +92,8 @@ export class OwnerWork {
   }
 
   /**
-   * Gives the role the schema that every new database has, in the state in which it was created. A role other than the
-   * database's owner creates it again, because Postgres gives a schema away only when the giver is a member of the
-   * receiver.
+   * Gives a role the schema `public` as it was created. Another role than the database's owner creates it again,
+   * because giving it away needs membership in the receiver.
    */
   async ownPublic(role: string | null): Promise<void> {
     const object = 'schema public';
@@ -107,7 +106,7 @@ export class OwnerWork {
     await run(role, `comment on ${object} is 'standard public schema'`);
   }
 
-  /** Lends every owner what it lacks on the schemas of its objects. */
+  /** Lends every owner the rights that it lacks on the schemas of its objects. */
   async lendSchemas(): Promise<void> {
     const { owners, sessions } = this.options;
     if (owners !== undefined) await this.lend(await lackingRights(sessions.ownClient()));

@@ -1,5 +1,5 @@
 /**
- * A restore of a managed database: the owners of its objects, and the rights that follow from that.
+ * Owners and rights of objects after the restore of a managed database.
  *
  * @processes
  */
@@ -21,8 +21,8 @@ afterAll(() => servers.stop());
 const unique = (what: string): string => `${what}_${randomBytes(4).toString('hex')}`;
 
 /**
- * Backs a database up and restores it as a host does, without the address and the archive between. `between`:
- * statements that the server in use has run since the backup.
+ * Backs a database up and restores it like a host, but without a proxy and an archive. `between` has statements that
+ * run after the backup.
  */
 async function restored(
   customer: Customer,
@@ -63,7 +63,7 @@ async function restored(
   });
 }
 
-/** The catalogues with each kind of object, its owner, its rights and its schema. */
+/** The catalogue of each kind of object, with its columns for owner, rights and schema. */
 const catalogues = [
   [
     "'relation'",
@@ -79,7 +79,7 @@ const catalogues = [
   ["'schema'", 'nspname', 'nspowner', 'nspacl', "'n'", 'oid', 'pg_namespace'],
   ["'large object'", 'oid::text', 'lomowner', 'lomacl', "'L'", "'public'::regnamespace", 'pg_largeobject_metadata'],
 ] as const;
-/** Reads the owner and every right of each object, as a superuser. */
+/** Reads each object's owner and rights as a superuser. */
 const ownersSql = `select kind, object, pg_get_userbyid(o) as owner, acl from (${catalogues
   .map(
     ([kind, object, owner, rights, letter, schema, place]) =>
@@ -152,10 +152,7 @@ test('every object is its owner’s again, with the grants that each owner has m
   expect(await runSql(customer.targetUrl, left)).toEqual([]);
 });
 
-/**
- * Runs statements one after the other in a session of the owner on the restored database. Returns the result of the
- * last one.
- */
+/** Runs statements as a role on the restored database. Returns the result of the last one. */
 const as = async (customer: Customer, role: string, sql: string): Promise<unknown[]> => {
   const target = new URL(withDatabase(customer.targetUrl, customer.databaseName));
   target.searchParams.set('options', `-c role=${role}`);

@@ -4,7 +4,7 @@ import type { Statement } from '../dump/split-statements';
 
 const name = pg.escapeIdentifier;
 
-/** A statement of pg_dump, and who runs it. Null when pg_dump names nobody. */
+/** A statement of pg_dump with the role that runs it, or null if pg_dump names none. */
 export interface OwnedStatement extends Statement {
   owner: string | null;
 }
@@ -19,15 +19,15 @@ const sessionForm =
   /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
 const resetForm = /^RESET SESSION AUTHORIZATION$/i;
 
-/** Names an owner and creates nothing: {@link readOwners} reads it, and it is never run. */
+/** Tells whether a statement only names an owner. {@link readOwners} reads it, and it is never run. */
 export const isOwnerChange = ({ text }: Pick<Statement, 'text'>): boolean => {
   const sql = withoutComments(text);
   return sessionForm.test(sql) || resetForm.test(sql);
 };
 
 /**
- * Reads from pg_dump's SET SESSION AUTHORIZATION who runs each statement. A name in single quotes holds for the entries
- * that follow. A plain name is a grantor inside an entry, and RESET goes back to the owner of the entry.
+ * Reads from SET SESSION AUTHORIZATION which role runs each statement. A name in single quotes applies to the following
+ * entries. A plain name is the grantor within an entry, and RESET returns to the entry's owner.
  */
 export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
   let entryOwner: string | null = null;
@@ -48,20 +48,20 @@ export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
   return owned;
 }
 
-/** Postgres refused for want of a right. */
+/** Tells whether Postgres refused for lack of a right. */
 export const isDenied = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && error.code === '42501';
 
 /**
- * Whether the statement itself was refused. The customer's code may raise the same error to get more rights at the next
- * attempt, but then Postgres says where in that code it happened.
+ * Tells whether Postgres refused the statement itself. The customer's code could raise the same error to be run again
+ * with more rights, but that error has a position in the code (`where`).
  */
 export const isRefusedByPostgres = (error: unknown): error is Error =>
   isDenied(error) && !('where' in error && error.where !== undefined);
 
 /**
- * Statements for which Postgres calls no code of the customer's: it computes constants in the columns and the bounds of
- * a table when it creates it. For statements that attach a partition, see {@link attachRunsNoCode}.
+ * Tells whether Postgres runs no code of the customer for a statement. CREATE TABLE runs code if it computes constants
+ * in columns or bounds. {@link attachRunsNoCode} decides about partitions.
  */
 export const runsNoCode = (outline: string): boolean => {
   if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
@@ -79,7 +79,7 @@ const attachForm = new RegExp(
 );
 
 /**
- * Attaching calls the CHECKs of a domain for the bound, and computes the key's constants and those in the partition's
+ * Attaching a partition runs a domain's CHECKs for the bound, and computes constants of the key and the partition's
  * CHECKs. `$1` and `$2` are the table and its partition, both empty.
  */
 const attachSql = `with recursive named as (
@@ -103,7 +103,7 @@ const attachSql = `with recursive named as (
 const attachSchema = z.tuple([z.object({ is_safe: z.boolean() })]);
 
 /**
- * A statement that attaches a partition, for which Postgres calls no code of the customer's. `client` only reads the
+ * Tells whether Postgres runs no code of the customer when a statement attaches a partition. `client` only reads the
  * catalogue.
  */
 export async function attachRunsNoCode(client: pg.ClientBase, outline: string): Promise<boolean> {
@@ -118,9 +118,9 @@ const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member')
 const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);
 
 /**
- * Gives an owner the rights of others while `work` runs: an object may refer to one that its owner may no longer use.
- * `server` is the superuser in the database `postgres`. A crash leaves a membership, which the comparison of roles
- * removes.
+ * Gives an owner the rights of others while `work` runs, because an object may refer to another that its owner may no
+ * longer use. `server` is the superuser in the database `postgres`. A crash leaves a membership, which the comparison
+ * of roles removes.
  */
 export async function lendRights(
   server: pg.ClientBase,
@@ -163,16 +163,16 @@ const read = (quoted: string): string => (quoted.startsWith('"') ? quoted.slice(
 const quote = (role: string): string => `"${role.replaceAll('"', '""')}"`;
 
 export interface RoleNames {
-  /** The owner of the database that was dumped, or null when the dump does not say. */
+  /** The owner of the dumped database, or null if the dump does not name it. */
   dumpedOwner: string | null;
   owner: string;
   /** The roles that exist on the target. */
   existing: ReadonlySet<string>;
-  /** Other owners, who set their own defaults. */
+  /** Owners who set their own default privileges. */
   makers?: ReadonlySet<string>;
 }
 
-/** Every role that a statement of pg_dump names, except PUBLIC. */
+/** Returns the roles that a statement of pg_dump names, except PUBLIC. */
 export function rolesOf(text: string): string[] {
   const inPolicy = policy.exec(text)?.[2]?.match(new RegExp(roleForm, 'g'));
   const inDefaults = defaults.exec(text);
@@ -181,8 +181,8 @@ export function rolesOf(text: string): string[] {
 }
 
 /**
- * The statement, with the dumped database's owner replaced by that of the target. Null when it concerns only roles that
- * the target does not have: such a grant gives nothing to anybody, and such a policy applies to nobody.
+ * Replaces the dumped database's owner by the target's. Returns null if the statement only concerns missing roles,
+ * because such a grant or policy has no effect.
  */
 export function withRolesOf(
   text: string,
@@ -202,7 +202,7 @@ export function withRolesOf(
   const inDefaults = defaults.exec(text);
   if (inDefaults) {
     const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
-    // Default privileges of a role may be set only by the role itself.
+    // Only the role itself may set its default privileges.
     if (maker === null || grantee === null || (maker !== quote(owner) && !makers.has(read(maker)))) return null;
     return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
   }

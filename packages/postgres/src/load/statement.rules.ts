@@ -1,10 +1,7 @@
 import type { Statement } from '../dump/split-statements';
 import { TransferError } from '../session/transfer-error';
 
-/**
- * Everything that pg_dump writes into a schema for objects that a database's owner may have. Everything else is
- * refused.
- */
+/** The statements of pg_dump for objects that a database's owner may have. All others are refused. */
 const createKinds =
   'SCHEMA|TYPE|DOMAIN|COLLATION|CONVERSION|AGGREGATE|OPERATOR|CAST|STATISTICS|(?:UNLOGGED )?SEQUENCE|' +
   '(?:UNLOGGED )?TABLE|(?:UNIQUE )?INDEX|(?:CONSTRAINT )?TRIGGER|RULE|POLICY|(?:RECURSIVE )?VIEW|' +
@@ -19,28 +16,25 @@ const allowed = [
   new RegExp(`^ALTER (?:${alterKinds})\\b`, 'i'),
   new RegExp(`^COMMENT ON (?:${commentKinds})\\b`, 'i'),
   /^REFRESH MATERIALIZED VIEW\b/i,
-  // Statements about objects of the database. A grant of a role has no ON.
+  // Only grants on objects match. A grant of a role has no ON.
   /^(?:GRANT|REVOKE) [A-Z, ]+ ON (?:TABLE|SEQUENCE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|TYPE|DOMAIN) /i,
   /^(?:GRANT|REVOKE) [A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\)(?:,[A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\))* ON TABLE /i,
   /^ALTER DEFAULT PRIVILEGES FOR ROLE /i,
 ];
 
-/** Parts of otherwise allowed statements that would reach other roles or the server's disks. */
+/** Parts of statements that would reach other roles or the server's disks. */
 const refusedParts = [
   /\bOWNER TO\b/i,
   /^ALTER .*\bSET TABLESPACE\b/i,
   /^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) .*\bSET (?:SESSION AUTHORIZATION|ROLE)\b/i,
-  // Only a superuser can create these, so no customer of ours had one.
+  // Only a superuser can create these, so no customer has them.
   /^CREATE (?:OR REPLACE )?FUNCTION .*\bLANGUAGE "?(?:c|internal)\b/i,
   /^CREATE (?:OR REPLACE )?FUNCTION .*(?<!NOT )\bLEAKPROOF\b/i,
   /^(?:CREATE|ALTER) OPERATOR (?:CLASS|FAMILY)\b/i,
   /^CREATE CAST .* WITHOUT FUNCTION\b/i,
 ];
 
-/**
- * Session settings that pg_dump writes. The loader's own session already has them, so they are checked and never
- * executed.
- */
+/** Session settings of pg_dump. They are checked but not run, because the loader's session already has them. */
 const settings = new RegExp(
   '^SET (?:statement_timeout|lock_timeout|idle_in_transaction_session_timeout|transaction_timeout|' +
     'check_function_bodies|xmloption|client_min_messages|row_security|default_tablespace|default_with_oids|' +
@@ -53,21 +47,21 @@ const fixedStatements = new Set([
   "SELECT pg_catalog.set_config('search_path', '', false)",
 ]);
 
-/** Precedes and follows a grant that a role other than the owner has made. The loader makes the grant as the owner. */
+/** Surrounds a grant of another role than the owner. The loader grants as the owner. */
 const grantorChange =
   /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
 
 const extensionForm =
   /^CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA (?:"(?:[^"]|"")+"|[a-z0-9_$]+)$/;
 
-/** The name of the extension that the statement creates, or null when it creates none. */
+/** Returns the extension that a statement creates, or null. */
 export function extensionOf(statement: Pick<Statement, 'outline'>): string | null {
   const name = extensionForm.exec(statement.outline)?.[1];
   if (name === undefined) return null;
   return name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
 }
 
-/** Rights on objects. They are given and taken when everything else is there. */
+/** Tells whether a statement changes rights. Rights are restored when all objects exist. */
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 
@@ -75,7 +69,8 @@ export const isOnSchema = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
 
 /**
- * Privileges on schemas come last: an owner who may no longer use its schema could give nothing on the objects in it.
+ * Moves rights on schemas to the end, because an owner without a right on its schema could grant nothing on its
+ * objects.
  */
 export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(
   privileges: readonly Privilege[],
@@ -88,8 +83,8 @@ export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean 
   /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
 
 /**
- * An extension's script runs with more rights than the owner's. So it runs before anything of the customer's exists,
- * except empty schemas.
+ * Returns the position of a statement. An extension's script runs with more rights than the owner's, so only empty
+ * schemas come before it.
  */
 export function orderOf(statement: Pick<Statement, 'outline'>): number {
   if (/^CREATE SCHEMA /i.test(statement.outline)) return 0;
@@ -110,9 +105,7 @@ const named = new RegExp(
   'i',
 );
 
-/**
- * The object that a statement of pg_dump is about, in a form that a person recognises: `index "i" of table public.t`.
- */
+/** Describes the object of a statement for people, such as `index "i" of table public.t`. */
 export function describeStatement(outline: string): string {
   const added = addition.exec(outline);
   if (added) return `constraint ${added[2]} of table ${added[1]}`;
@@ -122,12 +115,12 @@ export function describeStatement(outline: string): string {
   return match ? `${(match[1] ?? '').toLowerCase()} ${match[2]}` : outline.slice(0, 120);
 }
 
-/** When statements are split, leading comments stay in the text of the statement. */
+/** Removes leading comments, which the splitting leaves in a statement. */
 const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
 
 /**
- * Whether this statement of a dump may be run as the owner of the database. 'skip' for a setting that the session
- * already has. Throws `statement_refused` for everything that a schema does not need: COPY, DO, roles, other databases,
+ * Decides whether a statement may run as the database's owner. Returns 'skip' for a setting that the session already
+ * has. Throws `statement_refused` for everything that a schema does not need: COPY, DO, roles, other databases,
  * languages, foreign servers, event triggers.
  */
 export function judgeStatement(statement: Statement): 'run' | 'skip' {

@@ -85,7 +85,7 @@ test('an owner can dump its own database with its large objects, and the dump is
   const target = await createOwnedDatabase();
   await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
   expect(await fingerprintDatabase({ url: target.readerUrl })).toEqual(byReader);
-  // The fingerprint must cover the whole row, even if a column has the name by which the query calls the row.
+  // The fingerprint must cover the whole row, even if a column has the name of the query's alias.
   await runSql(source.url, "update t set u = 'c' where u = 'b'");
   expect((await fingerprintDatabase({ url: source.readerUrl })).tables).not.toEqual(byReader.tables);
 });
@@ -154,11 +154,11 @@ test('writers go on during a dump, and the dump shows one moment only', async ()
       );
     }
   })();
-  /** Each section is passed on only when a write was made after it was opened. */
+  /** Yields each section only after a write that began after the section. */
   async function* amongWrites() {
     for await (const section of dumpDatabase({ url: source.readerUrl })) {
       const before = writes;
-      // The second write from now begins after the section, even if the present one began before it.
+      // The present write may have begun before the section, so the test waits for the second one.
       await until(() => writes > before + 1, { what: 'a write during the dump' });
       yield section;
     }

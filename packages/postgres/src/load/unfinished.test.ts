@@ -3,7 +3,7 @@ import { dumpDatabase } from '../dump/dump-database';
 import { runSql } from '../testing/run-sql';
 import { loadDatabase, tryDump } from './load-database';
 
-/** Loads content that the new database cannot have unchanged. The load continues without it and reports it. */
+/** Loads content that the new database cannot have unchanged. The load reports it and continues. */
 const through = async (
   ...statements: string[]
 ): Promise<{ target: OwnedDatabase; sections: () => ReturnType<typeof dumpDatabase> }> => {

@@ -16,10 +16,7 @@ const databasesSchema = z
   .array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: passwordsSchema }))
   .min(1);
 
-/**
- * Creates the roles and databases that are missing, in an empty cluster and also where there is data already. Gives the
- * logins the given passwords.
- */
+/** Creates missing roles and databases, also in a cluster that has data. Sets the passwords of the logins. */
 async function createDatabases(): Promise<Record<string, string[]>> {
   const adminUrl = readVariable(process.env, 'ADMIN_DATABASE_URL');
   const databases = readVariable(process.env, 'DATABASES');
@@ -33,8 +30,7 @@ async function createDatabases(): Promise<Record<string, string[]>> {
 }
 
 /**
- * Always a process of its own: jest's sandbox cannot import the ESM glue of the engine, and the engine keeps state in
- * its module.
+ * Runs as a process of its own, because jest cannot import the engine's ESM module, and the engine keeps state in it.
  */
 async function main(
   command: string | undefined,
@@ -42,7 +38,7 @@ async function main(
   name: string | undefined,
 ): Promise<unknown> {
   if (command === 'databases') return createDatabases();
-  // The URL is not an argument, because every user of the machine can read a command line.
+  // The URL is a variable, because every user of the machine can read a command line.
   const databaseUrl = readVariable(process.env, 'DATABASE_URL');
   if (serviceDir === undefined || databaseUrl === undefined) throw new Error(`usage: ${usage}`);
   if (command === 'deploy') return deployMigrations(serviceDir, databaseUrl);

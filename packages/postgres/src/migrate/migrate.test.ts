@@ -11,14 +11,14 @@ import { fingerprintOf } from './service-databases';
 
 const run = promisify(execFile);
 const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
-// This suite has its own server, because the code under test prepares the shared one.
+// The suite has its own server, because all other suites share a server that the tested code has prepared.
 let server: PostgresServer;
 let ownerUrl: string;
 let serviceDir: string;
 
 beforeAll(async () => {
   serviceDir = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrations-'));
-  fs.chmodSync(serviceDir, 0o711); // as root the server runs as nobody
+  fs.chmodSync(serviceDir, 0o711); // as root, the server runs as nobody
   fs.cpSync(path.resolve(__dirname, '../../test/service'), serviceDir, { recursive: true });
   server = await startPostgres({ folder: path.join(serviceDir, 'postgres'), isEphemeral: true });
   const admin = new pg.Client({ connectionString: server.adminUrl });
@@ -81,7 +81,7 @@ describe('a deployment that was killed in the middle of a migration', () => {
   const client = () => new pg.Client({ connectionString: server.adminUrl.replace(/postgres$/, 'notes') });
   const sleeping = `SELECT pid FROM pg_stat_activity WHERE query LIKE '%first_half%' AND pid <> pg_backend_pid() AND state = 'active'`;
 
-  /** Kills a deployment as soon as Postgres works on its script. */
+  /** Kills a deployment while Postgres runs its script. */
   async function killDeployment(admin: pg.Client): Promise<void> {
     const child = spawn(process.execPath, [cli, 'deploy', serviceDir], {
       env: { DATABASE_URL: ownerUrl },

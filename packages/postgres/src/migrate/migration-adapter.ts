@@ -6,17 +6,17 @@ import pg from 'pg';
 type QueryCallback = (error: unknown, result: unknown) => unknown;
 type AnyQuery = (...args: unknown[]) => unknown;
 
-/** Postgres' internal type "char", which introspection reads and adapter-pg 7.10.0 refuses to pass on. */
+/** Postgres' internal type "char". The engine reads it, but adapter-pg 7.10.0 refuses it. */
 const internalCharOid = 18;
 const textOid = 25;
 
 /**
- * The indexes of the columns of type "char", by the array of a result's rows. The adapter passes on the same array, but
- * says less about the columns.
+ * The columns of type "char", by the array of a result's rows. The adapter passes on the same array, but without the
+ * types.
  */
 const charColumns = new WeakMap<object, number[]>();
 
-/** Makes the adapter treat a "char" as text, and notes for which columns that was done. */
+/** Makes the adapter treat "char" as text, and records those columns. */
 function reportCharAsText<T>(result: T): T {
   if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields))
     return result;
@@ -27,9 +27,7 @@ function reportCharAsText<T>(result: T): T {
   return result;
 }
 
-/**
- * The engine accepts a "char" (for example the kind of a constraint) only as a character, and panics when it gets text.
- */
+/** Reports the recorded columns as characters, because the engine panics when it gets a "char" as text. */
 function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): Adapter {
   const queryRaw = adapter.queryRaw.bind(adapter);
   adapter.queryRaw = async (query) => {
@@ -41,8 +39,8 @@ function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): 
 }
 
 /**
- * adapter-pg cuts a script at each semicolon and sends the pieces one by one. A process that dies between two pieces
- * leaves half of the script. A query without values may contain many statements.
+ * Sends a script as one query. adapter-pg splits it at semicolons and sends each part, so that a killed process would
+ * leave half of it.
  */
 function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string): Promise<void> }>(
   adapter: Adapter,
@@ -54,10 +52,9 @@ function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string
   return adapter;
 }
 
-/** A pg client whose results have no column of a type that the adapter would refuse. */
+/** A pg client that hides the type "char" from the adapter. */
 class MigrationClient extends pg.Client {
-  // pg's query has eight overloads: a pool uses the one with a callback, and a transaction uses the one that returns a
-  // promise
+  // pg's query has eight overloads: a pool uses the callback, and a transaction the promise
   override query(...args: unknown[]): never {
     const callback = args.at(-1);
     const passedOn = typeof callback === 'function' ? [...args.slice(0, -1), fixingCallback(callback)] : args;
@@ -72,8 +69,8 @@ function fixingCallback(callback: object) {
 }
 
 /**
- * The connection settings of a URL, one by one. With `connectionString`, the adapter opens the real database where it
- * should open the shadow database.
+ * Returns a URL's connection settings one by one. With `connectionString`, the adapter would open the real database
+ * instead of the shadow database.
  */
 export function connectionSettings(databaseUrl: string): pg.PoolConfig {
   const url = new URL(databaseUrl);
@@ -87,12 +84,12 @@ export function connectionSettings(databaseUrl: string): pg.PoolConfig {
   };
 }
 
-/** The adapter through which Prisma's engine reaches Postgres. */
+/** The adapter with which Prisma's engine uses Postgres. */
 export class MigrationAdapter extends PrismaPg {
   readonly #settings: pg.PoolConfig;
   readonly #asOne: (script: string) => string;
 
-  /** `asOne` returns the query that is sent for a script. */
+  /** `asOne` returns the query for a script. */
   constructor(databaseUrl: string, asOne: (script: string) => string) {
     const settings = { ...connectionSettings(databaseUrl), Client: MigrationClient };
     super(settings);
@@ -105,8 +102,8 @@ export class MigrationAdapter extends PrismaPg {
   }
 
   /**
-   * adapter-pg 7.10.0 drops the shadow database while its own pool still uses it, which Postgres refuses. So this
-   * closes the pool first and then drops it.
+   * Closes the shadow database's pool before dropping the database. adapter-pg 7.10.0 does it in the other order, which
+   * Postgres refuses.
    */
   override async connectToShadowDb(): ReturnType<PrismaPg['connectToShadowDb']> {
     const database = `prisma_migrate_shadow_db_${randomUUID()}`;

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Applies a service's migrations in a process of its own. Returns the names of those that were missing. @throws with
- * the engine's message
+ * Applies a service's migrations in a process of its own. Returns the names of the applied ones. @throws with the
+ * engine's message
  */
 export async function runMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {
   const output: unknown = JSON.parse(await runCli(['deploy', serviceDir], databaseUrl));
@@ -14,18 +14,15 @@ export async function runMigrations(serviceDir: string, databaseUrl: string): Pr
 }
 
 /**
- * The SQL that is missing between a service's history and its schema files, or null. Runs in a process of its own.
- * `adminUrl` must be allowed to create databases. @throws with the engine's message
+ * Returns the SQL from a service's migrations to its schema files, or null. It runs in a process of its own. `adminUrl`
+ * must be allowed to create databases. @throws with the engine's message
  */
 export async function readPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
   const output: unknown = JSON.parse(await runCli(['pending', serviceDir], adminUrl));
   return typeof output === 'string' ? output : null;
 }
 
-/**
- * Runs the command line tool from the build output, wherever this module itself was loaded from. Returns what it
- * printed.
- */
+/** Runs the compiled command-line tool, because this module may be TypeScript under jest. Returns its output. */
 async function runCli(args: readonly string[], databaseUrl: string): Promise<string> {
   const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
   try {

@@ -4,28 +4,27 @@ import { ScramClient } from '../session/scram-client';
 import { bySocket } from '../session/session';
 import { setRolePassword } from '../session/transfer-roles';
 
-/** A service's own database, the role of that name that owns it, and the passwords that open it. */
+/** A service's database, the owner role of the same name, and the owner's passwords. */
 export interface ServiceDatabase {
   name: string;
   /**
-   * There are two passwords during a rotation. Each belongs to a login of its own, because Postgres keeps only one
-   * password of a role.
+   * Two passwords during a rotation, otherwise one. Each has its own login, because a role has only one password in
+   * Postgres.
    */
   passwords: readonly string[];
 }
 
-/** Tells the login of one password from the login of another: 32 bits of the password's hash. */
+/** Returns 32 bits of a password's hash. They distinguish the logins of different passwords. */
 export const fingerprintOf = (password: string): string =>
   createHash('sha256').update(password).digest('hex').slice(0, 8);
 
-/** The role that a service logs in as with this password. */
+/** Returns the role with which a service logs in with this password. */
 export const loginOf = (name: string, password: string): string => `${name}_${fingerprintOf(password)}`;
 
 /**
- * Creates for each service a role with its name (no superuser, and it may create nothing), and a database that this
- * role owns and nobody else may connect to. Each password has a login, whose sessions work as that role, so that all
- * of them own what one of them creates. Runs at every start: what exists stays as it is, but a login whose password is
- * not given any more is dropped, and its sessions end.
+ * Creates, for each service, a role without rights to create roles or databases, and a database of that role to which
+ * nobody else may connect. Each password has a login that acts as that role, so that the role owns all objects. It runs
+ * at every start and keeps what exists. A login whose password is no longer given is dropped with its sessions.
  */
 export async function ensureServiceDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
   const admin = new pg.Client({ connectionString: adminUrl });
@@ -92,8 +91,8 @@ async function removeOtherLogins(
 }
 
 /**
- * Whether the owner may no longer log in itself. An earlier release logged in as the owner, which is allowed until its
- * password is rotated away.
+ * Tells whether the owner itself may no longer log in. An earlier release logged in as the owner, so this stays allowed
+ * until its password is rotated.
  */
 async function isOwnersLoginOver(
   admin: pg.Client,
@@ -124,15 +123,15 @@ async function isOwnersLoginOver(
 const endSessions = (admin: pg.Client, login: string): Promise<unknown> =>
   admin.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = $1', [login]);
 
-/** Wrong password, or a role that may not log in. */
+/** Tells whether the password is wrong or the role may not log in. */
 export const isLoginRefused = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code?.startsWith('28') === true;
 
 /**
- * Returns a superuser's URL with one password. During a rotation the given URL has two, separated by a comma. The
- * server keeps only one password of a role, so this tries both, and sets the first one. A comma that is part of a
- * password is written %2C. With `socketFolder` it connects by the socket there.
- * @throws if neither password is accepted
+ * Returns a superuser's URL with one password. During a rotation the URL has two, separated by a comma. The server
+ * accepts only one, so both are tried and the first is set. A comma within a password is %2C. `socketFolder` selects a
+ * Unix socket.
+ * @throws if no password is accepted
  */
 export async function settleSuperuser(adminUrl: string, socketFolder: string | null = null): Promise<string> {
   const urls = new URL(adminUrl).password

@@ -9,8 +9,8 @@ import pg from 'pg';
 import { type PostgresServer, startPostgres } from './postgres';
 
 /*
- * An attacker has become superuser of one server and has a shell there through COPY … TO PROGRAM. The isolation of the
- * machine, not the server, decides how far that shell reaches.
+ * An attacker is superuser of one server and has a shell through COPY … TO PROGRAM. Only the isolation of the machine
+ * limits that shell.
  */
 
 const isRoot = process.getuid?.() === 0;
@@ -33,8 +33,7 @@ async function run(server: PostgresServer | undefined, command: string): Promise
   const client = new pg.Client({ connectionString: server?.adminUrl });
   await client.connect();
   try {
-    // The program reads the row first. Otherwise it could fail because it ended before the row was written, and not
-    // because of its attack.
+    // The program reads the row first. Otherwise it could fail because it ended before the row was written.
     await client.query(`copy (select 1) to program ${client.escapeLiteral(`cat > /dev/null; ${command}`)}`);
     return 'done';
   } catch (error) {

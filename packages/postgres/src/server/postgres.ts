@@ -31,85 +31,81 @@ import { ScramClient } from '../session/scram-client';
 import { bySocket } from '../session/session';
 import { defaultMajor, findPostgresPrograms, initCluster, postgresEnvironment } from './native-postgres';
 
-/**
- * The folder of one embedded Postgres. `<home>/<major>` is the data directory, so that several majors can exist side by
- * side.
- */
+/** The folders of an embedded Postgres. Several majors can exist side by side. */
 export interface PostgresFolder extends ServerHome {
   dataDir: string;
   passwordFile: string;
 }
 
-/** Decides where the data of `folder` is. It is elsewhere when the server's account cannot enter the folder. */
+/** Returns where the data of `folder` is. It is elsewhere if the server's account cannot enter the folder. */
 export function settlePostgresFolder(folder: string, major: number): PostgresFolder {
   const { home, isElsewhere } = settleHome(folder);
   return { home, dataDir: path.join(home, String(major)), passwordFile: path.join(home, 'password'), isElsewhere };
 }
 
 interface PostgresOptions {
-  /** Holds `<major>/` (the data) and `password` (0600). Created when missing. */
+  /** The folder of `<major>/` (the data) and `password` (0600). It is created if it is missing. */
   folder: string;
-  /** The port. A free one is taken when it is missing. */
+  /** The port. Default: a free one. */
   port?: number;
   major?: number;
   /**
-   * The uid of a server in which customers work. As root, the server runs under this account, and nothing else does.
-   * For an ordinary user, the server runs in a box instead. When left out or null: no box, and as root the account is
-   * nobody's.
+   * The uid of a server that customers use. As root, the server runs under this account, which no other process has.
+   * For an ordinary user, the server runs in a box (packages/process). Null means no box, and as root the account
+   * nobody.
    */
   account?: number | null;
   /**
-   * Settings whose value is a file outside of the data folder, by name. The server's account must be able to read that
-   * file. A box shows this file and nothing beside it.
+   * Settings whose value is a file outside of the data folder, by the setting's name. The server's account must be able
+   * to read the file. A box contains the file, but not its folder.
    */
   files?: Readonly<Record<string, string>>;
   /**
-   * The most private memory of one session. A statement that needs more fails with 53200. Without this limit, one line
-   * of SQL with a value of a gigabyte keeps both cores of the machine busy for seconds.
+   * The most private memory of a session. A statement that needs more fails with 53200. Without the limit, a statement
+   * with a value of a gigabyte keeps both cores busy for seconds.
    */
   sessionBytes?: number;
   /**
-   * Whether the server listens only on a Unix socket and on no port. Any process on this machine could reach a port: it
-   * could use up the server's connections, or take over the port while the server is down and answer in its place. The
-   * option `port` then only names the socket.
+   * True to listen only on a Unix socket. Any process of the machine could use up the connections of a port, or take
+   * the port while the server is down and answer in its place. The option `port` then only names the socket.
    */
   isSocketOnly?: boolean;
   /**
-   * A cluster for tests: smaller and without fsync. A power cut loses it, but a kill -9 loses nothing.
-   * DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster such a cluster.
+   * True for a smaller cluster without fsync. It may lose data in a power cut, but not after a kill -9.
+   * DRYDOCK_EPHEMERAL=1, which tests set, has this effect on every cluster.
    */
   isEphemeral?: boolean;
-  /** postgresql.conf settings beyond ours. */
+  /** Further settings of postgresql.conf. They override the built-in ones. */
   settings?: Readonly<Record<string, string>>;
-  /** Gets what the server writes to its log. */
+  /** Gets the server's log. */
   onLog?: (text: string) => void;
 }
 
 export interface PostgresServer {
   port: number;
-  /** The superuser, in the database `postgres`, through the socket where there is one. */
+  /** The superuser's URL of the database `postgres`, through the socket if there is one. */
   adminUrl: string;
-  /** The folder of the Unix socket, or null unless `isSocketOnly`. */
+  /** The folder of the Unix socket, or null if the server listens on a port. */
   socketFolder: string | null;
   proof: ProcessProof;
-  /** The folder that really has the data. Tell the user when `isElsewhere`. */
+  /** The folder of the data. If `isElsewhere`, it differs from the requested one, and the user should be told. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
-  /** Fast shutdown: open transactions are rolled back, and a checkpoint is written. */
+  /** Stops the server by a fast shutdown: transactions are rolled back, and a checkpoint is written. */
   stop(): Promise<void>;
 }
 
-/** Much longer than recovery after a kill -9 of a busy cluster, which takes seconds. */
+/** The limit is much longer than a busy cluster's recovery after a kill -9, which takes seconds. */
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
-/** A server that cannot bind its port ends long before this. */
+/** A server that cannot bind its port ends long before this time. */
 const bindTimeoutMs = 5_000;
 
 /**
- * Starts Postgres on loopback TCP or a Unix socket, with scram-sha-256 and `wal_level=logical`. Creates its cluster at
- * the first start. A leftover server of an earlier run on the same data is ended first, after proof that it is ours.
- * Resolves when the server answers a query. @throws with the end of the server's output when it does not start
+ * Starts Postgres on loopback TCP or a Unix socket, with scram-sha-256 and `wal_level=logical`. The first start creates
+ * the cluster. A leftover server of an earlier run on the same data is ended first, if it is proved to be one. Resolves
+ * when the server answers a query. @throws with the end of the server's output when it does not start
  */
 export function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   return startOnFreePort(options.port, (port) => startOn(port, options));
@@ -160,8 +156,8 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
 const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
 
 /**
- * The rules for a cluster that is reached only through its Unix socket, in the form of pg_hba.conf: every client proves
- * a password. A server that still listens on a port, because it was configured otherwise, refuses every client there.
+ * pg_hba.conf of a cluster with only a Unix socket: every client needs a password. A server that listens on a port
+ * because of a changed configuration refuses all clients there.
  */
 const socketOnlyRules = [
   '# type  database     user  address  method',
@@ -171,7 +167,7 @@ const socketOnlyRules = [
   '',
 ].join('\n');
 
-/** The rules are outside of the server's data, where its account can read them but not change them. */
+/** Writes the rules outside of the server's data, so that its account can read but not change them. */
 function writeRules(home: string): string {
   const file = path.join(home, 'pg_hba.conf');
   fs.writeFileSync(file, socketOnlyRules);
@@ -179,14 +175,12 @@ function writeRules(home: string): string {
   return file;
 }
 
-/** The paths of a server's files in its box. */
+/** Paths of a server's files within its box. */
 const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
 const socketInBox = '/postgres/socket';
 const fileInBox = (setting: string): string => `/postgres/files/${setting}`;
-/**
- * The size of the box's /dev/shm, in bytes. Parallel queries exchange rows there. It takes memory only when it is used.
- */
+/** The size of the box's /dev/shm in bytes. Parallel queries exchange rows there. Only the used part takes memory. */
 const sharedMemoryBytes = 2 ** 30;
 
 interface Spawned {
@@ -200,8 +194,8 @@ interface Spawned {
 }
 
 /**
- * A server with customers in it runs under its own account as root, and otherwise in a box. So a shell in it reaches
- * nothing but the server's own data.
+ * Starts the server process. As root, a server with customers runs under its own account, and otherwise in a box. So a
+ * shell in it reaches only the server's own data.
  */
 async function spawnServer({
   program,
@@ -215,7 +209,7 @@ async function spawnServer({
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
-    // Shared buffers do not count.
+    // The limit excludes shared buffers.
     const limits = { memoryBytes: sessionBytes, signalOnOrphan: 'SIGINT' as const };
     const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, ...limits };
     return spawnGuarded(
@@ -260,8 +254,8 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
-    // A failed statement is reported to its client. The log would keep the password of an ALTER ROLE, also when a
-    // function ran it.
+    // Failed statements are not logged, because an ALTER ROLE contains a password, also within a function. Their
+    // clients get the error.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
     ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1'
@@ -285,31 +279,30 @@ async function ask(adminUrl: string): Promise<Answer> {
   }
 }
 
-/** How long a leftover postmaster has for each of: fast shutdown, immediate shutdown, kill. */
+/** The time that a leftover server gets after each signal. */
 const graceMs = 10_000;
 
 /**
- * Makes a data directory free to start on. A postmaster of an earlier run that still works on it is ended. Its orphaned
- * backends are waited for, because a second server would destroy the data while they run. A postmaster.pid whose pid
- * now belongs to another program is removed, because Postgres would refuse to start.
+ * Ends a leftover server of an earlier run on a data folder, and waits for its backends, because a second server would
+ * destroy the data. A postmaster.pid that names another program is removed, because Postgres would refuse to start.
  */
 async function clearLeftoverPostgres(dataDir: string): Promise<void> {
   const proof = findPostmaster(dataDir);
   if (proof !== null && !(await endProcess(proof, ['SIGINT', 'SIGQUIT', 'SIGKILL'], graceMs))) {
     throw new Error(`Postgres (pid ${proof.pid}) of an earlier run on ${dataDir} cannot be ended`);
   }
-  // Backends end by themselves a moment after their postmaster died. They are recognised by their working directory.
+  // Backends end shortly after their server. Their working directory identifies them.
   await waitUntilLeft(dataDir, graceMs);
-  // On other systems nothing has searched for backends. Postgres itself does, by what the file says. It cannot start
-  // only when the file names the pid of an unrelated program.
+  // On other systems Postgres itself looks for backends by this file. So the file is removed only if its pid belongs to
+  // another program.
   if (process.platform === 'linux' || proveProcess(readPidFile(dataDir) ?? 0) !== null) {
     fs.rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
   }
 }
 
 /**
- * The postmaster that works on this data directory, proven by its working directory and its command line. Null when
- * there is none. The number in postmaster.pid is not used: a server in a box writes the pid that it has inside the box.
+ * Finds the server that works on a data folder, proved by its working directory and command line. Returns null if there
+ * is none. The pid in postmaster.pid is not used on Linux, because a server in a box writes its pid within the box.
  */
 export function findPostmaster(dataDir: string): ProcessProof | null {
   const pid =
@@ -329,28 +322,28 @@ function readPidFile(dataDir: string): number | null {
   return Number.isInteger(pid) && pid > 0 ? pid : null;
 }
 
-/** A backend of Postgres shows its activity instead of its command line. */
+/** Tells whether the process is a server and not a backend, which shows its activity instead of a command line. */
 function isPostmaster(pid: number): boolean {
   const commandLine = commandLineOf(pid);
   return path.basename(commandLine.split(' ')[0] ?? '') === 'postgres' && commandLine.includes(' -D ');
 }
 
 /**
- * The most private memory of one customer session. A value of a gigabyte then fails its statement, but does not harm
- * the machine. It is twice what building an index takes during the restore of a site.
+ * The most private memory of a customer's session. A larger value fails its statement instead of harming the machine.
+ * It is twice the memory for building an index during a site's restore.
  */
 export const customerSessionBytes = 512 * 2 ** 20;
 
 export interface KeptPostgresOptions extends Omit<KeptServerOptions<PostgresServer>, 'start' | 'facts'> {
   folder: string;
   major: number;
-  /** Called at each start, because the purpose of a server can change. */
+  /** Returns the options. It is called at each start, because a server's purpose can change. */
   serverOptions: () => Omit<PostgresOptions, 'folder' | 'major'>;
 }
 
 /**
- * One Postgres server that is started again whenever it ends by itself. Its URL is for the database `postgres`, with
- * the platform's role.
+ * A Postgres server that is restarted whenever it ends. Its URL is for the database `postgres` with the platform's
+ * role.
  */
 export class KeptPostgres extends KeptServer<PostgresServer> {
   private readonly place: { folder: string; major: number };

@@ -1,15 +1,15 @@
 import { TransferError } from './transfer-error';
 
 const headerBytes = 5;
-/** The first four bytes of an authentication message say what it asks for. */
+/** The length of an authentication message up to the code of its kind. */
 const authenticationBytes = 9;
 
 export interface MessageCaps {
-  /** The most bytes that one row of a result may have. */
+  /** The most bytes of a result's row. */
   rowBytes: number;
-  /** The most bytes of all rows between two moments at which the server waits for us. */
+  /** The most bytes of all rows of an answer. */
   resultBytes: number;
-  /** The most bytes of any other message: a notice, an error, a notification, a setting that the server reports. */
+  /** The most bytes of another message: a notice, an error, a notification, a reported setting. */
   otherBytes: number;
 }
 
@@ -18,9 +18,9 @@ export const defaultCaps: MessageCaps = { rowBytes: 64 * 2 ** 20, resultBytes: 2
 const names: Record<string, string> = { D: 'result', N: 'notice', E: 'error', A: 'notification', S: 'setting' };
 
 /**
- * MessageMeter reads the headers in a stream of the server's messages. Of their bodies it keeps only that of the last
- * error. The length comes before the body, so a message that is too large is refused before it arrives. COPY data has
- * no cap, because its readers process it as it comes.
+ * Reads the headers in a stream of the server's messages. It keeps no content except the last error. A length precedes
+ * its content, so an oversized message is refused before it arrives. COPY data has no cap, because its readers process
+ * it as it comes.
  */
 export class MessageMeter {
   private readonly caps: MessageCaps;
@@ -31,9 +31,7 @@ export class MessageMeter {
   private resultBytes = 0;
   private handsOver = false;
   private errorParts: Buffer[] | null = null;
-  /**
-   * The fields of the last error that the server has sent, by their letters: C is the SQLSTATE, and M is the message.
-   */
+  /** The fields of the server's last error by letter: C is the SQLSTATE, and M the message. */
   lastError: ReadonlyMap<string, string> | null = null;
 
   constructor(caps: MessageCaps) {
@@ -41,9 +39,9 @@ export class MessageMeter {
   }
 
   /**
-   * True when the chunk ends with a message after which the client must send something: ReadyForQuery, a COPY in, or a
-   * question of authentication. A client that reads synchronously must read exactly up to that point: with less it
-   * loses an answer, and with more it waits for ever. Throws `message_too_large`.
+   * Returns true if the chunk ends with a message that awaits the client: ReadyForQuery, a COPY in, or an
+   * authentication request. A synchronous client must read exactly to that point, because it would lose an answer
+   * before it, and wait for ever after it. Throws `message_too_large`.
    */
   push(chunk: Buffer): boolean {
     for (let at = 0; at < chunk.length; ) {

@@ -8,7 +8,7 @@ const sockets = new Set<Socket>();
 let received = '';
 let server: net.Server | undefined;
 
-/** Takes the port of our server, and gives each startup packet this answer. */
+/** Listens on the port of a server, and sends `answer` to each startup packet. */
 async function takePort(answer: readonly number[]): Promise<string> {
   received = '';
   server = net.createServer((socket) => {
@@ -17,7 +17,8 @@ async function takePort(answer: readonly number[]): Promise<string> {
     socket.once('data', () => socket.write(Buffer.from(answer)));
     socket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1');
-      // The client has sent a password or a statement. It is let in, so that a client without the guard ends as well.
+      // The client has sent a password or a statement. Its connection is closed, so that an unprotected client ends as
+      // well.
       if (chunk[0] === 0x70 || chunk[0] === 0x51) socket.end();
     });
   });

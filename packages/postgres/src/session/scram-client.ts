@@ -1,9 +1,6 @@
 import pg from 'pg';
 
-/**
- * The driver's methods that a session replaces or calls: the driver itself answers every kind of challenge. The test
- * checks that the driver still calls these.
- */
+/** Methods of the driver that ScramClient replaces or calls. A test checks that the driver still calls them. */
 interface DriverConnection {
   stream: { destroy(error: Error): void };
   emit(event: 'error', error: Error): void;
@@ -14,9 +11,9 @@ type Handler = (this: pg.Client, message: unknown) => void;
 const driver = pg.Client.prototype as unknown as Record<'_handleAuthSASLFinal' | '_handleReadyForQuery', Handler>;
 
 /**
- * ScramClient proves that it knows the password without ever sending it. It refuses a server that asks for the password
- * in clear text or as MD5, and one that accepts the client without proving that it knows the password, too. Another
- * program may have taken our server's port while that server was down.
+ * A client that proves its password without sending it. It refuses a server that requests the password in clear text or
+ * as MD5, and a server that does not prove its own knowledge. While a server is down, another program may take its
+ * port.
  */
 export class ScramClient extends pg.Client {
   private hasServerProof = false;
@@ -37,13 +34,16 @@ export class ScramClient extends pg.Client {
     this.refuse('asks for the password as MD5');
   }
 
-  /** Runs before the driver checks the proof, because the driver ends the connection when the proof is wrong. */
+  /**
+   * Records that the server sent a proof, and then lets the driver check it. The driver ends the connection if the
+   * proof is wrong.
+   */
   protected _handleAuthSASLFinal(message: unknown): void {
     this.hasServerProof = true;
     driver._handleAuthSASLFinal.call(this, message);
   }
 
-  /** Data that came together with the refused answer must not open a session. */
+  /** Ignores the message after a refusal, because data that arrived with it must not open a session. */
   protected _handleReadyForQuery(message: unknown): void {
     if (!this.isRefused) driver._handleReadyForQuery.call(this, message);
   }

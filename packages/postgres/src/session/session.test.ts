@@ -25,7 +25,8 @@ const raise = (level: string, bytes: number): string =>
   `do $$ begin set local client_min_messages = notice; raise ${level} '%', pg_catalog.repeat('x', ${bytes}); end $$`;
 
 /**
- * The driver's parser throws inside its socket's handler beyond 512 MB. Below that, the notice only fills the memory.
+ * With more than 512 MB, the driver's parser throws within a socket's handler. With less, the notice only fills the
+ * memory.
  */
 const noticeBytes = isChaos ? 600_000_000 : 100_000_000;
 
@@ -43,8 +44,8 @@ test('a notice of hundreds of megabytes ends the session with an error that name
 });
 
 /**
- * Runs a process that reads one value, with the driver alone or with a session of ours. It uses the build output,
- * because it runs without jest.
+ * Returns a program that reads one value, with the driver alone or with a session. It uses the build output, because it
+ * runs without jest.
  */
 const asking = (url: string, way: 'driver' | 'session', bytes: number): string => `
   const { openSession } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/session/session.js'))});
@@ -59,7 +60,7 @@ const asking = (url: string, way: 'driver' | 'session', bytes: number): string =
   };
   ask().catch((error) => console.log('told:', error.code));`;
 
-// The driver alone takes 540 MB into memory first, several times over: that is for a machine that has it.
+// The driver alone takes several times 540 MB of memory, so only the chaos run tests it.
 test.each([['session', 'told: message_too_large\ngoes on\n'] as const, ...(isChaos ? [['driver', ''] as const] : [])])(
   'a value of over 512 MB, asked for by the %s, ends a process only where nothing refuses it at its header',
   async (way, printed) => {
@@ -120,7 +121,7 @@ test('what the owner of a database sets for it, and for its roles, does not reac
   ];
   const [major] = await runAsAdmin<{ n: number }>("select current_setting('server_version_num')::int / 10000 as n");
   if (major?.n !== 16) settings.push("transaction_timeout = '1ms'");
-  // This alone locks everybody else out.
+  // This setting alone locks all others out.
   settings.push("local_preload_libraries = 'no such library'");
   await withClient(database.url, async (owner) => {
     for (const setting of settings) await owner.query(`alter database ${database.name} set ${setting}`);

@@ -4,8 +4,7 @@ import { defaultCaps, type MessageCaps, MessageMeter } from './message-meter';
 import { ScramClient } from './scram-client';
 
 /**
- * CappedSocket is a socket to Postgres. It breaks with `message_too_large` before anything larger than its caps gets
- * into the driver's memory. No TLS.
+ * A socket to Postgres without TLS. It breaks with `message_too_large` before an oversized message reaches the driver.
  */
 class CappedSocket extends Socket {
   private readonly meter: MessageMeter;
@@ -29,8 +28,8 @@ class CappedSocket extends Socket {
 }
 
 /**
- * Settings that decide how COPY in text form and record_out write values. They are fixed, because values must read the
- * same on every server.
+ * Settings that determine how COPY text and record_out write values. They are fixed, because values must be the same on
+ * every server.
  */
 const valueSettings = {
   client_encoding: 'UTF8',
@@ -48,7 +47,7 @@ const valueSettings = {
   quote_all_identifiers: 'off',
 };
 
-/** Settings that the owner of a database could set for it and for its roles, to harm whoever connects next. */
+/** Settings that a hostile owner could change for the database or its roles. */
 const ownSettings = {
   local_preload_libraries: '',
   search_path: '',
@@ -61,15 +60,13 @@ const ownSettings = {
   check_function_bodies: 'off',
   client_min_messages: 'error',
   synchronous_commit: 'off',
-  // A session whose client has gone ends, also in the middle of a statement.
+  // The setting ends a session whose client is gone, even during a statement.
   client_connection_check_interval: '10s',
 };
 
-/** Row security never hides rows from a reader: a table that it cannot read completely is an error. */
+/** Row security must not hide rows from a reader, so a table with hidden rows is an error. */
 const readSettings = { row_security: 'off', restrict_nonsystem_relation_kind: 'view,foreign-table' };
-/**
- * A materialised view is filled as its owner fills it: through views, and under the policies that apply to the owner.
- */
+/** A materialised view is filled as by its owner: through views, and under the policies for the owner. */
 const loadSettings = { row_security: 'on', restrict_nonsystem_relation_kind: '', maintenance_work_mem: '256MB' };
 
 interface StartupSettings {
@@ -78,19 +75,19 @@ interface StartupSettings {
   login: string;
   role: string | undefined;
   limits: SessionLimits;
-  /** Further settings, for example one that only the role that logs in may set. They are set before `role` is. */
+  /** Further settings, for example one that only the login may set. They are set before `role`. */
   settings?: Readonly<Record<string, string>> | undefined;
-  /** Whether the server's major is lower than 17, which introduced `transaction_timeout`. */
+  /** True if the server's major is below 17, which introduced `transaction_timeout`. */
   isBefore17: boolean;
 }
 
-/** The `options` of a startup packet. These settings override ALTER DATABASE and ALTER ROLE … SET. */
+/** Returns the `options` of a startup packet. They override ALTER DATABASE and ALTER ROLE … SET. */
 function startupOptions({ purpose, login, role, limits, settings: further, isBefore17 }: StartupSettings): string {
   const settings: Record<string, string> = {
     ...further,
-    // No role can have the name "none". It means the role that logs in.
+    // "none" means the login itself. No role can have this name.
     role: role ?? 'none',
-    // Only in a superuser's session could this setting change the role.
+    // The setting could change the role only in a superuser's session.
     ...(purpose === 'admin' ? { session_authorization: login } : {}),
     ...valueSettings,
     ...ownSettings,
@@ -108,24 +105,25 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
 
 /**
  * The purpose of a session:
- * - `read` looks at a customer's database as a reader role and runs no code of the customer's.
- * - `load` runs a customer's code, as a loader role that owns nothing but what it loads.
- * - `admin` is a superuser in the database `postgres`, or in a database that is still empty.
+ * - `read` reads a customer's database as a reader and runs no code of the customer.
+ * - `load` runs a customer's code as a loader, which owns only what it loads.
+ * - `admin` is a superuser in the database `postgres` or in an empty database.
  */
 type SessionPurpose = 'read' | 'load' | 'admin';
 
 interface SessionLimits {
-  /** How long one statement may take; 0 for no limit. */
+  /** The time limit of a statement; 0 for no limit. */
   statementMs: number;
-  /** How long a statement may wait for a lock. */
+  /** The longest wait for a lock. */
   lockMs: number;
-  /** How long the session may be idle, in a transaction or outside of one. 0 for no limit. */
+  /** The longest idle time, within a transaction or outside; 0 for no limit. */
   idleMs: number;
 }
 
 const hourMs = 3_600_000;
 const defaultLimits: Record<SessionPurpose, SessionLimits> = {
-  // A COPY lasts as long as its reader takes. A transaction keeps its snapshot while others read from it.
+  // The limits are long, because a COPY lasts as long as its reader takes, and a transaction keeps its snapshot while
+  // others use it.
   read: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
   load: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
   admin: { statementMs: 60_000, lockMs: 20_000, idleMs: hourMs },
@@ -133,14 +131,14 @@ const defaultLimits: Record<SessionPurpose, SessionLimits> = {
 
 export interface SessionOptions {
   purpose: SessionPurpose;
-  /** The role as which the session acts from its first statement on. When left out, the role that logs in. */
+  /** The role of the session from its first statement on. Default: the login. */
   role?: string | undefined;
-  /** Further settings, which are fixed like the others, and set before `role` is. */
+  /** Further settings, which are set before `role`. */
   settings?: Readonly<Record<string, string>>;
   limits?: Partial<SessionLimits>;
   caps?: Partial<MessageCaps>;
   applicationName?: string;
-  /** When it aborts, the socket is destroyed, so that everything that runs on the session fails at once. */
+  /** Aborting it destroys the socket, so that a running statement fails at once. */
   signal?: AbortSignal | undefined;
 }
 
@@ -149,22 +147,19 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** The URL of the same login through the Unix socket in this folder. Its port names the socket. */
+/** Returns the URL of the same login through a Unix socket. Its port names the socket. */
 export function bySocket(url: string, folder: string): string {
   const changed = new URL(url);
   changed.searchParams.set('host', folder);
   return changed.href;
 }
 
-/**
- * The folder of the Unix socket that a URL names as `host`, else its host. Postgres' own clients read it in the same
- * way.
- */
+/** Returns the socket folder in the parameter `host`, or else the URL's host. Postgres' own clients do the same. */
 export function hostOf(url: URL): string {
   return url.searchParams.get('host') ?? url.hostname;
 }
 
-/** The startup options of a session, for programs that open one themselves, such as pg_dump. */
+/** Returns the startup options of a session, for programs that connect by themselves, such as pg_dump. */
 export function sessionStartupOptions(
   url: string,
   { purpose, role, limits, settings }: Pick<SessionOptions, 'purpose' | 'role' | 'limits' | 'settings'>,
@@ -182,8 +177,8 @@ export function sessionStartupOptions(
 }
 
 /**
- * An owner of a database can limit whole transactions from Postgres 17 on, with a setting that an older server refuses
- * in the startup packet. Only the server knows its version, so `open` is first tried as for a newer server.
+ * Opens a session for a new or an old server. From Postgres 17 on, an owner can limit whole transactions, so the
+ * startup packet resets that limit. An older server refuses the setting, and `open` is called again without it.
  */
 export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<T>): Promise<T> {
   try {
@@ -198,9 +193,8 @@ export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<
 }
 
 /**
- * Opens a connection that nothing else uses. The startup packet fixes its settings, because settings there override
- * those that the owner has given to the database and to its roles. A notice, an error or a result above `options.caps`
- * ends the connection with `message_too_large`.
+ * Opens a connection with fixed settings. They are in the startup packet, because it overrides the owner's settings for
+ * the database and its roles. A message above `options.caps` ends the connection with `message_too_large`.
  */
 export const openSession = (url: string, options: SessionOptions): Promise<Session> =>
   forEitherServer((isBefore17) => openPinned(url, options, isBefore17));
@@ -216,7 +210,7 @@ async function openPinned(url: string, options: SessionOptions, isBefore17: bool
     options: sessionStartupOptions(url, options, isBefore17),
     stream: () => socket,
   });
-  // Without a listener a broken connection would end the process. The user of the client sees the error in a query.
+  // Without a listener, a broken connection would end the process. The next query reports the error.
   client.on('error', () => undefined);
   const abort = (): void => void socket.destroy(new Error('aborted'));
   signal?.addEventListener('abort', abort, { once: true });
@@ -233,10 +227,7 @@ async function openPinned(url: string, options: SessionOptions, isBefore17: bool
   }
 }
 
-/**
- * Runs one statement whose result is not needed. With the extended protocol, Postgres refuses a text that contains two
- * statements.
- */
+/** Runs a statement and ignores its result. With the extended protocol, Postgres refuses a text with two statements. */
 export async function runStatement(client: pg.ClientBase, text: string): Promise<void> {
   const query: pg.QueryConfig & { queryMode: 'extended' } = { text, queryMode: 'extended' };
   await client.query(query);

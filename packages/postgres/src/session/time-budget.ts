@@ -4,16 +4,16 @@ const rowBytesPerMs = 512;
 const schemaBytesPerMs = 8;
 
 /**
- * TimeBudget limits how long Postgres may keep us waiting: a fixed time, and more for each byte that has moved. A
- * customer's code can remove every time limit of a session, so the time is measured on our side. Time in which Postgres
- * waits for us does not count.
+ * Limits the time of waiting for Postgres: a fixed time, and more for each transferred byte. It is measured in this
+ * process, because a customer's code can remove a session's limits. Time in which Postgres waits for this process does
+ * not count.
  */
 export class TimeBudget {
   private allowedMs: number;
   private spentMs = 0;
   private readonly onStalled: (error: TransferError) => void;
 
-  /** `onStalled` must break everything that is being waited for. */
+  /** `onStalled` must end every pending wait. */
   constructor(baseMs: number, onStalled: (error: TransferError) => void) {
     this.allowedMs = baseMs;
     this.onStalled = onStalled;
@@ -27,7 +27,7 @@ export class TimeBudget {
     this.allowedMs += bytes / schemaBytesPerMs;
   }
 
-  /** Passes rows on, and allows the time for each part. */
+  /** Yields rows, and extends the limit for each part. */
   async *counting(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const part of rows) {
       this.allowRows(part.length);
@@ -35,7 +35,7 @@ export class TimeBudget {
     }
   }
 
-  /** Waits for Postgres. Throws `stalled`, with the object that was being worked on. */
+  /** Waits for Postgres. Throws `stalled` with the object. */
   async spend<T>(object: string, work: Promise<T>): Promise<T> {
     const startedMs = performance.now();
     let timer: NodeJS.Timeout | undefined;

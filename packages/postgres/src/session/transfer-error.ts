@@ -15,15 +15,12 @@ export const transferCodes = [
 export type TransferErrorCode = (typeof transferCodes)[number];
 
 export interface TransferErrorOptions extends ErrorOptions {
-  /** The object in words that the customer can search for: `table "public"."orders"`. */
+  /** The object in the customer's words, such as `table "public"."orders"`. */
   object?: string | undefined;
   isPermanent?: boolean;
 }
 
-/**
- * Codes for content that fails again at every attempt. The other codes are as permanent as the error of Postgres that
- * caused them.
- */
+/** Codes for content that fails at every attempt. Other codes depend on Postgres' error. */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'meta_command',
   'statement_refused',
@@ -36,9 +33,9 @@ const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode
 ]);
 
 /**
- * SQLSTATE classes that are the same at every attempt: cardinality, data, constraints, dependent objects, routines,
- * names, the checks of views, syntax and rights, program limits, what a function raises, unsupported features,
- * read-only transactions. And 55000: an object lacks what the statement needs, for example a partition that is not
+ * SQLSTATE classes that fail at every attempt: cardinality, data, constraints, dependent objects, routines, names,
+ * checks of views, syntax and rights, program limits, errors that functions raise, unsupported features, read-only
+ * transactions. The code 55000 also fails: an object lacks a precondition, for example a partition that is not
  * attached.
  */
 const permanentClasses = new Set([
@@ -60,24 +57,19 @@ const permanentClasses = new Set([
   'P0',
 ]);
 
-/** Whether Postgres will refuse the same again. */
+/** Tells whether Postgres will refuse another attempt. */
 export function isPermanentSqlState(code: unknown): boolean {
   return typeof code === 'string' && (permanentClasses.has(code.slice(0, 2)) || code === '55000');
 }
 
-/** Whether an error that a session gets is permanent. */
 export const isPermanent = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
 
-/**
- * Undefined names. To a reader of a database they also mean that a relation, a column, an object, a function or a
- * schema was dropped a moment ago.
- */
+/** Codes of undefined names. A reader also gets them if an object was dropped after it was listed. */
 const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
 
 /**
- * Whether a code is permanent for a statement that only reads listed objects. An object may have been dropped since it
- * was listed.
+ * Tells whether a code is permanent for a reader of listed objects. A dropped object is not a permanent error for it.
  */
 export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
 
@@ -88,8 +80,8 @@ const outOfMemory = '53200';
 const largeRequestBytes = 16 * 2 ** 20;
 
 /**
- * Whether one piece of content needs more memory than its server gives a session. A server that is short of memory for
- * a while fails at small requests, too. But it accepts large ones, because it does not fill them at once.
+ * Tells whether a value needs more memory than a session may have. A server that is temporarily short of memory fails
+ * at small requests, but accepts large ones, because it does not fill them at once.
  */
 function isTooLargeForSession(error: unknown): boolean {
   if (sqlStateOf(error) !== outOfMemory || !(error instanceof Error && 'detail' in error)) return false;
@@ -98,16 +90,16 @@ function isTooLargeForSession(error: unknown): boolean {
 }
 
 /**
- * Why a dump, a load or a fingerprint stopped. `code` is stable. `message` may quote the customer's SQL and values, so
- * it belongs only in the log. `object` and `reason` are for the customer whose content it is. The first five refusals,
- * and a `dump_malformed` about a schema, are thrown before anything in the target has changed.
+ * The reason why a dump, load or fingerprint stopped. `code` is stable. `message` may quote the customer's SQL and
+ * values, and belongs only in the log. `object` and `reason` may be shown to the customer. The first five codes, and a
+ * `dump_malformed` about a schema, are thrown before the target changes.
  */
 export class TransferError extends Error {
   readonly code: TransferErrorCode;
   readonly object: string | null;
-  /** The text of Postgres, without the row's values, which Postgres puts into the detail. */
+  /** Postgres' message. Its detail is left out, because it contains values. */
   readonly reason: string;
-  /** Whether the same content fails again at every attempt. */
+  /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;
 
   constructor(code: TransferErrorCode, message: string, options: TransferErrorOptions = {}) {
@@ -123,10 +115,7 @@ export class TransferError extends Error {
   }
 }
 
-/**
- * Wraps an unexpected error under a code. An error that already has a code keeps it, and gets the object when it names
- * none.
- */
+/** Wraps an error. An error with a code keeps it, and gets the object if it has none. */
 export function asTransferError(
   code: TransferErrorCode,
   what: string,

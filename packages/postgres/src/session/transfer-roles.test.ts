@@ -17,7 +17,7 @@ import {
 const { adminUrl } = readSharedCluster();
 const asAdmin = <T>(work: (admin: pg.Client) => Promise<T>): Promise<T> => withClient(adminUrl, work);
 
-/** Every text that any client of this process has sent. */
+/** Records every statement of all clients in this process. */
 function recordStatements(): { texts: string[]; stop(): void } {
   const texts: string[] = [];
   const { query } = pg.Client.prototype;
@@ -71,7 +71,7 @@ test("a reader enters its own database only, and a loader's RESET ROLE lands on 
   const { client, close } = await openSession(loginUrl(adminUrl, loader, name), { purpose: 'load', role: name });
   await client.query('create table public.t (n int)');
   await client.query('reset role');
-  // RESET returns to the role of the startup packet. Hostile code can only leave a session as the login itself.
+  // RESET returns to the role of the startup packet. So hostile code can only become the login itself.
   await client.query('set role none');
   const powers = `select r.rolsuper or r.rolbypassrls or r.rolcreaterole or r.rolcreatedb or r.rolreplication as powerful,
     pg_catalog.pg_has_role('pg_read_all_data', 'usage') as reads from pg_catalog.pg_roles r where r.rolname = current_user`;

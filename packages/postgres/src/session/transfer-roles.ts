@@ -5,18 +5,18 @@ import { z } from 'zod';
 const iterations = 4096;
 const name = pg.escapeIdentifier;
 
-/** A login of ours to one database of a customer's. */
+/** A login of the platform to a customer's database. */
 export interface TransferLogin {
   role: string;
   password: string;
 }
 
-/** Names of the roles that this module creates. No customer may get such a name. */
+/** Names of the roles that this module creates. No customer may choose such a name. */
 export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
 
 /**
- * The verifier by which a server checks a password; nobody can log in with it. Only for ASCII passwords, which need no
- * SASLprep.
+ * Returns the verifier with which a server checks a password. It does not allow logging in. The password must be ASCII,
+ * because no SASLprep is applied.
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
@@ -25,7 +25,10 @@ export function scramVerifier(password: string, salt: Buffer = randomBytes(16)):
   return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${hmac('Server Key').toString('base64')}`;
 }
 
-/** No statement's text contains the verifier. It is a parameter, and only the server puts it into the command. */
+/**
+ * Returns SQL in which the verifier is a parameter. Only the server inserts it into the command, so that no statement's
+ * text contains it.
+ */
 const withSecret = (command: string): string => `do $body$ begin
   execute pg_catalog.format(${pg.escapeLiteral(command)},
     pg_catalog.current_setting('drydock.role_name'), pg_catalog.current_setting('drydock.role_secret'));
@@ -35,7 +38,7 @@ exception when others then
 end $body$`;
 
 /**
- * A superuser's session keeps the parameter also out of the server's log, however much that is configured to contain.
+ * Turns off the logging of parameters in a superuser's session, so that the server's log never contains the verifier.
  */
 const quietSql = `select pg_catalog.set_config(setting, value, true)
   from (values ('log_statement', 'none'), ('log_min_duration_statement', '-1'),
@@ -58,9 +61,9 @@ async function inTransaction(client: pg.ClientBase, work: () => Promise<void>): 
 interface PasswordChange {
   verb: 'create' | 'alter';
   role: string;
-  /** Our own words, never a customer's. */
+  /** Fixed text that no customer has written. */
   options?: string;
-  /** The password in clear, or its verifier. */
+  /** The password or its verifier. */
   password: string;
 }
 
@@ -75,8 +78,8 @@ async function changePassword(
 }
 
 /**
- * Runs CREATE ROLE or ALTER ROLE with a password. No statement's text, error, span or line of the server's log contains
- * the password. Needs a client of its own that is not in a transaction.
+ * Runs CREATE ROLE or ALTER ROLE with a password. The password is in no statement's text, error, span or log. The
+ * client must not be in a transaction.
  */
 export function setRolePassword(admin: pg.ClientBase, change: PasswordChange): Promise<void> {
   return inTransaction(admin, () => changePassword(admin, change));
@@ -84,14 +87,14 @@ export function setRolePassword(admin: pg.ClientBase, change: PasswordChange): P
 
 const rights = 'login nosuperuser nocreatedb nocreaterole noreplication';
 
-/** `admin` is a session in the database `postgres`. `tag` says whose role it is, so that it can be swept. */
+/** `admin` is a session in the database `postgres`. `tag` names the user of the role, by which leftovers are found. */
 interface NewRole {
   admin: pg.ClientBase;
   database: string;
   tag: string;
 }
 
-/** The name is random, and CREATE fails when it is taken. So nobody can have prepared a role with that name. */
+/** Creates a login with a random name. CREATE fails for an existing name, so nobody can prepare the role. */
 async function makeLogin(
   prefix: 'rd' | 'ld',
   options: string,
@@ -110,10 +113,10 @@ async function makeLogin(
 }
 
 /**
- * Creates a role that reads everything in one database, with or without row security, and changes nothing. It can read
- * every other database to which it may connect, so CONNECT is revoked from PUBLIC on each of them. It can also read all
- * verifiers of the cluster, so its password stays with the host. It may use reserved connections: when a customer fills
- * the others, a backup still works.
+ * Creates a role that can read everything in a database, despite row security, and change nothing. CONNECT is revoked
+ * from PUBLIC on all databases, because the role could read each of them. The role can also read all verifiers of the
+ * cluster, so its password never leaves the host. It may use reserved connections, so that a backup works when a
+ * customer uses all others.
  */
 export function makeReader(request: NewRole): Promise<TransferLogin> {
   return makeLogin(
@@ -125,9 +128,9 @@ export function makeReader(request: NewRole): Promise<TransferLogin> {
 }
 
 /**
- * Creates a role that acts as `owner` and as nobody else: it logs in with the startup option `role=owner`. When a
- * customer's code runs RESET ROLE, it becomes a role that owns nothing. Such code can change the role's own password,
- * so a loader is dropped after its load.
+ * Creates a role that can act only as `owner`, with the startup option `role=owner`. After RESET ROLE, a customer's
+ * code has a role that owns nothing. Such code could change that role's password, so a loader is dropped after its
+ * load.
  */
 export function makeLoader(request: NewRole & { owner: string }): Promise<TransferLogin> {
   return makeLogin(
@@ -139,15 +142,15 @@ export function makeLoader(request: NewRole & { owner: string }): Promise<Transf
 }
 
 /**
- * Postgres refuses rights on a database that change in two sessions at once ("tuple concurrently updated"), so one
- * session waits for the other.
+ * Changes rights on a database. Sessions do so one after the other, because Postgres refuses concurrent changes ("tuple
+ * concurrently updated").
  */
 async function changeRights(admin: pg.ClientBase, database: string, statement: string): Promise<void> {
   const key = pg.escapeLiteral(`rights on ${database}`);
   await admin.query(`select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(${key}, 0)); ${statement}`);
 }
 
-/** Gives a role CONNECT. Call it before each use, because the database's owner can revoke it. */
+/** Grants CONNECT. It is called before each use, because the database's owner can revoke it. */
 export function grantConnect(admin: pg.ClientBase, role: string, database: string): Promise<void> {
   return changeRights(admin, database, `grant connect on database ${name(database)} to ${name(role)}`);
 }
@@ -159,14 +162,13 @@ const grantedSql = `select datname as name from pg_catalog.pg_database d
   join pg_catalog.pg_roles r on r.oid = a.grantee where r.rolname = $1)`;
 const existsSql = 'select rolname as name from pg_catalog.pg_roles where rolname = $1';
 const namesSchema = z.array(z.object({ name: z.string() }));
-/** The error code when something depends on the role. */
+/** The SQLSTATE for a role on which objects depend. */
 const dependentsCode = '2BP01';
 
 /**
- * Ends the role's sessions, takes its rights on databases, and drops it. A role stays when something depends on it:
- * what a customer's code has created as this role, or a right that another customer has given to it. It can then no
- * longer log in, and goes when this is called again after the database in question is gone. Resolves with whether it
- * is gone.
+ * Ends a role's sessions, revokes its rights and drops it. A role stays without a login if something depends on it: an
+ * object that a customer's code created, or a right that another customer granted. When the database of that dependency
+ * is dropped, another call drops the role. Resolves with whether the role is gone.
  */
 export async function dropLogin(admin: pg.ClientBase, role: string): Promise<boolean> {
   if ((await admin.query(existsSql, [role])).rowCount === 0) return true;
@@ -184,21 +186,21 @@ export async function dropLogin(admin: pg.ClientBase, role: string): Promise<boo
   }
 }
 
-/** As {@link dropLogin}. Throws if the role is no transfer role, whose name no customer chooses. */
+/** Works like {@link dropLogin}. Throws unless the role's name is one that no customer can choose. */
 export async function dropTransferRole(admin: pg.ClientBase, role: string): Promise<boolean> {
   if (!transferRolePattern.test(role)) throw new Error(`${role} is no transfer role`);
   return dropLogin(admin, role);
 }
 
 /**
- * Only a superuser can comment on a role that has no administrator. A customer's role with such a name has its creator
- * as administrator.
+ * Selects roles of the platform. Only a superuser can comment on a role without an administrator. A customer's role has
+ * its creator as administrator.
  */
 const taggedSql = `select r.rolname as name from pg_catalog.pg_roles r where r.rolname ~ $1
   and pg_catalog.shobj_description(r.oid, 'pg_authid') = $2
   and not exists (select from pg_catalog.pg_auth_members m where m.roleid = r.oid)`;
 
-/** Drops the roles of `tag` that were left, except those in `kept`. */
+/** Drops leftover roles of `tag`, except those in `kept`. */
 export async function sweepTransferRoles(
   admin: pg.ClientBase,
   tag: string,
@@ -208,7 +210,7 @@ export async function sweepTransferRoles(
   for (const found of namesSchema.parse(rows)) if (!kept.has(found.name)) await dropTransferRole(admin, found.name);
 }
 
-/** The URL of a login to a database on the server of `serverUrl`. */
+/** Returns the URL of a login to a database on the server of `serverUrl`. */
 export function loginUrl(serverUrl: string, { role, password }: TransferLogin, database: string): string {
   const url = new URL(serverUrl);
   url.username = encodeURIComponent(role);

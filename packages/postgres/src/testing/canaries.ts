@@ -12,7 +12,7 @@ const poweredSql = `select rolname as name from pg_catalog.pg_roles r where roln
   or pg_has_role(oid, 'pg_read_all_data', 'member') or pg_has_role(oid, 'pg_execute_server_program', 'member')) order by 1`;
 
 /**
- * Things that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in
+ * Objects that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in
  * it, and a process.
  */
 export class Canaries {
@@ -38,7 +38,7 @@ export class Canaries {
     this.facts = this.factsOfFile();
   }
 
-  /** `adminUrls`: one of each cluster. */
+  /** Creates the canaries. `adminUrls` has one URL for each cluster. */
   static async start(adminUrls: readonly string[]): Promise<Canaries> {
     const sessions: pg.Client[] = [];
     const database = `canary_${randomBytes(6).toString('hex')}`;
@@ -69,10 +69,7 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /**
-   * The canaries that have changed. Empty when nothing was harmed. Roles that are not `isOurs` may do no more than a
-   * customer.
-   */
+  /** Returns the harmed canaries. Roles for which `isOurs` is false must not have more rights than a customer. */
   async harm(isOurs: (role: string) => boolean): Promise<string[]> {
     const found: string[] = [];
     if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret)

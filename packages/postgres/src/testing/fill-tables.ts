@@ -5,7 +5,7 @@ const columnRow = z.object({
   table: z.string(),
   column: z.string(),
   type: z.string(),
-  /** The base type of a domain. For any other type, the type itself. */
+  /** A domain's base type, or the type itself. */
   base: z.string(),
   length: z.number(),
   is_required: z.boolean(),
@@ -31,10 +31,7 @@ const columnsSql = `select c.oid::regclass::text as table, quote_ident(a.attname
     and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
   order by c.oid, a.attnum`;
 
-/**
- * Values for each type, by its name without its length. The first values are ordinary and all different. The rest are
- * unusual.
- */
+/** Values by type. The first ones are ordinary and different, and the rest are unusual. */
 const valuesOf: Record<string, (number: number) => string[]> = {
   smallint: (number) => [`${number + 1}`, '0', '-32768', '32767'],
   integer: (number) => [`${number + 1}`, '0', '-2147483648', '2147483647'],
@@ -95,7 +92,7 @@ function listValues({ type, base, labels, length }: Column, number: number): str
         .slice(-(length || 8)),
     ];
   const values = valuesOf[name]?.(number) ?? texts(number);
-  // A length counts characters. A pair of surrogates is one character.
+  // A length counts characters, and a surrogate pair is one character.
   return length === 0 || type.startsWith('bit')
     ? values
     : values.map((value) => Array.from(value).slice(0, length).join(''));
@@ -104,8 +101,8 @@ function listValues({ type, base, labels, length }: Column, number: number): str
 const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
 /**
- * The value of one column of a row. For a foreign key, it is the value of some row of the other table, and of the same
- * row for each column of the key.
+ * Returns the value of a column. A foreign key gets a value of the other table. All columns of a key get it from the
+ * same row.
  */
 function expressionOf(column: Column, at: number, number: number, isOdd: boolean): string {
   if (column.parent !== null && column.parent_column !== null) {
@@ -119,13 +116,13 @@ function expressionOf(column: Column, at: number, number: number, isOdd: boolean
 export interface FilledTables {
   tables: number;
   rows: number;
-  /** Tables that stayed empty, because their constraints accepted none of the rows that were tried. */
+  /** Tables that stayed empty, because their constraints refused all tried rows. */
   empty: string[];
 }
 
 /**
- * Gives each table some rows, with unusual values among them, whatever its columns are. What a constraint refuses is
- * tried with other values. The client must not be in a transaction.
+ * Fills each table with some rows, including unusual values. Refused rows are tried with other values. The client must
+ * not be in a transaction.
  */
 export async function fillTables(client: pg.Client, rowsEach: number): Promise<FilledTables> {
   const { rows } = await client.query(columnsSql);
@@ -142,7 +139,7 @@ export async function fillTables(client: pg.Client, rowsEach: number): Promise<F
     );
     if (isIn) made.set(table, (made.get(table) ?? 0) + 1);
   };
-  // A row that a foreign key needs may be made later in the order, or be in the same table.
+  // Several passes are needed, because a row for a foreign key may be created later or in the same table.
   for (let pass = 0; pass < 4; pass += 1) {
     for (const [table, columns] of tables) {
       for (

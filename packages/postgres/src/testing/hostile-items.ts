@@ -5,13 +5,13 @@ const spring = (how: string): string => `public.spring(${literal(how)})`;
 const springInt = (how: string, given: string): string => `public.spring_int(${literal(how)}, ${given})`;
 const springText = (how: string, given: string): string => `public.spring_text(${literal(how)}, ${given})`;
 
-/** A function of the schema's own that calls the trap. */
+/** Returns a function that calls the trap. */
 const fn = (name: string, from: string, to: string, how: string, result: string): string =>
   `create function ${name}(${from}) returns ${to} language plpgsql immutable as $trap$ begin perform ${spring(how)}; return ${result}; end $trap$`;
 
 /**
- * An item is what a customer may try. Postgres refuses some of it. Each item creates what it needs, and inserts a row
- * where code would run for rows.
+ * Attempts of a hostile customer. Postgres refuses some. Each creates its objects, and inserts a row if code would run
+ * for rows.
  */
 export const items: Record<string, Item> = {
   'cast of a composite type'(room) {

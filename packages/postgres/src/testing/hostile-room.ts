@@ -26,7 +26,7 @@ export const oddNames = [
   'COPY t FROM stdin;',
 ];
 
-/** The means to make one schema. No two names are the same. */
+/** Names and random choices for one schema. All names are different. */
 export class Room {
   readonly random: SeededRandom;
   readonly schema: string;
@@ -37,7 +37,7 @@ export class Room {
     this.schema = quote(`h${number} ${random.pick(oddNames)}`.slice(0, 40));
   }
 
-  /** A qualified name that is not taken. */
+  /** Returns a new qualified name. */
   name(): string {
     return `${this.schema}.${this.bare()}`;
   }
@@ -56,7 +56,7 @@ export class Room {
     return quote(this.random.pick(oddNames));
   }
 
-  /** A comment whose text looks like commands. */
+  /** Returns a comment whose text looks like commands. */
   comment(kind: string, name: string): string {
     const text = `${this.random.pick(oddNames)}'; alter role postgres nologin; --\n\\! touch x\n$$`;
     return `comment on ${kind} ${name} is ${literal(text)}`;

@@ -3,27 +3,29 @@ import { items } from './hostile-items';
 import { literal, quote, Room } from './hostile-room';
 
 /*
- * Schemas of a hostile customer. Each has code in every place where Postgres lets an owner put some, under names that
- * look like SQL. All of the code calls public.spring, the trap.
+ * Schemas of a hostile customer. They have code in every place where Postgres allows it, and names that look like SQL.
+ * All code calls public.spring, the trap.
  */
 
 export interface TrapTargets {
   owner: string;
-  /** A file that only the account of the tests can read. */
+  /** A file that only the tests' account can read. */
   file: string;
-  /** The id of a process that must not be stopped. */
+  /** A process that must not be stopped. */
   pid: number;
   /** The `application_name` of another user's session. */
   applicationName: string;
 }
 
 /**
- * The line with which the trap writes to the server's log whom it ran as. No rollback undoes it, and a read-only
- * transaction may write it.
+ * The mark of the trap's lines in the server's log, which name the acting role. A rollback does not undo them, and a
+ * read-only transaction can write them.
  */
 export const trapMark = 'DRYDOCK-TRAP ';
 
-/** Records whom it runs as, also after giving up the role. Then takes everything that this role may take. */
+/**
+ * Returns the trap. It records the acting role, also after RESET ROLE, and takes every right that the role may take.
+ */
 export function trapStatements({ owner, file, pid, applicationName }: TrapTargets): string[] {
   const attempts = [
     `execute ${literal(`alter role ${quote(owner)} superuser`)}`,
@@ -63,7 +65,7 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
   ];
 }
 
-/** Settings for a role or a database that would give an attacker the sessions of every login. */
+/** Returns settings that would give an attacker the sessions of every login. */
 export function hostileSettings(
   random: SeededRandom,
   { owner, database }: { owner: string; database: string },
@@ -103,13 +105,13 @@ export function hostileSettings(
 }
 
 export interface HostileSchema {
-  /** The items of the schema. */
+  /** The names of the used items. */
   items: string[];
-  /** The owner runs these one by one. Postgres may refuse some. */
+  /** The owner runs these one by one, and Postgres may refuse some. */
   statements: string[];
 }
 
-/** The schema of a number and a seed. */
+/** Returns the schema for a seed and a number. */
 export function hostileSchema(seed: number, number: number): HostileSchema {
   const random = new SeededRandom(seed * 7919 + number);
   const room = new Room(random, number);

@@ -10,23 +10,22 @@ declare global {
 }
 
 /**
- * Starts the one temporary cluster that all test files of a run share. Each file gets a database of its own
- * (`testPostgres`).
+ * Starts the temporary cluster that all test files of a run share. Each file gets its own database (`testPostgres`).
  */
 export default async function startSharedCluster(): Promise<void> {
-  // Managed instances and the hosts' clusters that tests start need not survive a power cut either.
+  // Managed instances and hosts' clusters of tests need not survive a power cut either.
   process.env['DRYDOCK_EPHEMERAL'] = '1';
-  // No test checks how fast this machine is. A test about a time-out sets this itself.
+  // No test may depend on the machine's speed. A test of a time-out sets this variable itself.
   process.env['DRYDOCK_TIMEOUT_SCALE'] ??= '10';
   buildWhatRunsOutsideJest();
-  // after the build: outside its sandbox, jest resolves workspace packages to their build output
+  // the import comes after the build, because jest resolves workspace packages to their build output here
   const { startPostgres } = await import('@drydock/postgres');
   const { default: pg } = await import('pg');
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));
   chmodSync(folder, 0o711); // as root, the server runs as nobody, which must be able to enter the folder
-  // A dump locks every table at once, and some databases of `npm run chaos` have 50,000 tables.
+  // A dump locks all tables at once, and `npm run chaos` has databases with 50,000 tables.
   const locks = process.env['DRYDOCK_TESTS'] === 'chaos' ? { max_locks_per_transaction: '200' } : {};
-  // From here on every process of the run, including this one, copies a prepared cluster instead of running initdb.
+  // All processes of the run now copy a prepared cluster instead of running initdb.
   process.env['DRYDOCK_PREPARED_CLUSTERS'] = folder;
   const server = await startPostgres({
     folder,
@@ -46,8 +45,8 @@ export default async function startSharedCluster(): Promise<void> {
 }
 
 /**
- * Builds what runs outside jest, for a bare `npx jest` in a clone that was never built. After `npm test`'s own build
- * nothing is left to do.
+ * Builds the programs that run outside jest, because `npx jest` may run in a clone without a build. After a build it
+ * has nothing to do.
  */
 function buildWhatRunsOutsideJest(): void {
   const root = path.resolve(__dirname, '../../../..');

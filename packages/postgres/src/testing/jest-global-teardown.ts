@@ -1,4 +1,4 @@
-/** Stops what `jest-global-setup` started; both run in the same process. */
+/** Stops the cluster of `jest-global-setup`, which runs in the same process. */
 export default async function stopSharedCluster(): Promise<void> {
   await globalThis.stopDrydockTestCluster?.();
 }

@@ -4,19 +4,19 @@ import { ensureTemplate, type TemplateContent } from './template-database';
 import { ownerRole, ownerUrl, readSharedCluster, withDatabase } from './test-cluster';
 
 export interface TestPostgres {
-  /** The URL of the database's owner, who is no superuser. A service gets this as DATABASE_URL. */
+  /** The URL of the database's owner, who is no superuser. A service gets it as DATABASE_URL. */
   url: string;
   /** The superuser's URL of the same database. */
   adminUrl: string;
   /** The superuser's URL of the database `postgres` of the same cluster. */
   clusterUrl: string;
-  /** Drops the database. Ends the sessions that are still open after some seconds. */
+  /** Drops the database. It ends sessions that are still open after some seconds. */
   close(): Promise<void>;
 }
 
 /**
- * A database of its own for a test file, cloned from a template that has the content. It takes about 30 ms once the
- * template exists. Call it in `beforeAll`, and close it in `afterAll`.
+ * Creates a database for a test file by cloning a template with the content. It takes about 30 ms if the template
+ * exists. It is for `beforeAll`, and `close` for `afterAll`.
  */
 export async function testPostgres(content: TemplateContent = {}): Promise<TestPostgres> {
   const cluster = readSharedCluster();
@@ -33,12 +33,12 @@ export async function testPostgres(content: TemplateContent = {}): Promise<TestP
   };
 }
 
-/** There are sessions in the database. */
+/** The SQLSTATE for a database with open sessions. */
 const inUseCode = '55006';
 
 /**
- * The end of a pool resolves before its sessions have ended. One that is ended by force just then tells its client, and
- * the test fails for it. So Postgres waits for them first, which it does for five seconds.
+ * Drops a database, and waits up to five seconds for its sessions. A pool's `end` resolves before its sessions have
+ * ended, and a session that is ended by force would fail its test.
  */
 async function dropWhenLeft(admin: pg.Client, name: string): Promise<void> {
   await admin.query(`DROP DATABASE IF EXISTS "${name}"`).catch(async (error: unknown) => {

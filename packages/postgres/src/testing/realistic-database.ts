@@ -1,9 +1,8 @@
 /**
- * A database such as a shop might have, with every kind of content that an incorrect move would lose. Sizes are those
- * on disk at the end.
+ * A database like a shop's, with every kind of content that an incorrect transfer would lose. Sizes are those on disk.
  */
 
-/** Each customer, with its orders and events, takes about 1.75 kB of heap, index and side tables. */
+/** The size of a customer with orders and events: about 1.75 kB of heap, index and side tables. */
 const bytesPerCustomer = 1_750;
 const documentBytes = 48_000;
 
@@ -63,8 +62,8 @@ function fillSql(customers: number, documents: number): string[] {
 }
 
 /**
- * The statements that make about `bytes` on disk (2 MB at least). The owner of an empty database runs them one after
- * the other. `password` is that of the role `app_rw`, which a writer may use.
+ * Returns statements that create about `bytes` on disk (at least 2 MB). The owner of an empty database runs them in
+ * order. `password` is for the role `app_rw`, with which a writer may log in.
  */
 export function realisticDatabase({ bytes, password }: { bytes: number; password: string }): string[] {
   const customers = Math.max(500, Math.floor((bytes * 0.8) / bytesPerCustomer));

@@ -1,9 +1,9 @@
 import pg from 'pg';
 
-/** A URL, or what pg takes. */
+/** A URL, or settings of pg. */
 export type Target = string | pg.ClientConfig;
 
-/** Work on a connection of its own. When the server ends it, that is no error of the test. */
+/** Runs work on its own connection. A connection that the server ends is no error of the test. */
 export async function withClient<T>(target: Target, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client(target);
   client.on('error', () => undefined);
@@ -15,7 +15,7 @@ export async function withClient<T>(target: Target, work: (client: pg.Client) =>
   }
 }
 
-/** The rows of one statement. For several statements, nothing. */
+/** Runs a statement and returns its rows. Several statements return no rows. */
 export const runSql = <Row>(target: Target, sql: string, values?: unknown[]): Promise<Row[]> =>
   withClient(target, async (client) => {
     const answer = values === undefined ? await client.query(sql) : await client.query(sql, values);

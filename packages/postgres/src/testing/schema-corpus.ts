@@ -4,34 +4,34 @@ import { isChaos } from '@drydock/testing/scope';
 import { dumpSchema } from '../dump/dump-schema';
 import { splitStatements } from '../dump/split-statements';
 
-/** The schema of a real program, as the statements that a client sends. */
+/** The schema of a real program, as SQL for a client. */
 export interface RealSchema {
-  /** The version's Debian package. */
+  /** The name of its Debian package. */
   name: string;
   sql: string;
 }
 
-/** Rows for psql. No server accepts them inside a statement's text. */
+/** Matches rows for psql, which a server does not accept within a statement's text. */
 const inlineRows = /^COPY [^;]*FROM stdin[^;]*;\n[\s\S]*?^\\\.$/gim;
-/** A line of psql's own. */
+/** Matches a command of psql. */
 const metaCommand = /^\\.*$/gm;
-/** Every database has this language, and it belongs to nobody. */
+/** Matches statements about plpgsql, because every database has this language and the customer does not own it. */
 const languageStatement = /^(?:CREATE (?:EXTENSION|LANGUAGE)|COMMENT ON EXTENSION)\b[^;]*\bplpgsql\b[^;]*;/gim;
-/** A dump names the owner that it had elsewhere. Here the customer owns everything. */
+/** Matches changes of owners, because the customer owns everything here. */
 const ownerStatement = /^ALTER [^;]* OWNER TO [^;]*;/gim;
 
-/** Roles that a program's own script creates for it. Only the grant matters here. */
+/** Matches grants to a program's own roles. The role is replaced, because only the grant matters. */
 const namedGrant = /^(GRANT\b[^;]*\bTO\s+)\w+(\s*;)/gim;
-/** The part that removes the schema again, in a file with both directions. */
+/** Matches the part of a file that removes the schema. */
 const downMigration = /^-- \d+ down$[\s\S]*?(?=^-- \d+ up$|$(?![\s\S]))/gm;
 
-/** CI uses a few small ones, and `npm run chaos` uses all. */
+/** The gate uses these small schemas, and `npm run chaos` uses all. */
 const inCi = ['gnokii-smsd-pgsql', 'icingadb', 'pdns-backend-pgsql', 'roundcube-core'];
 
-/** The title of a skipped test when there are none. */
+/** The title of the skipped test if there are no schemas. */
 export const missingSchema: RealSchema = { name: 'real programs (needs .ci/fetch-schemas)', sql: '' };
 
-/** The schemas that `.ci/fetch-schemas` has fetched. Empty when it was not run. */
+/** Lists the schemas that `.ci/fetch-schemas` has downloaded, or none. */
 export function listRealSchemas(): RealSchema[] {
   const folder = process.env['DRYDOCK_SCHEMAS'] ?? '/var/cache/drydock-schemas';
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];
@@ -49,9 +49,9 @@ export function listRealSchemas(): RealSchema[] {
 }
 
 /**
- * The statement as Postgres shows it after reading it again. Two expressions come back in other words, which mean the
- * same and stay the same from then on. In a list of varchar that is compared with text, the cast of the list becomes a
- * cast of each element. In EXTRACT, a field that was a string becomes a name.
+ * Returns a statement as Postgres writes it after reading its own output. Two expressions change their form once: in a
+ * list of varchar compared with text, the list's cast becomes a cast of each element, and a string in EXTRACT becomes a
+ * name.
  */
 export const asReadAgain = (statement: string): string =>
   statement
@@ -59,7 +59,9 @@ export const asReadAgain = (statement: string): string =>
     .replace(/\((ARRAY\[[^\]]*\])\)::text\[\]/g, '$1')
     .replace(/EXTRACT\([A-Za-z]+ FROM/g, (field) => field.toLowerCase());
 
-/** The statements of a dump with its privileges, ordered by their text, with the same name for the owner everywhere. */
+/**
+ * Returns the statements of a dump with privileges, sorted by text, and with the same name for the owner everywhere.
+ */
 export async function statementsOf(url: string, owner: string): Promise<string[]> {
   const sections = await Promise.all([
     dumpSchema({ url, section: 'pre-data' }),

@@ -16,7 +16,7 @@ async function listDataPaths(folder: string): Promise<string[]> {
   return indexes.sort((a, b) => a - b).map(dataPath);
 }
 
-/** The sections of a dump in a folder, in the order in which `loadDatabase` expects them. */
+/** Yields the sections in a folder, in the order of `loadDatabase`. */
 export async function* readSectionsFolder(folder: string): AsyncGenerator<Section> {
   const { tables, schemaPre, schemaPost, properties, sequences, largeObjects, manifest } = sectionPaths;
   const names = [
@@ -32,14 +32,14 @@ export async function* readSectionsFolder(folder: string): AsyncGenerator<Sectio
   for (const name of names) {
     const file = path.join(folder, name);
     const found = await stat(file).catch(() => null);
-    // A dump of the first format has no properties.
+    // Format version 1 has no properties.
     if (found === null && name === properties) continue;
     if (!found?.isFile()) throw new TransferError('dump_malformed', `${name} is missing`);
     yield { path: name, content: readFileContent(file) };
   }
 }
 
-/** Writes every section below `folder`, which is created. Nothing is synced to disk: the caller does that. */
+/** Writes the sections into a folder, which is created. The caller syncs it to disk. */
 export async function writeSectionsFolder(folder: string, sections: AsyncIterable<Section>): Promise<void> {
   await mkdir(path.join(folder, 'data'), { recursive: true });
   for await (const section of sections) {

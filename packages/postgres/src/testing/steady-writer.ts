@@ -7,17 +7,17 @@ import pg from 'pg';
 
 export interface SteadyWriterOptions extends Omit<AnyOptions, 'connect'> {
   config: pg.ClientConfig;
-  /** Tells writers of one database apart. */
+  /** Distinguishes the writers of a database. */
   name: string;
 }
 
 const tableSql =
   'create table if not exists written (writer text, id bigint, at timestamptz not null default clock_timestamp(), primary key (writer, id))';
 
-/** The table that writers write to. The owner creates it before any upgrade. */
+/** The table of the writers. The owner creates it before an upgrade. */
 export const writerTableSql = `${tableSql}; grant all on written to public`;
 
-/** The application for Postgres. Each row also has a number from a sequence. */
+/** Writes rows to Postgres. Each row also has a number from a sequence. */
 export class SteadyWriter extends AnySteadyWriter {
   constructor({ config, name, rowsPerSecond }: SteadyWriterOptions) {
     super({ rowsPerSecond, connect: () => connect(config, name) });

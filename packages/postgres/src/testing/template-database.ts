@@ -6,21 +6,21 @@ import { runMigrations } from '../migrate/run-migrations';
 import { ownerRole, ownerUrl, readSharedCluster } from './test-cluster';
 
 /**
- * The content that a test's database starts with: a service's migrations, or SQL scripts run in order. With neither it
- * is empty.
+ * The initial content of a test's database: a service's migrations, or SQL scripts in order. Without either it is
+ * empty.
  */
 export interface TemplateContent {
-  /** The service's folder, which contains `prisma/`. */
+  /** The service's folder with `prisma/`. */
   serviceDir?: string;
   sql?: readonly string[];
 }
 
-/** An arbitrary constant for a lock under which jest's workers create templates one after the other. */
+/** The key of a lock with which jest's workers create templates one after the other. */
 const templateLock = 7_320_991;
 
 /**
- * Makes sure that a template with this content exists, and returns its name. The name is a hash of the content. So a
- * changed migration gives another template, and equal contents share one.
+ * Ensures that a template with this content exists, and returns its name, a hash of the content. So a changed migration
+ * gets a new template, and equal contents share one.
  */
 export async function ensureTemplate(admin: pg.Client, content: TemplateContent): Promise<string> {
   const name = `template_${hashContent(content)}`;

@@ -1,11 +1,8 @@
-/**
- * How test files learn the address of the shared cluster: jest's global set-up sets these variables, and its workers
- * inherit them.
- */
+/** Variables with the shared cluster's address. jest's global set-up sets them, and its workers inherit them. */
 const adminUrlVariable = 'DRYDOCK_TEST_POSTGRES_ADMIN_URL';
 const ownerPasswordVariable = 'DRYDOCK_TEST_POSTGRES_OWNER_PASSWORD';
 
-/** The role that owns every test database. It is no superuser, as a service's own role. */
+/** The owner of every test database. Like a service's role, it is no superuser. */
 export const ownerRole = 'test_owner';
 
 export interface SharedCluster {
@@ -18,7 +15,7 @@ export function publishSharedCluster(cluster: SharedCluster): void {
   process.env[ownerPasswordVariable] = cluster.ownerPassword;
 }
 
-/** @throws outside jest, whose global set-up starts the cluster */
+/** Returns the shared cluster. @throws outside jest, whose global set-up starts it */
 export function readSharedCluster(): SharedCluster {
   const adminUrl = process.env[adminUrlVariable];
   const ownerPassword = process.env[ownerPasswordVariable];

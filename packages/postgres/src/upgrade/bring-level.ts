@@ -12,8 +12,8 @@ import { liftConnectionLimit, rehearseOpening } from './target-database';
 const foundSchema = z.object({ what: z.string(), name: z.string() });
 
 /**
- * No role of a customer may be a superuser or replicate, none may set what only a superuser sets, and only the
- * platform's roles may bypass row security.
+ * Selects customers' roles that are superusers or may replicate, parameters that a customer may set although only a
+ * superuser should, and roles outside the platform that bypass row security.
  */
 const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_roles r
     where r.rolname <> '${platformRole}' and r.rolname !~ '^pg_'
@@ -24,9 +24,9 @@ const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_ro
     and not r.rolsuper`;
 
 /**
- * Objects that only a superuser can have made: code that runs with the superuser's rights, or without any limits of the
- * database. Members of extensions belong to the extension. An aggregate has no code of its own, and Postgres makes the
- * constructors of a range type with the type; both are in the language `internal`.
+ * Selects objects that only a superuser can create: code with a superuser's rights, or code beyond the database's
+ * limits. Members of extensions are left out. Aggregates and constructors of range types are in the language `internal`
+ * although a customer may create them.
  */
 const objectsSql = `select 'event trigger' as what, evtname as name from pg_catalog.pg_event_trigger
   union all select 'function', p.oid::regprocedure::text from pg_catalog.pg_proc p
@@ -47,8 +47,8 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
     and p.prolang <> (select oid from pg_catalog.pg_language where lanname = 'c')`;
 
 /**
- * Throws `rights_differ` if the target has a right or an object that no customer can have made. An earlier check has
- * already compared its roles, memberships and settings with those of the old server.
+ * Checks the target's rights and objects. Throws `rights_differ` if it has any that no customer could create. Roles,
+ * memberships and settings were compared with the old server's before.
  */
 async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');
@@ -65,15 +65,15 @@ async function checkRights(stage: Stage): Promise<void> {
   });
 }
 
-/** When the target is less than a second behind, the rest takes only a moment. */
+/** A target that is less than a second behind needs only a moment for the rest. */
 const nearMs = 1_000;
 const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: waits until the target is less than a second behind, copies changes of large objects once more, and writes the
- * target's pages to disk, so that no checkpoint runs in the first seconds of its service. On the offline path there is
- * nothing to wait for. Throws `not_caught_up` if the target stays behind.
+ * Stage: waits until the target is less than a second behind, copies changed large objects again, and writes the
+ * target's pages to disk, so that no checkpoint runs in its first seconds. The offline path does not wait. Throws
+ * `not_caught_up` if the target stays behind.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -89,10 +89,7 @@ export async function catchUp(move: Move): Promise<void> {
   });
 }
 
-/**
- * Facts that are read while the customer still writes, so that the pause is short. They stay true because DDL is
- * refused meanwhile.
- */
+/** Facts that are read before the pause, to make it shorter. They stay true, because DDL is refused. */
 interface Prepared {
   sequences: readonly string[];
   unlogged: readonly CopiedTable[];
@@ -102,8 +99,8 @@ interface Prepared {
 
 const warmMs = 5_000;
 /**
- * The backlog was at most a second before the pause. When more than this is needed during the pause, the customer gets
- * the old server back.
+ * The limit for the last changes during the pause. Before the pause, the target is at most a second behind. After the
+ * limit the customer gets the old server back.
  */
 const finalMs = 5_000;
 
@@ -115,8 +112,8 @@ async function levelServers(stage: Stage): Promise<void> {
 }
 
 /**
- * Reads the facts that the pause needs, copies in advance whatever probably stays the same, and refuses to start a
- * pause that would be long. Throws UpgradeError `not_caught_up`, `rights_differ`.
+ * Reads the facts for the pause, and copies everything that probably stays the same. Throws UpgradeError
+ * `not_caught_up` or `rights_differ` instead of starting a long pause.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
@@ -133,8 +130,7 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
   };
   if (prepared.checks.length > 0) await stage.guardian('target');
   await prepareLoaders(stage, 'late');
-  // Each path is used once before time matters, because the first use of anything in a session loads parts of the
-  // catalogue.
+  // Everything is run once before the pause, because the first use in a session loads parts of the catalogue.
   await copySequences(old, keeper, prepared.sequences);
   if (path === 'offline') return prepared;
   const horizon = await copyLargeObjects(old, keeper, prepared.horizon);
@@ -143,10 +139,9 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
 }
 
 /**
- * The pause: nobody writes on the old server any more, and everything that replication does not carry is copied. For a
- * restore this is only the roles. When it resolves, both servers have the same content, and the target has the right
- * roles and rights. Nobody was let into the target before. `onPart` is called at the end of each part. Throws
- * UpgradeError `not_caught_up`, `rights_differ`.
+ * Copies everything that replication does not, while nobody writes on the old server. A restore needs only the roles.
+ * Afterwards both servers have the same content, and the target has the right roles and rights. No customer could enter
+ * the target before. `onPart` is called after each part. Throws UpgradeError `not_caught_up`, `rights_differ`.
  */
 export async function bringLevel(
   stage: Stage,
@@ -195,8 +190,8 @@ const markSql = `update pg_catalog.pg_constraint set convalidated = true where c
     and coalesce(c.relname, t.typname) = w.owner)`;
 
 /**
- * Reads the CHECKs that hold for every row of the old database and that the new database gets without a check of its
- * rows. Those of tables that inherit them are among them.
+ * Reads the validated CHECKs of the old database that the new one gets without a check of its rows, including those of
+ * inheriting tables.
  */
 async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
   const reader = await stage.reader('old');
@@ -205,9 +200,9 @@ async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
 }
 
 /**
- * Marks the new database's CHECKs as validated where the old catalogue does, as pg_upgrade does: the rows are the same,
- * and were checked when they were written. Checking them again would call the customer's functions for every row. Those
- * may give another result today, and the pause would last as long as that takes.
+ * Marks CHECKs as validated that are so in the old catalogue, as pg_upgrade does. The rows are the same and were
+ * checked when they were written. Another check would call the customer's functions for each row during the pause, and
+ * they may return another result today.
  */
 async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;

@@ -1,5 +1,5 @@
 /**
- * Content that is computed with settings of its database.
+ * Content that depends on settings of its database.
  *
  * @tier long
  * @processes
@@ -18,7 +18,7 @@ import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';
 
-/** Content whose functions claim to be immutable but depend on a setting: a column, an index, a CHECK. */
+/** Returns a column, an index and a CHECK whose functions claim to be immutable but depend on a setting. */
 const contentOf = (database: string): string[] => [
   'create text search configuration public.words (copy = pg_catalog.german)',
   `create function words(text) returns tsvector language sql immutable as $$ select to_tsvector($1) $$;
@@ -33,7 +33,7 @@ test('an upgrade computes by the settings of the database, which are the present
   const servers = await startTwoServers();
   try {
     const move = await createCustomer(servers, 'set_shop', ...contentOf('set_shop'));
-    // Only the platform can set a parameter that belongs to no extension.
+    // Only the platform can set a parameter that no extension has.
     await runSql(
       servers.old.adminUrl,
       "alter database set_shop set shop.rate = '4'; alter database set_shop set shop.gone = 'x'",

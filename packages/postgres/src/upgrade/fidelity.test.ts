@@ -22,7 +22,7 @@ test('what an owner could change before it can change after: its database’s co
   const move = await createCustomer(
     servers,
     'kept_shop',
-    // Functions outside of public whose bodies name a type without its schema, as in IcingaDB.
+    // These functions are outside of public and name a type without its schema, as in IcingaDB.
     `create schema icinga; create domain icinga.bytea20 as bytea; set search_path = icinga; create table icinga.host (id bytea20 primary key);
      create function icinga.known(v bytea20) returns boolean language plpgsql as $$ declare found bytea20; begin return true; end $$;
      create function icinga.plain(v bytea) returns text language sql as $$ select encode(v::bytea20, 'hex') $$; set search_path = public`,
@@ -42,7 +42,7 @@ test('what an owner could change before it can change after: its database’s co
     from pg_database d where datname = current_database()`;
   const admin = (side: 'old' | 'target'): Promise<Record<string, unknown>[]> =>
     runSql(withDatabase(servers[side].adminUrl, 'kept_shop'), facts);
-  // The facts are read before the move, because afterwards the old database is closed to everybody.
+  // The facts are read before the move, because the old database is closed afterwards.
   const [before] = await admin('old');
   for (const stage of [copySchema, copyData, catchUp]) await stage(move);
   await cutOver(move);
@@ -116,7 +116,7 @@ test.each(['logical', 'offline'] as const)(
     await copySchema(move);
     const change = (): Promise<unknown> =>
       runSql({ connectionString: move.ownUrl }, "insert into items values (3, 9, 9); update parts set label = 'b'");
-    // Offline nobody writes from here on.
+    // On the offline path nobody may write after this point.
     if (path === 'offline') await change();
     await copyData(move);
     if (path === 'logical') await change();

@@ -4,8 +4,8 @@ import { dropSlots, unpublish, unsubscribe } from './replication';
 import { type Move, withStage } from './session';
 
 /**
- * Puts the old database back to the state before the move: nothing is published, identities are as they were, and DDL
- * is allowed. The target must be stopped first. May be run again.
+ * Returns the old database to its state before the move: nothing is published, identities are restored, and DDL is
+ * allowed. The target must be stopped. The call can be repeated.
  */
 export async function abandonMove(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -25,8 +25,8 @@ export async function abandonMove(move: Move): Promise<void> {
 }
 
 /**
- * Stage: removes every trace of the move from the new database, and runs ANALYZE. It does not ask the old
- * server, and may be run again.
+ * Stage: removes all objects of the move from the new database, and runs ANALYZE. It does not need the old server, and
+ * can be repeated.
  */
 export async function finishTarget(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

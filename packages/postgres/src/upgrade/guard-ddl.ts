@@ -4,16 +4,16 @@ import { z } from 'zod';
 import { type OwnObjects, platformRole } from './copy/own-objects';
 import { readRows, type Stage, UpgradeError } from './session';
 
-/** How long to wait for transactions that may have changed the schema before the guard was there. */
+/** How long to wait for transactions that began before DDL was refused. */
 const waitSeconds = 60;
 
 const message = 'the schema of this database cannot be changed while it is being upgraded to a newer version';
 const hint = 'Try again when the upgrade has finished. Reading and writing rows goes on.';
 
 /**
- * Uses plain CREATE, which fails where an object of the name exists, and names only objects of pg_catalog and of the
- * move, so that the superuser's session never meets an object of the customer. The function runs with the rights of the
- * role that changes the schema.
+ * Returns the statements that refuse DDL. They use plain CREATE, which fails for an existing name, and name only
+ * objects of pg_catalog and of the move. So the superuser's session never uses an object of the customer. The trigger's
+ * function runs with the rights of the role that changes the schema.
  */
 function guardStatements({ guardSchema: schema, publisher }: OwnObjects): string[] {
   const trigger = (event: string): string[] => [
@@ -45,8 +45,8 @@ const passedSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snap
 const idSchema = z.object({ id: z.coerce.bigint() });
 
 /**
- * Refuses the customer's DDL from now on. Waits for transactions that began earlier, so that every earlier change is
- * committed. May be run again. Throws `busy` when such a transaction runs for more than a minute.
+ * Refuses the customer's DDL from now on, and waits for earlier transactions, so that their changes are committed. The
+ * call can be repeated. Throws `busy` if a transaction runs for more than a minute.
  */
 export async function installGuard(stage: Stage): Promise<void> {
   const guardian = await stage.guardian('old');
@@ -74,7 +74,7 @@ async function inTransaction(client: pg.ClientBase, statements: readonly string[
   }
 }
 
-/** Lets the customer change the schema again. It is no error if the guard is not there. */
+/** Allows DDL again. It does nothing if DDL is not refused. */
 export async function removeGuard(stage: Stage): Promise<void> {
   const { guardSchema: schema } = stage.own;
   await inTransaction(await stage.guardian('old'), [

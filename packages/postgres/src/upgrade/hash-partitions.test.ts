@@ -1,5 +1,5 @@
 /**
- * Rows below a hash that differs in every database find their partitions anew.
+ * Rows find their partitions again although the partitioning hash differs in every database.
  *
  * @tier long
  * @processes
@@ -24,8 +24,8 @@ import type { Move } from './session';
 const colours = ['red', 'orange', 'yellow', 'green', 'blue', 'indigo', 'violet', 'grey'];
 
 /**
- * The dropped type shifts the numbers of the enum's values, so that they differ from those in the new database. The
- * number of a value decides its hash.
+ * The dropped type shifts the numbers of the enum's values, so that they differ from those in the new database. A
+ * value's number determines its hash.
  */
 const content = [
   "create type spare as enum ('a', 'b', 'c'); drop type spare",
@@ -33,7 +33,7 @@ const content = [
   `create table by_colour (id int, colour colour, words text, search tsvector generated always as (to_tsvector('english', words)) stored,
     primary key (id, colour)) partition by hash (colour)`,
   'create table by_colour_0 partition of by_colour for values with (modulus 4, remainder 0)',
-  // A partition with another order of columns, which is partitioned itself.
+  // This partition has another order of columns, and is partitioned itself.
   "create table by_colour_1 (colour colour not null, id int not null, words text, search tsvector generated always as (to_tsvector('english', words)) stored) partition by range (id)",
   'create table low partition of by_colour_1 for values from (minvalue) to (50); create table high partition of by_colour_1 default',
   'alter table by_colour attach partition by_colour_1 for values with (modulus 4, remainder 1)',
@@ -81,7 +81,7 @@ describe.each([
     await endMove(move);
     await runSql(move.ownTargetUrl, "insert into by_colour select n, 'red', 'later' from generate_series(101, 110) n");
     for (const colour of colours) {
-      // The planner reads only the partition of the hash.
+      // The planner reads only the partition that the hash selects.
       const [found] = await runSql(
         move.ownTargetUrl,
         `select (select count(*)::int from by_colour where colour = '${colour}') as by_colour,

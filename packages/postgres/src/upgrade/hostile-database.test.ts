@@ -21,8 +21,8 @@ import { lockOut } from './lock-out';
 import { Stage, withDatabase } from './session';
 
 /*
- * A customer's database is full of code that records the role that it runs as and tries to become a more powerful one.
- * It records in lines of the server's log that only a superuser can write, and in rows where it may write them.
+ * A customer's database whose code records the role that runs it, and tries to become more powerful. The code records
+ * in the server's log, by lines that only a superuser can write, and in rows where it may write.
  */
 
 let servers: TwoServers;
@@ -31,7 +31,9 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The attack. It makes the attacker a superuser if the role that runs it may do so, and notes that role in `seen`. */
+/**
+ * Returns the attack. It makes the customer a superuser if the acting role may do so, and records that role in `seen`.
+ */
 const trap = `
 create table seen (who text, session text, how text);
 grant all on seen to public;
@@ -57,7 +59,7 @@ const schema = [
   `create type loud as (v int); create function loud_text(loud) returns text language plpgsql as $$ begin perform public.spring('cast'); return 'x'; end $$;
    create cast (loud as text) with function loud_text(loud) as implicit; create table casts (id int primary key, v loud); insert into casts values (1, row(1))`,
   `create domain loud_text_domain as text check (spring('domain')); create table domains (id int primary key, v loud_text_domain); insert into domains values (1, 'a')`,
-  // A CHECK of an unlogged table, which is copied row by row.
+  // A CHECK of an unlogged table, whose rows are copied.
   `create unlogged table cached (id int primary key, v text check (spring('check of unlogged'))); insert into cached values (1, 'a')`,
   `create table checked (id int primary key, v text check (spring('check')), w text default spring_text('default'), x text generated always as (spring_text('generated')) stored);
    insert into checked (id, v) values (1, 'a')`,
@@ -72,13 +74,13 @@ const schema = [
    create table t (t text, s text); insert into t values ('a', 'b')`,
   `comment on table t is 'a''; alter role hostile superuser; --'; create publication mine for table t; alter default privileges grant select on tables to public;
    select lo_from_bytea(70001, 'a'); comment on large object 70001 is 'x''; alter role hostile superuser; --'`,
-  // A setting whose list is one odd name, and settings that turn the sessions of whoever connects.
+  // A list setting with one odd name, and settings that change other sessions.
   `alter role hostile set search_path = 'a; alter role hostile superuser; --', "b""c"; alter role hostile set work_mem = '3MB';
    alter database hostile_shop set role = 'hostile'; alter database hostile_shop set search_path = 'public'; alter database hostile_shop set row_security = 'on';
    alter database hostile_shop set default_transaction_read_only = 'on'; alter database hostile_shop set statement_timeout = '1min'`,
 ];
 
-/** Objects of the customer's with names that an earlier version trusted. */
+/** Objects of the customer with names that an earlier version trusted. */
 const prepared = `create schema drydock_upgrade; create table drydock_upgrade.marker (id text primary key);
   create trigger loud before insert on drydock_upgrade.marker for each row execute function public.on_row(); create publication drydock_upgrade`;
 
@@ -130,7 +132,7 @@ test.each(['logical', 'offline'] as const)(
     for (const stage of [copySchema, copyData, catchUp]) await stage(move);
     await cutOver(move);
     const options = '-c role=none -c search_path= -c default_transaction_read_only=off';
-    // The notes of the target's code are the only difference.
+    // Only the records of the code on the target differ.
     expect((await compareDatabases(move, null)).names.filter((name) => name !== '"public"."seen"')).toEqual([]);
     await finishTarget(move);
     for (const side of ['old', 'target'] as const) {

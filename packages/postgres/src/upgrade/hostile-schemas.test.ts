@@ -34,9 +34,9 @@ import { finishTarget } from './finish';
 import { withDatabase } from './session';
 
 /*
- * Generated schemas of a hostile customer, several in one database, go through a backup, its restore and an upgrade.
- * Their code records the role that it runs as and tries to read and write everything. Canaries stand where it has no
- * right to reach.
+ * Generated schemas of a hostile customer go through a backup, its restore and an upgrade. Their code records the
+ * acting role, and tries to read and write everything. Canaries show whether the code reached a place without having
+ * the right.
  */
 
 const { seed, count } = sampleOf('hostile schemas', { inCi: 12, inChaos: 500 });
@@ -45,7 +45,7 @@ const batches = Array.from({ length: Math.ceil(count / perDatabase) }, (_, numbe
 
 let servers: TwoServers;
 let canaries: Canaries;
-/** The log of each server, by its major. */
+/** The log of each server, by major. */
 const logs = new Map<number, string>();
 beforeAll(async () => {
   servers = await startTwoServers((major, text) => void logs.set(major, (logs.get(major) ?? '') + text));
@@ -67,7 +67,7 @@ const sprungSchema = z.object({
 });
 const trapLine = new RegExp(`${trapMark}(\\{.*\\})`, 'g');
 
-/** The notes of the traps since the last call, on both servers, and the logs they are in. */
+/** Returns the traps' records on both servers since the last call, with the log's text. */
 async function takeNotes(): Promise<{ sprung: Sprung[]; text: string }> {
   const mark = `mark ${randomUUID()}`;
   for (const { adminUrl } of [servers.old, servers.target])
@@ -80,14 +80,14 @@ async function takeNotes(): Promise<{ sprung: Sprung[]; text: string }> {
   return { sprung: [...text.matchAll(trapLine)].map(([, note]) => sprungSchema.parse(JSON.parse(note ?? ''))), text };
 }
 
-/** The roles that sprang a trap and are neither the customer nor a role that can only act as the customer. */
+/** Returns acting roles that are neither the customer nor limited to acting as the customer. */
 function strangersIn(seen: readonly Sprung[], owner: string): Sprung[] {
   const isExpected = (role: string): boolean =>
     role === owner || role === `${owner}_copy` || /^ld_[0-9a-f]{24}$/.test(role);
   return seen.filter(({ acting, fallen, powerful }) => powerful || !isExpected(acting) || !isExpected(fallen));
 }
 
-/** A login as the customer that ignores the customer's own settings for sessions. */
+/** Returns the customer's login, which overrides the customer's own session settings. */
 const owners = (url: string): pg.ClientConfig => ({
   connectionString: url,
   options:
@@ -119,7 +119,7 @@ async function makeHostile(batch: number): Promise<Customer> {
   return { ...move, path: batch % 2 === 0 ? 'logical' : 'offline' };
 }
 
-/** During the work, a sequence and a table repeatedly change places with views that spring the trap. */
+/** Swaps a sequence and a table with views that call the trap, while `work` runs. */
 async function whileSwapping(move: Customer, work: () => Promise<void>): Promise<void> {
   let isOver = false;
   const swap = async (client: pg.Client): Promise<void> => {
@@ -157,7 +157,7 @@ async function* watched(sections: AsyncIterable<Section>, seen: { secret: boolea
   }
 }
 
-/** Backs the database up, restores it into a database beside it, and removes that one, as a host does. */
+/** Backs the database up, restores it into a second database and drops that, as a host does. */
 async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boolean): Promise<void> {
   const copy = `${name}_copy`;
   const { adminUrl } = servers.old;
@@ -170,7 +170,7 @@ async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boo
         for await (const { content } of sections) for await (const part of content) void part;
         return;
       }
-      // A site's role makes no roles.
+      // The role of a site creates no roles.
       await admin.query(`create role ${copy}`);
       await admin.query(`create database ${copy} owner ${copy} template template0`);
       await admin.query(`revoke connect on database ${copy} from public`);
@@ -215,7 +215,7 @@ test.each(batches)(
     await whileSwapping(move, async () => {
       for (let attempt = 0; attempt < 3; attempt += 1) await backUpAndRestore(move, true).catch(() => undefined);
     });
-    // A backup runs nothing of the customer's.
+    // A backup runs no code of the customer.
     const backedUp = await takeNotes();
     expect(backedUp.sprung.filter(({ session }) => session !== name)).toEqual([]);
     await backUpAndRestore(move, false);

@@ -7,10 +7,10 @@ import { readRows, UpgradeError } from './session';
 const name = pg.escapeIdentifier;
 const pollMs = 2;
 const limitMs = 10_000;
-/** How long to wait for the lock. A session that keeps it for longer is ended before the next try. */
+/** How long to wait for the lock. A session that holds it longer is ended before the next attempt. */
 const lockMs = 200;
 
-/** The roles that may connect to the database, without the platform's own; null is PUBLIC. */
+/** Selects the roles with CONNECT, without the platform's. Null stands for PUBLIC. */
 const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_build_object('grantee', g.rolname)) as
     grantees
   from pg_catalog.pg_database d
@@ -20,12 +20,12 @@ const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_bui
   and not (g.rolname = any ($2::text[]) and g.rolname is not null)`;
 const mayConnectSchema = z.object({ grantees: z.array(z.object({ grantee: z.string().nullable() })).nullable() });
 
-/** Ends sessions in every database of the server: from another one a customer could grant itself access again. */
+/** Ends customers' sessions in all databases, because a customer could restore the grant from another database. */
 const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**
- * Counts sessions of customers, and sessions that are just starting. One that read the grants before they were revoked
- * is not listed as an activity yet, but it holds the lock of its first transaction.
+ * Counts customers' sessions, and sessions that are just starting. A starting session may have read the grants already.
+ * It is not listed as activity yet, but holds the lock of its first transaction.
  */
 const leftSql = `select count(*) as left from (
   select pid from pg_catalog.pg_stat_activity where backend_type = 'client backend' and not (usename = any ($1::name[]))
@@ -33,18 +33,17 @@ const leftSql = `select count(*) as left from (
     (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
-/** Postgres' code for a lock that was not granted in time. */
+/** The SQLSTATE for a lock that was not granted in time. */
 const lockTimeoutCode = '55P03';
 
 /**
- * Ends every session of every customer and revokes their access to the database. The change is on disk, so a restart of
- * the server does not undo it. A connected owner could undo it, so it is repeated until there is neither a session nor
- * a grant. `kept` are our own roles. When it has resolved, nobody writes. It may run again. Throws `not_sealed` after
- * 10 s.
+ * Ends all sessions of customers and revokes their access to the database. The change is on disk, so it survives a
+ * restart. A connected owner could reverse it, so the call repeats it until there is no session and no grant. `kept`
+ * are roles of the platform. Afterwards nobody writes. Throws `not_sealed` after 10 s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];
-  // The setting is accepted by a frozen server too.
+  // A frozen server accepts this setting as well.
   await server.query('set synchronous_commit = on; set default_transaction_read_only = off');
   const untilMs = performance.now() + limitMs;
   for (;;) {
@@ -58,9 +57,8 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
 }
 
 /**
- * Revokes all grants while nobody can give one, ends all sessions, and returns how many are left. If none is left,
- * there was a moment without a session and without a grant, so no session can begin again. Null if a grant that is not
- * committed yet held the lock.
+ * Revokes all grants under a lock that prevents new ones, ends all sessions, and returns the number of remaining ones.
+ * If it is 0, no session can begin again. Returns null if an uncommitted grant held the lock.
  */
 async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {
   await server.query(`begin; set local lock_timeout = '${lockMs}ms'`);
@@ -71,7 +69,7 @@ async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: 
     if (grantees.length > 0)
       await server.query(`revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
     await server.query(endSql, [ours]);
-    // Postgres shows the same activities again within a transaction, unless its snapshot of them is cleared.
+    // Within a transaction, Postgres repeats its list of activities unless the list's snapshot is cleared.
     await server.query('select pg_catalog.pg_stat_clear_snapshot()');
     const [sessions] = await readRows(server, leftSchema, leftSql, [ours]);
     await server.query('commit');

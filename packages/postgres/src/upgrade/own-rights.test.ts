@@ -1,5 +1,5 @@
 /**
- * Owners who have taken rights from themselves.
+ * Owners who have revoked their own rights.
  *
  * @tier long
  * @processes
@@ -28,8 +28,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /**
- * The rights of the owner and of everybody else. MAINTAIN is left out: it came with 17, so nobody could give it up
- * before.
+ * Returns the rights of owner and others. MAINTAIN is left out, because version 17 introduced it and nobody could give
+ * it up before.
  */
 const rightsOf = (url: string): Promise<unknown[]> =>
   runSql(
@@ -73,7 +73,7 @@ test.each(['logical', 'offline'] as const)(
 );
 
 /**
- * The statements of a role that has lost rights since. `app` owns objects that refer to those of `name`, and each owns
+ * Returns the statements of a role that loses rights later. Objects of `app` refer to objects of `name`, and each owns
  * a part of the other's table.
  */
 const lostRights = (name: string, app: string): string[] => [
@@ -121,7 +121,7 @@ test.each(['logical', 'offline'] as const)(
 const denying = `create or replace function plead(int) returns int language plpgsql immutable as $$ begin
   if has_table_privilege('public.secrets', 'select') then raise 'the secrets are mine'; end if;
   raise insufficient_privilege; end $$`;
-/** Objects for which Postgres calls a function while it makes the schema. */
+/** Objects for which Postgres calls a function when it creates the schema. */
 const pleas = {
   'a generated column': ['create table zeal (id int, double int generated always as (plead(1) + id) stored)'],
   'a partition key': ['create table zeal (id int) partition by range ((plead(1) + id))'],
@@ -136,8 +136,8 @@ const pleas = {
   ],
 };
 /**
- * Objects whose CHECK uses an operator. Such a CHECK is off while the schema is made, and is put back without a check
- * of the rows.
+ * Objects whose CHECK uses an operator. Such a CHECK is dropped while the schema is created, and added later without a
+ * check of the rows.
  */
 const unheard = {
   'a partition bound': [

@@ -12,8 +12,8 @@ import { readRows, type Stage, UpgradeError, withDatabase } from './session';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction of a loader as the owner that it acts for. The customer's code may have run in the session
- * before, and left it as another role or with other settings.
+ * Begins a transaction of a loader as its owner. The customer's code may have changed the session's role or settings
+ * before.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
@@ -26,8 +26,8 @@ const statementSchema = z.object({
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
- * Our schema on the target. A loader notes what it has made in the same transaction, by a token that only the keeper
- * can read. So the customer's code, which may run in that session, can neither read the plan nor note anything else.
+ * The move's schema on the target. A loader records a created object in the same transaction, by a token that only the
+ * keeper can read. So the customer's code in that session can neither read the plan nor record anything else.
  */
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,
@@ -40,7 +40,7 @@ const planStatements = (schema: string): string[] => [
   `grant insert on ${schema}.done to public`,
 ];
 
-/** Writes the plan into the empty target, beside the table that replication will look for there. */
+/** Writes the plan into the empty target, and creates the table for replication's marker. */
 export async function storePlan(stage: Stage, plan: SchemaPlan): Promise<void> {
   const keeper = await stage.keeper();
   const { schema } = stage.own;
@@ -71,7 +71,7 @@ async function readLeft(stage: Stage, part: string): Promise<StoredStatement[]> 
   return readRows(await stage.keeper(), statementSchema, sql, [part]);
 }
 
-/** Plans the copying of some tables, once, and returns the tokens of those that are still to be copied. */
+/** Plans the copying of tables unless it was planned before. Returns the tokens of tables that are not copied yet. */
 export async function planRows(stage: Stage, tables: readonly string[]): Promise<Map<string, string>> {
   const part = 'rows';
   const keeper = await stage.keeper();
@@ -86,20 +86,20 @@ export async function planRows(stage: Stage, tables: readonly string[]): Promise
   return new Map((await readLeft(stage, part)).map(({ sql, token }) => [sql, token]));
 }
 
-/** Notes a statement as done, in the transaction that did it. */
+/** Records a statement as done, in the transaction that did it. */
 export async function noteDone(stage: Stage, session: pg.Client, token: string): Promise<void> {
   await session.query(`insert into ${stage.own.schema}.done (token) values ($1)`, [token]);
 }
 
-/** Opens the sessions that a part needs, so that opening them costs no time later. */
+/** Opens the sessions of a part beforehand, so that opening them takes no time later. */
 export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }
 
-/** A statement that failed, and its error. */
+/** A failed statement with its error. */
 export interface FailedStatement {
   part: Part;
-  /** The SQL without the comments of pg_dump. */
+  /** The SQL without pg_dump's comments. */
   sql: string;
   error: UpgradeError;
 }
@@ -108,18 +108,16 @@ interface PartOptions {
   /** How many statements run at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
-  /**
-   * Is called for a statement that failed, and the other statements still run. Without it the first failure is thrown.
-   */
+  /** Called for each failed statement; the others still run. Without it, the first failure is thrown. */
   onFailure?: (failed: FailedStatement) => void;
 }
 
 /**
- * Runs the statements that are left of a part of the plan, each as its owner. Each is noted in its own transaction, so
- * that a run after a crash continues behind the last one. Throws `statement_failed`.
+ * Runs the remaining statements of a part, each as its owner. Each is recorded in its own transaction, so that a run
+ * after a crash continues. Throws `statement_failed`.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
-  // When a statement is lent rights, their revocation is added to the end of the last part.
+  // The loop repeats, because lending a right adds its revocation to the last part.
   for (let last = 0; ; ) {
     const left = (await readLeft(stage, part)).filter(({ number }) => number > last);
     last = left.at(-1)?.number ?? last;
@@ -177,9 +175,9 @@ interface Maker {
 }
 
 /**
- * A statement may need rights that its owner has lost since it was made. Rights on a schema, and the right to refer to
- * a table, are lent until the last part, which begins when rows and indexes are there. The rights of all other owners
- * are lent for one statement, where no code of the customer could use them.
+ * Runs a statement as its owner. It may need rights that the owner has lost since then. Rights on a schema, and the
+ * right to reference a table, are lent until the last part, which begins after rows and indexes exist. Rights of all
+ * other owners are lent for one statement that runs no code of the customer.
  */
 async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {
   const { owner, lane } = maker;
@@ -200,7 +198,7 @@ const namedSchema = z.object({ name: z.string() });
 const databaseOwnerSql = `select pg_catalog.pg_get_userbyid(datdba) as name from pg_catalog.pg_database
     where datname = pg_catalog.current_database()`;
 
-/** A right on an object, as GRANT and REVOKE name it, and who owns that object. */
+/** A right on an object as in GRANT and REVOKE, and the object's owner. */
 const lentSchema = z.object({ right: z.string(), giver: z.string() });
 type Lent = z.infer<typeof lentSchema>;
 
@@ -229,14 +227,14 @@ async function readLacking(keeper: pg.Client, owner: string, { schema, outline }
 }
 
 interface Refused {
-  /** The schema that the error names; null if it names none. */
+  /** The schema in the error, or null. */
   schema: string | null;
   outline: string;
 }
 
 /**
- * Lends the owner the right that the error says is missing. False if it lacks nothing there, or nobody can lend it. The
- * revocation is planned before the right is given.
+ * Lends the owner the right that is missing according to the error. Returns false if none is missing, or nobody can
+ * lend it. The revocation is planned before the grant.
  */
 async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
   const keeper = await stage.keeper();
@@ -255,7 +253,7 @@ async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refuse
   return lent.length > 0;
 }
 
-/** A session of its own, because the giver may run statements meanwhile. */
+/** The giver's session for lending. It is separate, because the giver may run a statement at the same time. */
 const lendingLane = 100;
 
 async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: PlannedStatement): Promise<void> {
@@ -269,7 +267,7 @@ async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: Plann
 
 interface Run {
   sql: string;
-  /** Null for a statement that is not in the plan. */
+  /** Null for a statement outside of the plan. */
   token: string | null;
 }
 
@@ -299,7 +297,7 @@ async function withAllRights(stage: Stage, owner: string, work: () => Promise<vo
 const extensionForm =
   /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;
 
-/** Runs as the superuser, while the database has nothing of the customer but empty schemas. */
+/** Creates an extension as the superuser. The database has no objects of the customer yet except empty schemas. */
 async function makeExtension(stage: Stage, { sql, token }: StoredStatement): Promise<void> {
   const form = extensionForm.exec(sql);
   if (form === null) throw new UpgradeError('statement_failed', 'no extension');
@@ -314,7 +312,7 @@ async function makeExtension(stage: Stage, { sql, token }: StoredStatement): Pro
   await noteDone(stage, await stage.keeper(), token);
 }
 
-/** `TABLE public.orders`, from the comment that pg_dump writes before each object. */
+/** Returns a name such as `TABLE public.orders` from pg_dump's comment. */
 function objectOf(sql: string): string {
   const form = /^-- Name: (.*); Type: ([^;]+); Schema: ([^;]*); Owner: /m.exec(sql);
   if (form === null) return sql.replace(/^(?:--[^\n]*\n|\s)+/, '').slice(0, 80);

@@ -28,16 +28,14 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** Runs work with a snapshot of the new database, which stays open during the work. */
+/** Runs work while a snapshot of the new database is open. */
 const atSnapshot = (move: Customer, work: (id: string) => Promise<void>): Promise<void> =>
   withClient(withDatabase(move.targetUrl, move.databaseName), async (client) => {
     await client.query('begin isolation level repeatable read read only');
     await work((await client.query('select pg_export_snapshot() as id')).rows[0].id);
   });
 
-/**
- * Words that Postgres 16 and 18 stem differently (see `changing`), and words of other languages that both stem alike.
- */
+/** Words that Postgres 16 and 18 stem differently (see `changing`), and words that they stem alike. */
 const texts = {
   english: 'added ebbed egging',
   german: 'läuferinnen lehrerinnen system hoerer',
@@ -82,7 +80,7 @@ test('text search columns of twelve languages are computed by the new version: t
   expect(warned('text_search_kept')).toContain('public.filled.search');
 
   await copySchema(move);
-  // One row is copied and one is replicated. The target computes the values of both.
+  // One row is copied and one is replicated. The target computes both rows' values.
   await copyData(move);
   await withClient(move.ownUrl, (client) => client.query("insert into english (id, body) values (2, 'egging')"));
   await catchUp(move);

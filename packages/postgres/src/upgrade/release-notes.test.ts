@@ -1,6 +1,6 @@
 /**
- * Changes that the release notes of 17 and 18 list, and values of every type, go through one upgrade under writes
- * without a difference in content.
+ * Changes in the release notes of 17 and 18, and values of every type, go through an upgrade with writes without a
+ * difference in content.
  *
  * @tier long
  * @processes
@@ -22,10 +22,10 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The limits are never reached, because no result here depends on time. */
+/** The limits are never reached, so that no result depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 
-/** One value or more of each type, written as text. */
+/** Values of each type, as text. */
 const values: Record<string, string[]> = {
   numeric: [
     'NaN',
@@ -121,7 +121,7 @@ const allTypes = Object.entries(values).map(
       .join(', ')}, (99, null)) w (n, v)`,
 );
 
-/** Names that have become keywords or objects of the catalogue in 17 and 18. */
+/** Names that 17 and 18 use for keywords or objects of the catalogue. */
 const words = [
   'json_exists',
   'json_query',
@@ -169,18 +169,18 @@ const newWords = words.map(
 const odd = [
   `create schema odd; create type odd.mood as enum ('sad', 'glad'); create type odd.pair as (a int, b text); create domain odd.small as int check (value < 10)`,
   'create table odd."T y" (a int)',
-  // Objects that Postgres 18 does not support, or supports only in another form.
+  // Objects that Postgres 18 does not support, or only in another form.
   'create unlogged table odd.part_unlogged (a int primary key) partition by range (a); create unlogged table odd.part_u0 partition of odd.part_unlogged default; insert into odd.part_unlogged values (1)',
   'create table odd.named_not_null (a int constraint mine not null, b int not null primary key); insert into odd.named_not_null values (1, 1)',
   'create role notes_reader; grant all on odd.named_not_null to notes_reader; grant truncate, references, trigger on odd.named_not_null to public',
-  // Collations: of ICU, with rules, and one by which different texts are equal.
+  // Collations of ICU, with rules, and one in which different texts are equal.
   `create collation odd.de (provider = icu, locale = 'de-u-co-phonebk'); create collation odd.low (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
    create collation odd.ruled (provider = icu, locale = 'und', rules = '& a < g'); create collation odd.libc (provider = libc, locale = 'C')`,
   `create table odd.sorted (id int primary key, de text collate odd.de unique, low text collate odd.low unique, ruled text collate odd.ruled check (ruled > 'a' collate odd.ruled), c text collate "C");
    create index on odd.sorted (lower(de), ruled, c text_pattern_ops); insert into odd.sorted values (1, 'Ähre', 'Café', 'b', 'z'), (2, 'Zebra', 'Thé', 'g', 'a')`,
   `create table odd.by_text (t text collate odd.de primary key) partition by range (t); create table odd.by_text_a partition of odd.by_text for values from ('A') to ('M');
    create table odd.by_text_m partition of odd.by_text for values from ('M') to ('ZZ'); insert into odd.by_text values ('Ähre'), ('Öl'), ('Zaun')`,
-  // Hashes of 16 that 17 and 18 must compute in the same way.
+  // Hashes that 17 and 18 must compute like 16.
   ...[
     'int',
     'bigint',
@@ -208,7 +208,7 @@ const odd = [
   // Unicode and time zones.
   `create table odd.texts (id int primary key, t text, nfc text generated always as (normalize(t, nfkc)) stored, low text generated always as (lower(t collate odd.de)) stored, n text check (n is nfc normalized));
    insert into odd.texts values (1, U&'\\1E9B\\0323 \\+01F9EC \\+01E030', default, default, U&'\\1E9B\\0323')`,
-  // Functions with and without a search path of their own.
+  // Functions with and without their own search path.
   `create function odd.helper(int) returns int language sql immutable as 'select $1'; create function odd.pathed(int) returns int language sql immutable set search_path = odd as 'select helper($1)';
    create table odd.pathed_index (id int primary key); create index on odd.pathed_index (odd.pathed(id)); create materialized view odd.pathed_view as select odd.pathed(id) from odd.pathed_index`,
   `create statistics odd.stats (mcv, dependencies) on id, low from odd.texts; alter statistics odd.stats set statistics 0; alter table odd.texts alter t set statistics 0, alter nfc set compression pglz, alter t set storage external`,
@@ -283,7 +283,7 @@ test('an ordinary database of many kinds goes from 16 to 18 while it is written 
   expect(compared).toMatchObject({ outcome: 'equal', names: [] });
   expect(compared.tables).toBeGreaterThan(100);
   for (let number = 0; number < 16; number += 1) {
-    // Each row must be found by its key, for which the planner reads only one partition.
+    // Each row must be found by its key, because the planner then reads only one partition.
     const missing = `select count(*)::int as n from odd.h${number} t where not exists (select from odd.h${number} o where o.k = t.k and o.id = t.id)`;
     expect(await runSql(move.ownTargetUrl, missing)).toEqual([{ n: 0 }]);
   }

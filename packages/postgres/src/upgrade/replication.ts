@@ -11,9 +11,9 @@ import { customerTables, restoreIdentities } from './copy/customer-tables';
 import { readRows, type Stage, UpgradeError } from './session';
 
 const pollMs = 50;
-/** A subscriber retries by itself. This many failures in a row are no accident. */
+/** A subscriber repeats a failed attempt by itself. After this many failures the cause is permanent. */
 const errorsMax = 20;
-/** The most tables that one statement names. */
+/** The most tables in a statement. */
 const tablesAtOnce = 500;
 const copySchema = z.object({ total: z.coerce.number(), ready: z.coerce.number(), errors: z.coerce.number() });
 const copySql = `select count(*) as total, count(*) filter (where r.srsubstate = 'r') as ready,
@@ -24,8 +24,8 @@ const isThere = async (client: pg.ClientBase, sql: string, values: unknown[]): P
   ((await client.query(sql, values)).rowCount ?? 0) > 0;
 
 /**
- * Makes our schema on the old server, for the marker and the notes of replica identities. Uses plain CREATE, which
- * fails where somebody has prepared a schema of the name.
+ * Creates the move's schema on the old server, for the marker and the recorded replica identities. It uses plain
+ * CREATE, which fails if somebody has created the name before.
  */
 export async function ensurePublisherSchema(stage: Stage): Promise<void> {
   const { schema } = stage.own;
@@ -41,8 +41,8 @@ export async function ensurePublisherSchema(stage: Stage): Promise<void> {
 }
 
 /**
- * Publishes every table with logged rows by name, because only a superuser may say FOR ALL TABLES. No table can be made
- * meanwhile.
+ * Publishes every table with logged rows by name, because only a superuser may use FOR ALL TABLES. DDL is refused
+ * meanwhile, so no table is missed.
  */
 export async function publish(stage: Stage): Promise<void> {
   const { publication, schema } = stage.own;
@@ -87,19 +87,19 @@ const isSubscribed = (client: pg.ClientBase, stage: Stage): Promise<boolean> =>
   isThere(client, subscriptionSql, [stage.own.subscription, stage.move.databaseName]);
 
 /**
- * Starts replication: a copy of each table first, then every change. What exists already continues. The password of the
- * connection reaches the server as a parameter, and only the server puts it into the command, so that no statement
- * shows it. It must be in the command, because a subscription whose owner is no superuser needs one.
+ * Starts replication: a copy of each table, and then all changes. An existing subscription continues. A subscription of
+ * an owner without superuser rights must contain a password. It is passed as a parameter, and only the server inserts
+ * it, so that no statement contains it.
  */
 export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;
   const keeper = await stage.keeper();
   if (!(await isSubscribed(keeper, stage))) {
-    await dropSlots(stage); // of a subscription whose making was cut
+    await dropSlots(stage); // of an interrupted creation
     await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
       slot,
     ]);
-    // Binary values carry type numbers, which differ for the customer's own types.
+    // Binary values contain type numbers, which differ for the customer's types.
     const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(
       ({ format }) => format === 'binary',
     );
@@ -119,19 +119,15 @@ export async function subscribe(stage: Stage): Promise<void> {
 }
 
 const stuckSchema = z.object({ schema: z.string(), name: z.string() });
-/**
- * Finds tables that are not copied yet. Those that the subscriber has begun come first; a table that failed stays among
- * them.
- */
+/** Selects tables that are not copied yet, those in progress first. A table that failed is among them. */
 const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_subscription_rel r
   join pg_catalog.pg_class c on c.oid = r.srrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
 
 /**
- * Finds out why a subscriber makes no progress. The subscriber reports the reason only in the server's log. So the
- * table that it could not copy is copied here, in a transaction that is rolled back, and Postgres reports the refusal.
- * The next attempt enables the subscription again. Throws `copy_failed` with the table. A refusal that may pass is left
- * to the caller.
+ * Finds the table that a subscriber cannot copy, because the subscriber reports the reason only in the server's log.
+ * Each candidate is copied in a transaction that is rolled back. The next attempt enables the subscription again.
+ * Throws `copy_failed` with the table if Postgres refuses its rows permanently.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();
@@ -153,9 +149,8 @@ async function findRefusedTable(stage: Stage): Promise<void> {
 }
 
 /**
- * Resolves when every table is copied and follows the old one. Throws `replication_failed` when the subscriber cannot
- * continue, which may pass, and TransferError `copy_failed` when Postgres refuses the rows of a table, which does not
- * pass.
+ * Resolves when all tables are copied and follow the old ones. Throws `replication_failed`, after which another attempt
+ * may succeed, and TransferError `copy_failed` if Postgres refuses rows permanently.
  */
 export async function waitUntilCopied(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const keeper = await stage.keeper();
@@ -172,15 +167,15 @@ export async function waitUntilCopied(stage: Stage, onProgress: (fraction: numbe
 }
 
 /**
- * Stops the target from following. The slot on the old server is left to {@link dropSlots}. It is no error if there is
- * no subscription.
+ * Ends the replication on the target. {@link dropSlots} removes the slot on the old server. Without a subscription it
+ * does nothing.
  */
 export async function unsubscribe(stage: Stage): Promise<void> {
   if (!(await isSubscribed(await stage.server('target'), stage))) return;
   const { subscription } = stage.own;
   const keeper = await stage.keeper();
   await keeper.query(`alter subscription ${subscription} disable`);
-  // The slot is detached first. Otherwise the drop of the subscription would ask the old server, which may be gone.
+  // The slot is detached first, because dropping the subscription would otherwise need the old server.
   await keeper.query(`alter subscription ${subscription} set (slot_name = none)`);
   await keeper.query(`drop subscription ${subscription}`);
 }
@@ -189,7 +184,7 @@ const slotsSql = `select slot_name, active_pid from pg_catalog.pg_replication_sl
   where database = $2 and (slot_name = $1 or slot_name ~ '^pg_[0-9]+_sync_')`;
 const slotSchema = z.object({ slot_name: z.string(), active_pid: z.number().nullable() });
 
-/** Drops the slots and ends whoever reads from one. A slot that stays makes the old server keep its log for ever. */
+/** Drops the slots and ends their readers. A remaining slot would make the old server keep its log for ever. */
 export async function dropSlots(stage: Stage): Promise<void> {
   const server = await stage.server('old');
   for (const { slot_name: name, active_pid: pid } of await readRows(server, slotSchema, slotsSql, [
@@ -201,10 +196,7 @@ export async function dropSlots(stage: Stage): Promise<void> {
   }
 }
 
-/**
- * Puts the old database back to the state before {@link publish} and the widening of identities. Our roles on the old
- * server must exist.
- */
+/** Reverses {@link publish} and the change of identities. The move's roles on the old server must exist. */
 export async function unpublish(stage: Stage): Promise<void> {
   await dropSlots(stage);
   const { publication, schema } = stage.own;
@@ -218,9 +210,9 @@ export async function unpublish(stage: Stage): Promise<void> {
 const markerPollMs = 2;
 
 /**
- * Writes a row on the old server and waits until it is on the target: everything that was committed before it is there
- * too. (The positions that servers report lag by up to seconds.) Returns the milliseconds that it took. Throws
- * `not_caught_up` after `limitMs`.
+ * Writes a row on the old server and waits until it arrives on the target, with everything that was committed before.
+ * Positions reported by servers are not used, because they lag by seconds. Returns the milliseconds that it took.
+ * Throws `not_caught_up` after `limitMs`.
  */
 export async function sendMarker(stage: Stage, limitMs: number): Promise<number> {
   const marker = `${pg.escapeIdentifier(stage.own.schema)}.marker`;
@@ -239,10 +231,7 @@ export async function sendMarker(stage: Stage, limitMs: number): Promise<number>
 
 const horizonSchema = z.object({ horizon: z.string() });
 
-/**
- * Reads the horizon up to which the large objects are copied. It is kept with them on the target; null before the first
- * copy.
- */
+/** Reads the horizon: large objects are copied up to it. The target stores it. It is null before the first copy. */
 export async function readHorizon(stage: Stage): Promise<string | null> {
   return (
     (await readRows(await stage.keeper(), horizonSchema, `select horizon from ${stage.own.schema}.horizon`))[0]

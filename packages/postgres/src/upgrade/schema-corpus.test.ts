@@ -13,10 +13,10 @@ import { copySchema } from './copy/copy-schema';
 import { finishTarget } from './finish';
 import { withDatabase } from './session';
 
-/** CI takes only two of the schemas of the dump tests, because an upgrade takes seconds. */
+/** Only the chaos run uses all schemas, because an upgrade takes seconds. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 
-/** From 18 on, NOT NULL is a constraint with a name. A dump contains the name if it is not the default one. */
+/** Since 18, NOT NULL is a constraint with a name. A dump contains a name that is not the default one. */
 const notNullName = / CONSTRAINT \S+ NOT NULL/g;
 
 async function presentStatements(adminUrl: string, database: string): Promise<string[]> {

@@ -22,22 +22,22 @@ export type UpgradeErrorCode =
   | 'rights_differ';
 
 export interface UpgradeErrorOptions extends ErrorOptions {
-  /** The object in words that the customer can search for: `TABLE public.orders`. */
+  /** The object in the customer's words, such as `TABLE public.orders`. */
   object?: string | undefined;
 }
 
 /**
- * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log
- * only. `object` and `reason` are for the customer. Every code leaves the old instance as it is; `busy` and
- * `not_caught_up` may be transient.
+ * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, and belongs only in the
+ * log. `object` and `reason` may be shown to the customer. The old instance stays unchanged. After `busy` and
+ * `not_caught_up` another attempt may succeed.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
   readonly code: UpgradeErrorCode;
   readonly object: string | null;
-  /** The message of Postgres. It has no values of rows, which Postgres puts into the detail. */
+  /** Postgres' message. Its detail is left out, because it contains values. */
   readonly reason: string;
-  /** Whether the same content fails again at every attempt. */
+  /** True if another attempt with the same content fails again. */
   readonly isPermanent: boolean;
 
   constructor(code: UpgradeErrorCode, message: string, options: UpgradeErrorOptions = {}) {
@@ -51,30 +51,30 @@ export class UpgradeError extends Error {
 }
 
 /**
- * The two instances of a move, and the claim under which it runs. The URLs are those of the superuser, in the database
+ * The two instances of a move, and the fencing token of its worker. The URLs are the superuser's for the database
  * `postgres`, and never leave the host.
  */
 export interface Move {
-  /** The URL of the instance that serves. */
+  /** The URL of the serving instance. */
   oldUrl: string;
   /** The URL of the new major's instance. */
   targetUrl: string;
   /** The name of the customer's database. */
   databaseName: string;
-  /** With `restore` the target is filled from a backup, and no content of the old database is copied. */
+  /** `restore` fills the target from a backup, without content of the old database. */
   path: 'logical' | 'offline' | 'restore';
-  /** 32 random bytes as hex, made once for the move. The names and passwords of its objects are derived from it. */
+  /** 32 random bytes as hex, created once for the move. Names and passwords of its objects are derived from them. */
   secret: string;
-  /** The claim's fencing token, in decimal: sessions of an older one are ended before a stage begins. */
+  /** The worker's fencing token in decimal. Sessions with an older token are ended before a stage. */
   fence: string;
   signal?: AbortSignal | undefined;
-  /** Receives a fraction from 0 to 1. */
+  /** Gets a fraction from 0 to 1. */
   progress?: (fraction: number) => void;
 }
 
 export type Side = 'old' | 'target';
 
-/** Returns a URL of the same server and login for another database. */
+/** Returns the URL of another database with the same login. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${encodeURIComponent(database)}`;
@@ -92,27 +92,25 @@ const revokeParameterSql = (role: string): string =>
   `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
 
 export interface StageNames {
-  /**
-   * Marks the readers and loaders of this stage. Those that an earlier stage with the same tag has left are dropped.
-   */
+  /** Marks the stage's readers and loaders. Leftovers with the same tag are dropped. */
   tag?: string;
   /**
-   * The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage
-   * ends them.
+   * The `application_name` of the stage's sessions. By default it has the fencing token, by which a later stage ends
+   * them.
    */
   applicationName?: string;
 }
 
 /**
- * The sessions of one stage, each opened when it is first asked for.
+ * The sessions of a stage, which are opened when they are needed.
  *
- * - `server`: the superuser in `postgres`; statements about roles, databases and sessions.
- * - `reader`: a reader of this stage in the customer's database; queries of the catalogue, plain COPY.
- * - `publisher`, `replicator`, `keeper`: the move's own roles in the customer's database; publication and marker,
- *   slots, subscription and notes.
- * - `loader`: a role of this stage that may become one owner, and is it, in the target; all code of the customer.
- * - `guardian`: the superuser in the customer's database. On the old server it makes and drops the guard, by names that
- *   nobody can have prepared. On the target it uses the catalogue alone.
+ * - `server`: the superuser in `postgres`. It changes roles, databases and sessions.
+ * - `reader`: a temporary reader in the customer's database. It reads the catalogue and rows.
+ * - `publisher`, `replicator`, `keeper`: the move's roles in the customer's database. They have the publication and
+ * marker, the slots, and the subscription and records.
+ * - `loader`: a temporary role on the target that acts as one owner. It runs all code of the customer.
+ * - `guardian`: the superuser in the customer's database. On the old server it refuses DDL, with names that nobody can
+ * create beforehand. On the target it uses only the catalogue.
  */
 export class Stage {
   readonly own: OwnObjects;
@@ -143,7 +141,7 @@ export class Stage {
     ).client;
   }
 
-  /** Sessions that work at the same time have different lanes. */
+  /** Returns a reader's session. Concurrent work uses different lanes. */
   async reader(side: Side, lane = 0): Promise<pg.Client> {
     return (
       await this.open(`reader ${side} ${lane}`, async () =>
@@ -152,7 +150,7 @@ export class Stage {
     ).client;
   }
 
-  /** The URL of a reader, for programs that open sessions themselves. */
+  /** Returns a reader's URL, for programs that connect by themselves. */
   async readerUrl(side: Side): Promise<string> {
     const login = await this.login(`reader ${side}`, side, (admin) =>
       makeReader({ admin, database: this.move.databaseName, tag: this.tag }),
@@ -166,7 +164,7 @@ export class Stage {
       .client;
   }
 
-  /** A loader on whose writes no trigger fires. */
+  /** Returns a loader's session whose writes fire no trigger. */
   async rowsLoader(owner: string, lane = 0): Promise<pg.Client> {
     const { url, login } = await this.loaderLogin('rows loader', owner);
     return (
@@ -177,10 +175,7 @@ export class Stage {
     ).client;
   }
 
-  /**
-   * The login of a loader, for programs that open sessions themselves. They act as `owner` by the `role` of the
-   * session.
-   */
+  /** Returns a loader's URL, for programs that connect by themselves. They act as `owner` by the session's `role`. */
   async loaderUrl(owner: string): Promise<string> {
     return (await this.loaderLogin('loader', owner)).url;
   }
@@ -190,14 +185,15 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * The superuser in the customer's own database. Its statements name only what it has made itself and the catalogue.
+   * Returns a superuser's session in the customer's database. Its statements use only its own objects and the
+   * catalogue.
    */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Our roles on one server, which keep their rights while a lock is on. */
+  /** Returns the platform's roles on a server. They keep their rights when customers are locked out. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;
@@ -213,7 +209,7 @@ export class Stage {
     for (const outcome of readersAndLoaders) {
       if (outcome.status === 'rejected') continue;
       const { side, login } = outcome.value;
-      // The next stage sweeps away what this one has left behind.
+      // The next stage drops leftovers, so an error is ignored.
       await this.server(side)
         .then(async (admin) => {
           if (side === 'target') await admin.query(revokeParameterSql(login.role)).catch(() => undefined);
@@ -266,7 +262,7 @@ export class Stage {
     return opened;
   }
 
-  /** Opens a session whose commits are durable. */
+  /** Opens a session with durable commits. */
   private async connect(url: string, options: SessionOptions): Promise<Session> {
     const { applicationName } = this;
     const session = await openSession(url, { ...options, applicationName, signal: this.move.signal });
@@ -275,7 +271,7 @@ export class Stage {
   }
 }
 
-/** Runs the work of one stage with sessions of its own. */
+/** Runs work with the sessions of one stage. */
 export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T>): Promise<T> {
   const stage = new Stage(move);
   try {
@@ -288,7 +284,7 @@ export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T
   }
 }
 
-/** Runs a query and parses all of its rows. */
+/** Runs a query and parses its rows. */
 export async function readRows<Row>(
   client: pg.ClientBase,
   schema: z.ZodType<Row>,

@@ -14,14 +14,14 @@ const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.stri
 const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner,
     pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
   from pg_catalog.pg_database where datname = $1`;
-/** Reads the customer's grants. Our own are made and taken back elsewhere. */
+/** Reads the customer's grants. The platform's grants are handled elsewhere. */
 const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege, a.is_grantable
   from pg_catalog.pg_database d
   cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
   left join pg_catalog.pg_roles r on r.oid = a.grantee where d.datname = $1 and (a.grantee = 0 or not ${isOwnRoleSql})
   order by 1, 2`;
 
-/** A role's name in a statement; null is PUBLIC. */
+/** Returns a role's name in SQL. Null is PUBLIC. */
 const who = (grantee: string | null): string => (grantee === null ? 'public' : name(grantee));
 
 async function readDatabase(server: pg.ClientBase, databaseName: string): Promise<z.infer<typeof databaseSchema>> {
@@ -31,8 +31,8 @@ async function readDatabase(server: pg.ClientBase, databaseName: string): Promis
 }
 
 /**
- * Makes an empty database with the old one's name and comment, which only the platform may enter before the cutover.
- * {@link ownDatabase} gives it its owner when the roles exist.
+ * Creates an empty database with the old database's name and comment. Only the platform may enter it before the
+ * cutover. {@link ownDatabase} sets its owner when the roles exist.
  */
 export async function createTargetDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
@@ -43,7 +43,7 @@ export async function createTargetDatabase(stage: Stage): Promise<void> {
   if (comment !== null) await target.query(`comment on database ${name(databaseName)} is ${pg.escapeLiteral(comment)}`);
 }
 
-/** Gives the database the owner of the old one, who may make schemas in it and may not enter it yet. */
+/** Gives the database its owner, who may create schemas but may not connect yet. */
 export async function ownDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
   const { owner } = await readDatabase(await stage.server('old'), databaseName);
@@ -53,8 +53,8 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 }
 
 /**
- * Returns the statements that let customers into a database, with the old one's current grants, limit and settings.
- * They may run on the target, or on the old one after {@link lockOut}, and more than once.
+ * Returns the statements that let customers into a database, with the old database's current grants, limit and
+ * settings. They are for the target, or for the old database after {@link lockOut}, and can be repeated.
  */
 export async function openingStatements(
   old: pg.ClientBase,
@@ -76,21 +76,21 @@ export async function openingStatements(
   ];
 }
 
-/** Runs the statements in one transaction: customers are let in, or they are not. */
+/** Runs the statements in one transaction, so that customers are let in completely or not at all. */
 export async function openDatabase(server: pg.ClientBase, statements: readonly string[]): Promise<void> {
   await server.query('set synchronous_commit = on');
-  // One round trip, because clients wait for it. Names are quoted, and nothing else comes from the customer.
+  // One round trip is used, because clients are waiting. Names are quoted, and nothing else comes from the customer.
   await server.query(['begin', ...statements, 'commit'].join('; '));
 }
 
-/** How many sessions of customers the database allows; -1 when only the server limits them. */
+/** Returns how many sessions of customers the database allows; -1 if only the server limits them. */
 export async function readConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<number> {
   const { limit } = await readDatabase(server, databaseName);
   // Earlier versions set 0 to keep customers out.
   return limit > 0 ? limit : -1;
 }
 
-/** The customer's limit counts our roles too, so it is lifted for as long as they work. */
+/** Removes the customer's connection limit during the move, because the platform's roles count as well. */
 export async function liftConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<void> {
   const { limit } = await readDatabase(server, databaseName);
   if (limit >= 0) await server.query(`alter database ${name(databaseName)} connection limit -1`);
@@ -121,9 +121,9 @@ const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_cat
 const ownerSchema = z.object({ owner: z.string() });
 
 /**
- * For a restore: makes the roles of the server that serves, without their memberships, and an empty database with the
- * same owner on the target. Starts from empty each time. The owner may make no roles until the switch, because a dump
- * may only be loaded by roles that cannot. Resolves with the owner.
+ * Creates the roles of the serving instance without memberships, and an empty database with the same owner. It always
+ * starts from an empty target. The owner may create no roles until the switch, because a loader must not be able to.
+ * Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;
@@ -144,10 +144,7 @@ export async function makeEmptyRestored(stage: Stage): Promise<string> {
 const findSql = `select r.rolname as owner from pg_catalog.pg_roles r
   where r.rolname = any ($1) and not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql}`;
 
-/**
- * The owners of the objects that a restore brings. None of them may make roles until the switch, which gives each role
- * what it has on the server that serves.
- */
+/** Returns the owners of a restore's objects. None may create roles until the switch, which restores their rights. */
 export function ownersOf(stage: Stage): LoadOwners {
   const found = new Set<string>();
   const close = async (): Promise<void> => {
@@ -167,7 +164,7 @@ export function ownersOf(stage: Stage): LoadOwners {
     lend: async (owner, others, work) => lendRights(await stage.server('target'), owner, others, work),
     async join() {
       const { databaseName } = stage.move;
-      // A role that policies of the backup mention stays.
+      // A role that the backup's policies name must stay.
       await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, {
         dropsGone: false,
         withDatabase: false,
@@ -180,7 +177,7 @@ export function ownersOf(stage: Stage): LoadOwners {
   };
 }
 
-/** Makes roles without any right, so that policies may mention them. Roles that exist stay as they are. */
+/** Creates missing roles without rights, so that policies can name them. */
 export async function makeMentionedRoles(server: pg.ClientBase, roles: readonly string[]): Promise<void> {
   for (const role of roles) {
     const { rowCount } = await server.query('select from pg_catalog.pg_roles where rolname = $1', [role]);

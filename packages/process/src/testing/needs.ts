@@ -1,6 +1,6 @@
 import { findProgram } from '../find-program';
 
-/** Tools that tests use besides npm's packages, and `.ci/install` installs: any one of the programs will do. */
+/** Tools that tests need besides npm's packages. `.ci/install` installs them. One program of each list is enough. */
 const tools = {
   redis: ['valkey-server', 'redis-server'],
   acl: ['getfacl'],
@@ -9,8 +9,8 @@ const tools = {
 export type Tool = keyof typeof tools;
 
 /**
- * The end of a test's title: ` (needs …)` with the missing tools, or nothing. A contributor's machine needs only Node
- * and npm, and a skipped test says why. @throws if CI is `true`, which has to have the tools
+ * Returns the end of a test's title: ` (needs …)` with the missing tools, or ''. A contributor's machine needs only
+ * Node and npm, and a skipped test so says why. @throws if CI is `true`, because CI must have the tools
  */
 export function missingTools(...needed: readonly Tool[]): string {
   const missing = needed.filter((tool) => findProgram(tools[tool]) === null).map((tool) => tools[tool].join(' or '));

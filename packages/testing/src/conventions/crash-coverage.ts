@@ -2,7 +2,7 @@ import path from 'node:path';
 import { parseSync } from '@swc/core';
 import type { SourceFile } from './source-files';
 
-/** A node of swc's tree, with the fields that are used here. */
+/** A node of swc's syntax tree, with the used fields. */
 interface Node {
   type: string;
   [member: string]: unknown;
@@ -13,7 +13,6 @@ const isNode = (value: unknown): value is Node =>
 const textOf = (node: unknown): string | undefined =>
   isNode(node) && (node.type === 'Identifier' || node.type === 'StringLiteral') ? String(node['value']) : undefined;
 
-/** Yields the node and all nodes below it. */
 function* nodesIn(value: unknown): Generator<Node> {
   if (Array.isArray(value)) for (const item of value) yield* nodesIn(item);
   else if (typeof value === 'object' && value !== null) {
@@ -42,7 +41,7 @@ const callsAmong = (nodes: Iterable<Node>): Call[] =>
       : [],
   );
 
-/** The files from which names are imported, as paths from the root. */
+/** Returns the file from which each name is imported, as a path from the root. */
 function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string> {
   const imports = new Map<string, string>();
   for (const node of nodes) {
@@ -55,7 +54,7 @@ function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string
   return imports;
 }
 
-/** The kind with which a file calls `defineWorkflow`. @throws unless there is one such call, with a literal */
+/** Returns the kind in a file's call of `defineWorkflow`. @throws unless there is one such call, with a literal */
 export function kindDefinedIn(file: SourceFile): string {
   const kinds = callsAmong(nodesOf(file)).flatMap(({ callee, args }) => {
     if (callee !== 'defineWorkflow' || !isNode(args[0])) return [];
@@ -67,7 +66,7 @@ export function kindDefinedIn(file: SourceFile): string {
   return kind;
 }
 
-/** The files of the definitions in the list that a service registers at its worker. */
+/** Returns the files of the definitions that a service registers at its worker. */
 export function filesRegisteredIn(file: SourceFile): string[] {
   const nodes = nodesOf(file);
   const imports = importsOf(file, nodes);
@@ -79,13 +78,13 @@ export function filesRegisteredIn(file: SourceFile): string[] {
   );
 }
 
-/** The position of the definition among the arguments of each crash function. */
+/** The position of the definition in the arguments of each function. */
 const crashFunctions: Readonly<Record<string, number>> = { crashEveryStep: 0, crashEveryStepInWorld: 1 };
 
 /**
- * The kinds of workflow whose steps a suite crashes. A kind counts when its definition is an argument of
- * `crashEveryStep`, directly or through a function of the suite that takes the kind. A kind does not count when only a
- * title, a comment or another call names it.
+ * Returns the kinds of workflow whose steps a suite crashes. A kind counts if its definition is an argument of
+ * `crashEveryStep`, directly or through a function of the suite. A kind in a title, a comment or another call does not
+ * count.
  */
 export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => string | undefined): string[] {
   const nodes = nodesOf(file);
@@ -105,7 +104,7 @@ export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => strin
     [...scope].flatMap((node) =>
       node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : [],
     );
-  /** Kinds, and names of parameters through which a kind is passed. */
+  /** Returns kinds, and names of parameters that pass a kind. */
   const read = (expression: unknown, scope: readonly Node[]): { kind?: string; parameter?: string }[] => {
     if (!isNode(expression)) return [];
     if (expression.type === 'Identifier') {

@@ -16,7 +16,7 @@ const launches = (readJson('.vscode/launch.json') as { configurations: Launch[] 
 
 describe('editors', () => {
   it('find the project of every test file, with the names that jest defines', () => {
-    // An editor walks up to the root's tsconfig.json and takes the referenced project that holds the file.
+    // An editor takes the referenced project that contains the file from the root's tsconfig.json.
     const { references } = readJson('tsconfig.json') as { references: { path: string }[] };
     expect(references).toContainEqual({ path: './tsconfig.test.json' });
     const project = readJson('tsconfig.test.json') as { compilerOptions: { types: string[] } };

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { listFiles, readText, sourceFiles } from './source-files';
 
-/** The modules that a package lets others import, and those that others do import. */
+/** For each package, the modules that it exports, and the modules that others import. */
 const surfaces = listFiles('packages/*/package.json').map((file) => {
   const { name, exports } = JSON.parse(readText(file)) as { name: string; exports: Record<string, unknown> };
   const home = `${path.dirname(file)}/`;
@@ -13,10 +13,7 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
   return { name, exported: Object.keys(exports).sort(), imported: [...new Set(imported)].sort() };
 });
 
-/**
- * Modules that are named to Node: by a preload, by the package itself where jest resolves nothing, by the examples of a
- * README.
- */
+/** Modules that Node loads by name: a preload, the package itself without jest, the examples of a README. */
 const namedToNode = ['@drydock/client .', '@drydock/service ./preload', '@drydock/postgres ./server/postgres'];
 
 it.each(surfaces)(
@@ -32,7 +29,7 @@ it.each(surfaces)(
   },
 );
 
-/** Each name of a front door, of a package or of one of its rooms, and the names that others import from it. */
+/** For each `index.ts` of a package or of one of its folders, its names, and the names that others import from it. */
 const frontDoors = listFiles('packages/*/src/index.ts', 'packages/*/src/*/index.ts').map((file) => {
   const [, home = '', room = ''] = /^(packages\/[^/]+\/)src(\/[^/]+)?\/index\.ts$/.exec(file) ?? [];
   const door = `${(JSON.parse(readText(`${home}package.json`)) as { name: string }).name}${room}`;
@@ -45,7 +42,7 @@ const frontDoors = listFiles('packages/*/src/index.ts', 'packages/*/src/*/index.
   return { door, given: given.flatMap((match) => namesIn(match[1] ?? '')), wanted, text };
 });
 
-/** `type A, b as c` names `A` and `b`. */
+/** Returns the exported names of a list: `A` and `b` for `type A, b as c`. */
 function namesIn(list: string): string[] {
   const items = list.split(',').map((item) => item.trim());
   return items.filter((item) => item !== '').map((item) => item.replace(/^type /, '').split(' ')[0] ?? '');

@@ -5,8 +5,8 @@ import { type HouseNumbers, measureHouse, newFindings, type Tree, worseRows } fr
 import { listFiles, readText, root } from './source-files';
 
 /**
- * The numbers that the tree may not exceed. `npm run house -- --write` lowers them; raising one is an edit by hand,
- * with its reason in the commit.
+ * Limits for the tree. `npm run house -- --write` lowers them. A higher number is written by hand, with its reason in
+ * the commit.
  */
 const numbersFile = 'packages/testing/house.json';
 const patterns = ['packages/*.ts', 'services/*.ts', 'infra/*.ts', 'packages/*/package.json'];
@@ -18,9 +18,7 @@ export const readNumbers = (): HouseNumbers => JSON.parse(readText(numbersFile))
 export const writeNumbers = (numbers: HouseNumbers): void =>
   fs.writeFileSync(path.join(root, numbersFile), `${JSON.stringify(numbers, null, 2)}\n`);
 
-/**
- * One message for each number that got worse, with the places that caused it. Empty for a tree that keeps its numbers.
- */
+/** Returns a message for each worse number, with the places that caused it. */
 export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () => Tree = readCommittedTree): string[] {
   const worse = worseRows(measureHouse(tree), committed);
   if (worse.length === 0) return [];
@@ -36,7 +34,7 @@ export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () 
   });
 }
 
-/** The tree as it was when its numbers were committed last; an empty one outside of a clone's history. */
+/** Returns the tree of the commit that last changed the numbers, or an empty one outside of a clone. */
 function readCommittedTree(): Tree {
   const git = (args: string[], input?: string): Buffer =>
     execFileSync('git', args, { cwd: root, input, maxBuffer: 1 << 30 });

@@ -1,4 +1,4 @@
-// `npm run house`: prints how large and how tidy the tree is, beside the numbers that `npm run check` holds it to.
+// `npm run house`: prints the measured numbers of the tree beside the limits of `npm run check`.
 import { readCommandLine } from '@drydock/process';
 import { readNumbers, readTree, writeNumbers } from './house-check';
 import { measureHouse } from './measure-house';

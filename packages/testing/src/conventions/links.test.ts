@@ -2,13 +2,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { isTest, listFiles, readText, root, sourceFiles } from './source-files';
 
-/** Targets of Markdown links and pictures that are files of ours. */
+/** Returns the targets of Markdown links and pictures that are files of the repository. */
 const relativeTargets = (text: string): string[] =>
   [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map((match) => match[1] ?? '')
     .filter((target) => !/^(https?:|mailto:|#)/.test(target));
 
-/** The names in the column `File` of a page's tables. */
+/** Returns the names in the column `File` of a page's tables. */
 function filesInTables(page: string): string[] {
   let column = -1;
   return readText(page)

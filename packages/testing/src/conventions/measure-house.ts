@@ -1,15 +1,12 @@
 import path from 'node:path';
 
-/**
- * The text of each file by its path: every TypeScript file of packages, services and infra, and `package.json` of each
- * package.
- */
+/** File texts by path: every TypeScript file of packages, services and infra, and each package's `package.json`. */
 export type Tree = ReadonlyMap<string, string>;
 
 export interface Finding {
-  /** A file, or a file with its line. */
+  /** A file, or a file with a line number. */
   where: string;
-  /** Recognises the same finding in another version of the tree, where its line has another number. */
+  /** Identifies the finding in another version of the tree, where its line number may differ. */
   key: string;
 }
 
@@ -19,27 +16,32 @@ export interface HouseRow {
   title: string;
   /** The measured value. A smaller one is better. */
   value: number;
-  /** The ratchet lets a value that is no worse than the goal rise again. */
+  /** Up to this value, the number may rise. */
   goal: number;
   shown: string;
   findings: Finding[];
 }
 
-/** Files ending in .test.ts, a `testing`, `test` or `e2e` folder, packages/testing itself, and the benchmarks. */
+/**
+ * Tells whether a file is a test or a part of tests: *.test.ts, the folders `testing`, `test` and `e2e`,
+ * packages/testing, and the benchmarks.
+ */
 export const isTestPath = (file: string): boolean =>
   /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);
 
-/** An `index.ts` is the list of the names that a package, or a room of it, gives to others. It holds no code. */
+/**
+ * Tells whether a file is an `index.ts` of a package or of one of its folders. Such a file only lists exported names.
+ */
 const isFrontDoor = (file: string): boolean => /^packages\/[^/]+\/src\/([^/]+\/)?index\.ts$/.test(file);
 
 const shortLinesMax = 20;
 const filesOfFolderMax = 25;
 const columnsMax = 120;
 
-/** "What …", "Who …" and their like: the reader learns only at the end of the sentence what it is about. */
+/** Matches an opening such as "What …" or "Who …". A reader learns the subject of such a sentence only at its end. */
 const backwards = /^(?:What|Whatever|Who|Whoever|Whom|Whose|Of|Ones? that)\b(?!.*\?$)/;
 
-/** The rows of the table of the house, for the files of one version of the tree. */
+/** Returns the rows of the house's table for one version of the tree. */
 export function measureHouse(tree: Tree): HouseRow[] {
   const code = [...tree].filter(([file]) => file.endsWith('.ts')).sort(([a], [b]) => (a < b ? -1 : 1));
   const isSource = (file: string): boolean => /^(packages|services)\//.test(file) && !isTestPath(file);
@@ -128,10 +130,7 @@ function crowdedFolders(files: readonly string[]): string[] {
   return [...counts].filter(([, count]) => count > filesOfFolderMax).map(([folder]) => folder);
 }
 
-/**
- * Folders that import each other, each pair once. They are found by relative imports, and `where` names one file of
- * each direction.
- */
+/** Returns pairs of folders that import each other, by relative imports. `where` names a file for each direction. */
 function mutualImports(sources: readonly (readonly [string, string])[]): Finding[] {
   const importers = new Map<string, string>();
   for (const [file, text] of sources) {
@@ -150,8 +149,8 @@ function mutualImports(sources: readonly (readonly [string, string])[]): Finding
 }
 
 /**
- * Whether others import the package, or its rooms, by {@link isFrontDoor}. Test helpers are imported by file, because a test
- * that needs one should not load them all; a preload is named to Node.
+ * Tells whether others import a package only by {@link isFrontDoor}. Test helpers are exceptions, because a test should
+ * not load all of them, and so is a preload, which Node loads by name.
  */
 function hasFrontDoor(manifest: string): boolean {
   const { exports = {} } = JSON.parse(manifest) as { exports?: Record<string, { 'drydock-src'?: string }> };
@@ -164,7 +163,9 @@ function hasFrontDoor(manifest: string): boolean {
   );
 }
 
-/** A block counts by its first line, and lines of `//` that follow one another count as one comment. */
+/**
+ * Finds comments with such an opening. A block counts by its first line, and consecutive `//` lines are one comment.
+ */
 function backwardComments(file: string, text: string): Finding[] {
   const lines = text.split('\n');
   return lines.flatMap((line, index) => {
@@ -173,7 +174,7 @@ function backwardComments(file: string, text: string): Finding[] {
   });
 }
 
-/** The first words of the comment that begins on this line; '' for none. */
+/** Returns the first words of the comment that begins on this line, or ''. */
 function openingOf(line: string, before: string, after: string): string {
   const block = /^\s*\/\*\*?\s*(.*?)(?:\s*\*\/.*)?$/.exec(line)?.[1];
   if (block !== undefined) return block === '' ? after.replace(/^\s*\*?\s*/, '') : block;
@@ -195,13 +196,13 @@ export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers =>
   Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 
 /**
- * The rows that are worse than the committed numbers and worse than their goal. A row without a committed number counts
- * as worse.
+ * Returns the rows that are worse than the committed number and the goal. A row without a committed number counts as
+ * worse.
  */
 export const worseRows = (rows: readonly HouseRow[], committed: HouseNumbers): HouseRow[] =>
   rows.filter(({ name, value, goal }) => value > Math.max(goal, committed[name] ?? -1));
 
-/** The findings that the earlier tree does not have; all of them where none is new. */
+/** Returns the findings that the earlier tree lacks, or all if none is new. */
 export function newFindings(row: HouseRow, earlier: HouseRow | undefined): Finding[] {
   const known = new Map<string, number>();
   for (const { key } of earlier?.findings ?? []) known.set(key, (known.get(key) ?? 0) + 1);

@@ -1,12 +1,15 @@
 import { listFiles, readText } from './source-files';
 
-/** Statements that remove something which a process of the release before needs, or make it be refused. */
+/**
+ * Matches statements that the processes of the previous release do not survive, because they remove or refuse
+ * something.
+ */
 const takesAway =
   /^\s*(?:DROP\s+(?:TABLE|TYPE|INDEX|VIEW|FUNCTION)|ALTER\s+TABLE[\s\S]*?\b(?:DROP\s+(?:COLUMN|CONSTRAINT)|RENAME|SET\s+NOT\s+NULL|(?:SET\s+DATA\s+)?TYPE\s)|ALTER\s+TYPE[\s\S]*?\bRENAME)/i;
-/** docs/guides/upgrading.md names them. */
+/** Exceptions that docs/guides/upgrading.md names. */
 const beforeTheFirstRelease = ['20261122224500_standard_workflow_names', '20261122071337_domains_are_proven'];
 
-/** Statements with the comments before them. */
+/** Returns the statements with the comments before them. */
 const statementsOf = (sql: string): string[] => sql.split(/;\s*$/m).map((statement) => statement.trim());
 const bodyOf = (statement: string): string => statement.replace(/^(?:\s*--[^\n]*\n)+/, '');
 const refusedIn = (sql: string): string[] =>

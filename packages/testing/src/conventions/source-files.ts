@@ -10,11 +10,11 @@ export interface SourceFile {
   path: string;
   text: string;
   lines: number;
-  /** The file's imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
+  /** The imported names, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
   imports: string[];
 }
 
-/** Files of the work tree that are in git or could be added: tracked, or new and not ignored. */
+/** Lists files that are in git, or new and not ignored. */
 export const listFiles = (...patterns: string[]): string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], {
     cwd: root,

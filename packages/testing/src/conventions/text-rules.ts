@@ -3,20 +3,22 @@ import { isTest, type SourceFile } from './source-files';
 interface TextRule {
   reason: string;
   pattern: RegExp;
-  /** Whether the file may contain the text. */
+  /** Tells whether the file may contain the text. */
   allowedIn(file: SourceFile): boolean;
 }
 
 const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
 
 /**
- * A statement, in SQL or with Prisma, that inserts or deletes a workflow or a step, or sets one of their columns other
- * than those of the dispatch.
+ * Matches a statement, in SQL or with Prisma, that inserts or deletes a workflow or step, or sets a column other than
+ * those of the dispatch.
  */
 const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
 
-/** Each rule keeps one thing in one place. The `reason` names that place, because it is the message of a failure. */
+/**
+ * Each rule allows something in one place only. The `reason` names that place, because it is the message of a failure.
+ */
 export const textRules: TextRule[] = [
   {
     reason:

@@ -4,8 +4,8 @@ import { importRules } from './import-rules';
 import { isTest, listFiles, readText, root, sourceFiles } from './source-files';
 import { textRules } from './text-rules';
 
-/** House rule 2: rooms a reader can hold. */
-/** Roots of the machines we build on, and hosts of package registries. */
+/** The second rule of the house: files and folders have a limited size. */
+/** Matches folders of the build machines and hosts of package registries. */
 const machine = /\/(work|farm)\/|registry\.(npmjs|npmmirror)/;
 const linesMax = { source: 400, test: 600 };
 
@@ -78,7 +78,7 @@ describe('the tree keeps the rules of the house', () => {
   });
 
   it('names files for what they are: no index but a front door, no shared, common, utils or helpers', () => {
-    // `index-block.ts` is fine, because an index of an archive is a thing.
+    // `index-block.ts` is allowed, because the index of an archive is meant.
     const vague = /(^|\/)(index\.|(shared|common|utils?|helpers?|misc)(\.|\/|-))/;
     const frontDoor = /^packages\/[a-z]+\/src\/([a-z]+\/)?index\.ts$/;
     const names = sourceFiles.map((file) => file.path).filter((file) => vague.test(file) && !frontDoor.test(file));

@@ -11,7 +11,10 @@ import { type AgencyApi, agency, orderOf, startAgency } from '../../test/agency-
 let api: AgencyApi;
 let board: Board;
 let path: string;
-/** A second process on the same database, because one process handles the calls about a board one after the other. */
+/**
+ * A second process on the same database. It is needed, because one process handles calls about a board one after the
+ * other.
+ */
 let beside: ReturnType<typeof agency.compose>;
 beforeAll(async () => {
   api = await startAgency();
@@ -51,8 +54,8 @@ const newCard = ({ id }: BoardColumn, more: object = {}): Asked => [
 const comeBack = ({ id }: Card): Asked => ['POST', `/cards/${id}/restore`];
 
 /**
- * Calls both processes while one of these columns is locked, the second process once the first one waits. Unlocks the
- * columns when both wait.
+ * Calls both processes while one of these columns is locked. The second call starts when the first one waits, and the
+ * columns are unlocked when both wait.
  */
 async function inTurn(held: readonly BoardColumn[], first: Asked, second: Asked): Promise<string[]> {
   const holder = new pg.Client({ connectionString: api.postgres.url });
@@ -199,7 +202,7 @@ describe('a deleted column', () => {
       ]).then((answers) => answers.map(({ status }) => status));
       expect(await deadlocks()).toBe(deadlocksBefore);
       expect(statuses.filter((status) => ![200, 201, 204, 422].includes(status))).toEqual([]);
-      // All restores were answered, so the archived cards must be in existing columns, and the new cards too.
+      // All restores were answered, so all cards, archived or new, must be in existing columns.
       const left = await api.rows<{ id: string; card_count: number }>(
         'SELECT id, card_count FROM board_columns WHERE board_id = $1',
         [board.id],

@@ -3,7 +3,7 @@ import { refusalOf } from '@drydock/service/testing/problem';
 import fc from 'fast-check';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 
-/** One operation of a client: the card it acts on, and the place it moves the card to. */
+/** An operation of a client on a card. A move or restore also has a target place. */
 type Deed = { kind: 'create' | 'move' | 'archive' | 'restore'; card: number; column: number; position: number };
 
 const clients = 8;
@@ -56,7 +56,7 @@ it('whatever eight clients do at once, each column’s positions are 0 to n-1 an
         expect(counts.reduce((sum, { card_count }) => sum + card_count, 0)).toBe(standing.length);
       },
     ),
-    // About a hundred deeds each.
+    // Each run has about a hundred operations.
     {
       seed: Number(process.env['DRYDOCK_SEED'] ?? 1),
       numRuns: Number(process.env['DRYDOCK_CASES'] ?? 3),

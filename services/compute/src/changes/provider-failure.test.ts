@@ -3,7 +3,7 @@ import type { ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
 import { lookedAt } from './provider-failure';
 
-/** The error that a failed read throws in its step, and the alarms that it logs for staff. */
+/** Returns the error that a failed read causes in its step, and the alarms for staff. */
 async function looking(reason: ComputeReason) {
   const alarms: unknown[] = [];
   const silent = () => undefined;

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };
 
-/** A provider that has never received the change, and a list of what it is sent. */
+/** Returns a provider that never received the change, and the list of changes that it is sent. */
 function nobody(change: Partial<ComputeDriver> = {}) {
   const sent: Change[] = [];
   const send = async (one: Change) => {
@@ -33,7 +33,7 @@ function nobody(change: Partial<ComputeDriver> = {}) {
   return { driver, sent };
 }
 
-/** A workflow in the hands of its second worker. The first worker died after it noted that it was about to send. */
+/** Returns a workflow with its second worker. The first worker died between recording the send and sending. */
 async function givenNote(): Promise<{ workflowId: string; step: Step }> {
   const workflowId = uuidv7();
   const sql = database.sql();

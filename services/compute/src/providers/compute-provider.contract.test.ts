@@ -16,7 +16,7 @@ import { hasQemu, needsQemu } from '../../test/qemu-host';
 import { qemuRig } from '../../test/qemu-rig';
 import type { Change } from './compute.types';
 
-/** A new driver needs only one more line here, because every driver makes the same promises. */
+/** Every driver has to keep the same promises, so a new one needs only a line here. */
 const rigs: ReadonlyArray<Rig | HostRig> = [hetznerRig(100_000), proxmoxRig(), ...(hasQemu() ? [qemuRig()] : [])];
 
 const describeQemu = hasQemu() ? describe : describe.skip;
@@ -32,7 +32,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
   afterAll(() => world.close());
   afterEach(() => world.admin.clearFaults());
 
-  /** A machine with a snapshot whose `/srv/state` says `before`, and `after` on its disk. */
+  /** Creates a machine whose disk has `/srv/state` with `after`, and a snapshot of it with `before`. */
   const changedMachine = async (): Promise<{ machineId: string; snapshotId: string; rollback: Change }> => {
     const machineId = await orderMachine(world, rig.order());
     await world.admin.writeDisk(machineId, '/srv/state', 'before');
@@ -231,7 +231,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
       const change: Change = { kind: 'create', reference: reference(), order };
       await many.send(change, await many.prepare(change));
     }
-    // A machine that is still being made may have no name yet.
+    // A machine that is still being created may have no name yet.
     await world.admin.changeClock({ advanceSeconds: 60 });
     const names = (await many.listMachines()).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(orders.map(({ name }) => name)));

@@ -1,5 +1,5 @@
 /**
- * Faults of each provider, one by one.
+ * Causes each fault of each provider.
  *
  * @tier long
  */
@@ -20,7 +20,7 @@ import {
 import { proxmoxRig } from '../../test/proxmox-rig';
 import type { Change } from './compute.types';
 
-/** A new driver needs only one more line here, because every driver makes the same promises. */
+/** Every driver has to keep the same promises, so a new one needs only a line here. */
 const rigs: readonly Rig[] = [hetznerRig(100_000), proxmoxRig()];
 
 describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => {
@@ -36,7 +36,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
     canaryUrl = (await listen(canary, 0)).url;
   });
   afterAll(() => closeServer(canary));
-  // Each test has its own driver, because a driver that meets only faults for a while opens its circuit.
+  // Each test has its own driver, because a driver stops calling a provider after repeated faults.
   beforeEach(async () => {
     world = await openRig(rig);
     machineId = await orderMachine(world, rig.order());
@@ -61,7 +61,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
       expect(found).toMatchObject({ machineId, actionId: expect.any(String) });
       if (found !== null) expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
       expect(await world.admin.readDisk(machineId, '/srv/state')).toBe('before');
-      // The action is found even after its end, because a worker may continue late.
+      // The action is found even after its end, because a worker may look late.
       expect(await driver.find(rollback, checkpoint)).toEqual(found);
       expect([await rollbacks(), canaryHits]).toEqual([[expect.objectContaining({ resource: machineId })], 0]);
     },

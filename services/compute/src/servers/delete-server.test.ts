@@ -25,14 +25,14 @@ const remove = (serverId: string, options: CallOptions = {}) => world.api.call('
 const read = (serverId: string, options: CallOptions = {}) => world.api.call('GET', pathOf(serverId), options);
 const preflight = async (serverId: string): Promise<Preflight> =>
   (await world.api.call('POST', `${pathOf(serverId)}/deletion/preflight`)).json as Preflight;
-/** The code of the refusal. The call and its preflight must give the same. */
+/** Returns the code of the refusal. The call and its preflight must agree. */
 async function refusedAs(serverId: string): Promise<string> {
   const told = (await preflight(serverId)).refusal;
   const answer = await remove(serverId);
   expect({ ...told, request_id: '' }).toEqual({ ...(answer.json as object), request_id: '' });
   return refusalOf(answer);
 }
-/** Accepted and followed to the end. */
+/** Starts the deletion and waits for its end. */
 async function carryOut(serverId: string, options?: CallOptions) {
   const answer = await remove(serverId, options);
   expect([answer.status, answer.json]).toEqual([202, expect.anything()]);
@@ -45,7 +45,7 @@ const rowOf = async (serverId: string) =>
 
 it('is the server that it was when the provider refuses in the last moment, and of two at once one is accepted', async () => {
   const { serverId, machineId } = await makeDisk(world);
-  // The workers are ended, so that a later worker meets a protection that the request did not see.
+  // The workers are stopped, so that a later worker finds a protection that the request did not see.
   await world.endWorkers();
   const answers = await Promise.all([remove(serverId), remove(serverId), remove(serverId)]);
   const accepted = answers.filter(({ status }) => status === 202);

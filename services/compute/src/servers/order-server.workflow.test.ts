@@ -1,6 +1,6 @@
 /**
- * `npm test` runs this suite and reconcile-servers.workflow.test.ts. The other suites that start the whole service are
- * of the long tier.
+ * `npm test` runs this suite and reconcile-servers.workflow.test.ts. Other suites with the whole service are of the
+ * tier `long`.
  *
  * @processes
  */
@@ -38,7 +38,7 @@ afterEach(() => world.project.admin('DELETE', '/faults'));
 
 const order = { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' };
 const servers = '/v1/compute/servers';
-/** Orders a server and waits for the end. Resolves with the server as it is then. */
+/** Orders a server and waits for the end. Resolves with the final state of workflow and server. */
 async function outcomeOf(change: object = {}, options: object = {}) {
   const answer = await world.api.call('POST', servers, { body: { ...order, ...change }, ...options });
   const workflow = await ended(world, answer.headers['location'], options);
@@ -74,7 +74,7 @@ it('charges by the started hour from the moment that the machine can be used, an
     status: 'active',
     billing: { status: 'none', started_hours: 0, charged_until: null },
   });
-  expect(await world.project.machinesNamed(tried.server.id)).toEqual([]); // the live project knows nothing of it
+  expect(await world.project.machinesNamed(tried.server.id)).toEqual([]); // the live project has no such machine
 });
 
 it('an order that the provider refuses fails with a reason for the customer, and leaves no machine', async () => {
@@ -112,12 +112,12 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
     return machines.length > 0 && machines;
   });
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'emulator.fail': 'delete_server' } });
-  // The worker is frozen, because between these two steps the provider would report the real state.
+  // The worker is frozen, because it would learn the real state between these two steps.
   worker.kill('SIGSTOP');
   await world.project.admin('DELETE', '/faults');
   await ofActions('error', 1);
   worker.kill('SIGCONT');
-  // Records four failures of the undo, so that the test need not wait for them.
+  // The four failures of the undo are written into the database, because the test would otherwise wait for them.
   await until(
     async () =>
       (
@@ -146,7 +146,7 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
 
 it('an order that is abandoned although its machine runs ends, and leaves the server that the customer has', async () => {
   const { server } = await outcomeOf();
-  // The record of a workflow whose workers died one after the other before its end was written.
+  // The record is that of a workflow whose workers died before they recorded its end.
   await world.api.rows(
     `UPDATE workflow SET status = 'needs_attention', finished_at = NULL, error = '{"code":"step_failed"}' WHERE id = $1`,
     [server.id],

@@ -30,14 +30,14 @@ const read = async (serverId: string, options: CallOptions = {}): Promise<Comput
   (await world.api.call('GET', pathOf(serverId), options)).json as ComputeServerView;
 const preflight = async (serverId: string, what: Asked, body: object = {}): Promise<Preflight> =>
   (await ask(serverId, `${what}/preflight`, body)).json as Preflight;
-/** The code of the refusal. The call and its preflight must give the same. */
+/** Returns the code of the refusal. The call and its preflight must agree. */
 async function refusedAs(serverId: string, what: Asked): Promise<string> {
   const told = (await preflight(serverId, what)).refusal;
   const answer = await ask(serverId, what);
   expect({ ...told, request_id: '' }).toEqual({ ...(answer.json as object), request_id: '' });
   return refusalOf(answer);
 }
-/** Accepted and followed to the end. */
+/** Starts the change and waits for its end. */
 async function carryOut(serverId: string, what: Asked, body?: object, options?: CallOptions) {
   const answer = await ask(serverId, what, body, options);
   expect([answer.status, answer.json]).toEqual([202, expect.anything()]);
@@ -71,7 +71,7 @@ it('has the guest shut down, the machine powered on and restarted, each told onc
   expect(await carryOut(serverId, 'reboot')).toMatchObject({ status: 'succeeded' });
   expect(await carryOut(serverId, 'reboot', { force: true })).toMatchObject({ status: 'succeeded' });
   expect(await read(serverId)).toMatchObject({ power_state: 'on', operable: true });
-  // A server that is already in the wanted state gets no call.
+  // A server that is already in the wanted state causes no call.
   expect(await toldOf(machineId)).toEqual(['shutdown_server', 'start_server', 'reboot_server', 'reset_server']);
   const [off, on, reboot] = ['server.power_off', 'server.power_on', 'server.reboot'];
   expect(await auditedOf(world.api, pathOf(serverId))).toEqual([off, off, on, on, reboot, reboot]);

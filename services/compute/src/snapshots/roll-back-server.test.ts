@@ -24,7 +24,7 @@ const path = (serverId: string, snapshotId: string): string =>
 const rollBack = (serverId: string, snapshotId: string, options: object = {}) =>
   api.call('POST', path(serverId, snapshotId), options);
 
-/** A machine with a snapshot, and its server. */
+/** Creates a machine with a snapshot, and its server. */
 async function givenSnapshot(
   deployTarget = 'fsn',
 ): Promise<{ serverId: string; machineId: string; snapshotId: string }> {
@@ -32,7 +32,7 @@ async function givenSnapshot(
   const snapshotId = await project.makeSnapshot(machineId);
   return { machineId, snapshotId, serverId: await givenServer(api, owner, { machineId, deployTarget }) };
 }
-/** The code of the refusal. The call and its preflight must give the same. */
+/** Returns the code of the refusal. The call and its preflight must agree. */
 async function refusedAs(serverId: string, snapshotId: string): Promise<unknown> {
   const preflight = (await api.call('POST', `${path(serverId, snapshotId)}/preflight`)).json as Preflight;
   const answer = await rollBack(serverId, snapshotId);
@@ -108,7 +108,7 @@ it("answers another machine's snapshot, another organisation's and one that neve
     const { status, json } = await rollBack(serverId, snapshotId);
     answers.push(JSON.stringify([status, { ...(json as object), request_id: '' }]));
   }
-  expect(new Set(answers).size).toBeLessThanOrEqual(2); // `..` never reaches the route
+  expect(new Set(answers).size).toBeLessThanOrEqual(2); // `..` does not reach the route
   expect(JSON.parse(answers[0] ?? '')).toMatchObject([422, { code: 'snapshot_not_on_server' }]);
 });
 

@@ -1,5 +1,5 @@
 /**
- * A server of MariaDB's with one customer in it.
+ * Tests a MariaDB server with one customer.
  *
  * @tier long
  * @processes
@@ -113,7 +113,7 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     const fill = Array.from({ length: 200 }, (_, at) => `set @v${at} = repeat('x', 16000000)`);
     await expect(ask(...fill)).rejects.toThrow(/out of memory/i);
     const [{ pid: later }] = (await ask('select connection_id() as pid')) as [{ pid: number }];
-    // A restarted server would begin its connection ids again.
+    // A restarted server would count its connection ids from the beginning.
     expect(later).toBeGreaterThan(pid);
   });
 

@@ -104,13 +104,13 @@ const dataOf = (socket: net.Socket): Promise<string> =>
     socket.once('close', () => resolve(''));
   });
 
-/** A stranger who comes from another address than the owner. */
+/** Connects from another address than the owner. */
 function connectStranger({ port }: DatabaseDescription): net.Socket {
   const socket = net.connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' });
   return socket.on('error', () => undefined);
 }
 
-/** A login by TLS that gets as far as the server's question and is never completed. */
+/** Begins a login over TLS, and stops when the server requests the password. */
 async function beginLogin(plain: net.Socket, { ca_certificate: ca }: DatabaseDescription): Promise<boolean> {
   plain.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));
   if ((await dataOf(plain)) !== 'S') return false;
@@ -139,7 +139,7 @@ test('120 strangers who begin a login again and again, and complete none, keep n
   };
   const attackers = Array.from({ length: 120 }, attack);
   try {
-    // This size has 75 places, and the open session has one of them. So 74 begun logins take all the others.
+    // An instance of this size has 75 places, and the open session uses one. So 74 unfinished logins fill it.
     for (const taken of [74, 75, 76]) {
       await until(() => begun >= taken, { what: `${taken} logins that were begun` });
       expect(await runSql(customer(database), 'select 1 as n')).toEqual([{ n: 1 }]);
@@ -176,11 +176,11 @@ test('an owner who has taken all connections is told so by the server, and stran
     for (let at = 0; at < 10; at += 1) {
       const stranger = connectStranger(full);
       strangers.push(stranger);
-      // One who finds no place waits for it, for longer than we look at the database.
+      // A stranger without a place waits for one, for longer than this check.
       await Promise.race([beginLogin(stranger, full), look()]);
     }
     expect(await host.client.readDatabase(id)).toMatchObject({ is_up: true });
-    // A reader runs the precheck, as it does a backup.
+    // The precheck uses a reader, like a backup.
     expect(await host.client.precheck(id, { toMajor: 18, withTrial: false })).toMatchObject({ path: 'logical' });
   } finally {
     for (const stranger of strangers) stranger.destroy();

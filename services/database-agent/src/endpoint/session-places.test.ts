@@ -1,14 +1,14 @@
 import { until } from '@drydock/testing/wait';
 import { type Occupant, SessionPlaces } from './session-places';
 
-/** Long enough that no session's time to log in ends within a test. */
+/** The time to log in is so long that it never ends within a test. */
 const longMs = 1_000_000;
 
 interface Server {
   places: SessionPlaces;
-  /** Ports of those that have logged in. */
+  /** Ports of clients that have logged in. */
   known: Set<number>;
-  /** The names of the sessions that are here, and of those that were ended. */
+  /** The names of open sessions, and of those that were ended. */
   here: string[];
   ended: string[];
   come: (origin: string, name: string) => void;
@@ -47,7 +47,7 @@ function serverOf(size: number, graceMs: number): Server {
   };
   const end = (name: string): void => {
     server.ended.push(name);
-    // A backend takes a moment.
+    // A real backend ends a moment later.
     setImmediate(() => server.leave(name));
   };
   return server;

@@ -1,5 +1,5 @@
 /**
- * A restore, killed at each point of its switch-over.
+ * Kills the host at each point of a restore's switch.
  *
  * @tier long
  * @processes
@@ -32,8 +32,8 @@ afterEach(() => clearHost(host));
 const archiveKey = randomBytes(32);
 
 /**
- * Dumps the database that serves, or the one that the restore `replaced_by` has replaced. Resolves with what a later
- * load of this dump needs.
+ * Dumps the serving database, or the one that the restore `replaced_by` has replaced. Resolves with the values that
+ * loading the dump needs.
  */
 async function dump(databaseId: string, replaced_by?: string) {
   const archiveId = randomUUID();
@@ -58,7 +58,7 @@ async function stage(databaseId: string, { served, spec }: Dumped, id = upgradeI
 const textAt = async (database: DatabaseDescription): Promise<unknown> =>
   (await runSql(customer(database), 'select text from notes'))[0];
 
-/** Whether a customer could enter an instance past the address: by TLS, straight at its port. */
+/** Tells whether a customer could connect to an instance directly at its port, over TLS and without the proxy. */
 const enters = async (database: DatabaseDescription, which: 'old' | 'target'): Promise<boolean> =>
   (await codeOf(
     runSql(customer({ ...database, port: findInstance(host, database.database_id, which).port }), 'select 1'),

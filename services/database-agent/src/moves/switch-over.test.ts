@@ -1,5 +1,5 @@
 /**
- * A switch-over, killed at each of its points.
+ * Kills the host at each point of a switch to another instance.
  *
  * @tier long
  * @processes
@@ -48,7 +48,7 @@ afterEach(async () => {
   await clearHost(host);
 });
 
-/** The writers of the running test. A writer that is not stopped goes on for ever. */
+/** The writers of the running test. They must be stopped, because a writer never ends by itself. */
 const writers: SteadyWriter[] = [];
 
 const startWriter = async (): Promise<SteadyWriter> => {
@@ -75,7 +75,7 @@ const majorAt = async (): Promise<number> => {
   return row?.major ?? 0;
 };
 
-/** Whether a customer could write to an instance past the address: by TLS, straight at its port. */
+/** Tells whether a customer could write to an instance directly at its port, over TLS and without the proxy. */
 const canWrite = async (which: 'old' | 'target'): Promise<boolean> => {
   const direct = customer({ ...database, port: findInstance(host, databaseId, which).port });
   return (await codeOf(runSql(direct, 'create temp table probe (a int); select 1'))) === 'done';

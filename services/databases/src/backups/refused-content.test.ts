@@ -1,5 +1,5 @@
 /**
- * A function of 70 MB.
+ * Uses a function of 70 MB.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * Every stage of a move, cut once, on real instances.
+ * Interrupts every stage of a move once, on real instances.
  *
  * @tier long
  * @processes
@@ -23,7 +23,7 @@ import type {
 import { localDatabaseProvider } from './database-provider.local';
 
 const archiveKey = randomBytes(32);
-/** A new driver needs only one more line here, because every driver makes the same promises. */
+/** Every driver has to keep the same promises, so a new one needs only a line here. */
 const drivers: Array<[name: string, open: (host: DatabaseHostProcess) => DatabaseProvider]> = [
   ['local', ({ client }) => localDatabaseProvider({ client, archiveKey })],
 ];
@@ -156,12 +156,11 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
       { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() },
       call(2),
     );
-    // The proof is about the backup, so later changes of the database do not matter.
+    // The proof concerns the backup, so later changes of the database do not matter.
     await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
     const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
-    // The owner sees no row of the largest table. The rows that policies show to the owner are shown to the owner of
-    // the restored tables.
+    // A policy hides all rows of the largest table from its owner. The restored tables show their owner the same rows.
     expect(verified).toEqual({ tables: 3, rows: 5_002, readFrom: '"public"."mine"', findings: [] });
     await provider.destroy(ref, call(4));
   });
@@ -193,7 +192,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.createTarget(ref, upgrade, call(2));
     let fence = 2;
     for (const stage of ['copySchema', 'copyData', 'catchUp'] as const) {
-      // A worker is interrupted in the middle. The next worker has a newer claim and continues.
+      // The worker is interrupted, and the next one continues with a newer fencing token.
       const cut = new AbortController();
       const cutting = provider[stage](ref, upgrade, call(fence, cut.signal)).catch(() => undefined);
       setTimeout(() => cut.abort(new Error('the lease was lost')), 300);

@@ -1,6 +1,5 @@
 /**
- * The promises of a provider that depend on the engine, with every version of MariaDB and MySQL whose programs are
- * installed.
+ * Tests the promises that depend on the engine, with every installed version of MariaDB and MySQL.
  *
  * @tier long
  * @processes
@@ -145,7 +144,7 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     await ask(database, 'delete from orders', "call add_customer('Grace')", 'drop view dear', setPassword);
     const move = { upgradeId: 'r-1' };
     const restore = { ...move, major: version, sourceId: ref.databaseId, archive };
-    // A stage that was done before starts again from empty.
+    // A completed stage starts again from an empty target.
     for (let again = 0; again < 2; again++)
       expect(await provider.stageRestore(ref, restore, call(3))).toMatchObject({ tables: 2, rows: 4 });
     expect(await provider.describe(ref)).toMatchObject({ upgrade: { phase: 'prepared' } });

@@ -1,6 +1,6 @@
 /**
- * The schemas of real programs that `.ci/fetch-schemas` brings, with rows, in managed databases. `npm run chaos` takes
- * all of them.
+ * Uses the schemas of real programs from `.ci/fetch-schemas`, with rows, in managed databases. `npm run chaos` uses all
+ * of them.
  *
  * @tier long
  * @processes
@@ -23,12 +23,12 @@ import {
 } from '../../test/databases-world';
 import { readContent } from '../../test/read-content';
 
-/** Each takes most of a minute. */
+/** Other runs use two, because each takes most of a minute. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 const isHere = schemas.length > 0;
 
 /**
- * Deletes rows from some tables, drops others with everything that needs them, changes the rest, and adds new objects.
+ * Deletes rows of some tables, drops others with everything that depends on them, changes the rest, and adds objects.
  */
 const change = `
   DO $$ DECLARE name text; number bigint; BEGIN
@@ -48,14 +48,14 @@ const change = `
 const asOwner = <T>(url: string, work: Parameters<typeof withClient<T>>[1]): Promise<T> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, work);
 const contentOf = async ({ url }: Made): Promise<string[]> => (await readContent(url)).map(asReadAgain);
-/** Writes a row into each table that accepts one, as its owner. */
+/** Inserts a row into each table that accepts one, as its owner. */
 const write = ({ url }: Made): Promise<FilledTables> => asOwner(url, (client) => fillTables(client, 1));
 
 const keylessSql = `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'r' AND c.oid >= 16384
   AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)`;
 /**
- * Tables without a primary key whose rows the server itself cannot compare, so that replication cannot find a changed
- * one.
+ * Returns tables without a primary key whose rows the server cannot compare. Replication cannot find a changed row in
+ * them.
  */
 const incomparable = ({ url }: Made): Promise<string[]> =>
   asOwner(url, async (client) => {
@@ -66,7 +66,7 @@ const incomparable = ({ url }: Made): Promise<string[]> =>
     return names;
   });
 
-/** Columns that store words as a program has stemmed them, which differs from the stemming of the server. */
+/** Selects columns with words as a program has stemmed them, which may differ from the server's stemming. */
 const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE a.atttypid = 'tsvector'::regtype AND a.attgenerated = '' AND c.relkind = 'r' AND c.oid >= 16384
   ORDER BY 1`;
@@ -119,7 +119,7 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         };
         const warnings = Object.entries(concerned).filter(([, names]) => names.length > 0);
         expect(plan.refusal).toBeNull();
-        // `computed_anew` is only a warning, because the rows decide whether a newer text search gives other results.
+        // `computed_anew` is left out, because the rows decide whether a newer text search gives other results.
         const told = plan.findings.filter(({ level, code }) => level !== 'INFO' && code !== 'computed_anew');
         expect(Object.fromEntries(told.map(({ code, detail }) => [code, detail]))).toEqual(
           Object.fromEntries(

@@ -1,6 +1,6 @@
 /**
- * The schemas of real programs that `.ci/fetch-schemas` brings for MySQL, with rows, in managed databases.
- * `npm run chaos` takes all of them.
+ * Uses the MySQL schemas of real programs from `.ci/fetch-schemas`, with rows, in managed databases. `npm run chaos`
+ * uses all of them.
  *
  * @tier long
  * @processes
@@ -21,15 +21,15 @@ const versions = ['10.5', '10.11', '11.8'] as const;
 const folder = path.join(process.env['DRYDOCK_SCHEMAS'] ?? '/var/cache/drydock-schemas', 'mysql');
 
 interface Program {
-  /** The version's Debian package. */
+  /** The program's Debian package. */
   name: string;
   sql: string;
 }
 
-/** CI's long suites take a few small ones, `npm run chaos` all. */
+/** Lists the schemas. Only the chaos run uses all; other runs use a few small ones. */
 function listMysqlSchemas(): Program[] {
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];
-  // The customer has one schema.
+  // Matches statements about other schemas, because the customer has only one.
   const elsewhere = /^\s*(?:(?:CREATE DATABASE|source|GRANT)\b[^;]*;?|USE\s+\S+)\s*$/gim;
   const all = files.map((file) => ({
     name: path.basename(file, '.sql'),
@@ -41,7 +41,7 @@ function listMysqlSchemas(): Program[] {
 const otherEnginesSql = `SELECT TABLE_NAME AS name FROM information_schema.TABLES
   WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' ORDER BY 1`;
 
-/** Drops a third of the objects, and deletes the rows of another third. */
+/** Returns statements that drop a third of the objects, and delete the rows of another third. */
 function changesOf(content: readonly string[]): string[] {
   const objects = content.flatMap(
     (line) => /^(TABLE|VIEW|PROCEDURE|FUNCTION|TRIGGER) (\S+) /.exec(line)?.slice(1, 3).join(' ') ?? [],
@@ -105,7 +105,7 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
       const refused = await preflightOf(world, upgrade, { engine_version: versions[1] });
       const errors = refused.findings.filter(({ level }) => level === 'ERROR').map(({ code }) => code);
       expect(errors).toEqual(others.length > 0 ? ['engine_not_transactional'] : []);
-      // Makes the change that the finding advises.
+      // This change follows the finding's advice.
       await askMysql(
         address,
         'SELECT 1',

@@ -1,5 +1,5 @@
 /**
- * Each step of a restore, killed.
+ * Kills a worker in each step of a restore.
  *
  * @tier long
  * @processes
@@ -24,8 +24,8 @@ interface Run {
 }
 
 /**
- * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
- * processes build their own definitions.
+ * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
+ * have their own definitions.
  */
 
 describe('a restore survives the crash of every step', () => {
@@ -47,7 +47,7 @@ describe('a restore survives the crash of every step', () => {
     lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
   const read = async (databaseId: string) =>
     (await world.api.call('GET', `/v1/databases/${databaseId}`)).json as ManagedDatabase;
-  /** CI takes the deaths, and the failure that takes the longest to undo. */
+  /** Runs the crash cases. Except in chaos, they are the deaths, and the failure whose undo takes longest. */
   const crash = async (
     kind: string,
     onlyInCi: RegExp,

@@ -1,5 +1,5 @@
 /**
- * A restore in all its cases; the gate has one of them.
+ * Tests all cases of a restore; the gate runs one.
  *
  * @tier long
  * @processes
@@ -29,7 +29,7 @@ const backupsOf = async (id: string) =>
   ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] }).data;
 const textsOf = async (url: string) =>
   (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
-/** The URL of the same address for another login. */
+/** Returns the URL for another login at the same address. */
 const as = (url: string, username: string, password: string): string => {
   const changed = new URL(url);
   changed.username = username;
@@ -100,7 +100,7 @@ it('a restore brings back rows, sequences and rights behind the same address; ro
 it('a backup of 16 goes into a 17 that serves, and one that 17 does not take changes nothing and names the object', async () => {
   const { id, url } = await makeDatabase(world);
   const good = await backUp(id);
-  // 17 has no such column.
+  // Version 17 does not have this column, so the view cannot be restored there.
   await query(url, 'CREATE VIEW checkpoints AS SELECT checkpoints_timed FROM pg_stat_bgwriter');
   const bad = await backUp(id);
   await query(url, 'DROP VIEW checkpoints');

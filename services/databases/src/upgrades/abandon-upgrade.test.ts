@@ -1,5 +1,5 @@
 /**
- * Upgrades that staff give up on both sides of the switch.
+ * Staff abandon upgrades before and after the switch.
  *
  * @tier long
  * @processes
@@ -24,7 +24,7 @@ const read = async (id: string) => (await world.api.call('GET', `/v1/databases/$
 const upgrade = (id: string) => ['POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '18' } }] as const;
 const hostedOf = async (id: string) => (await world.host.client.readDatabase(id)).upgrade;
 
-/** An upgrade whose worker died at this point, waiting for staff. */
+/** Returns an upgrade that waits for staff, because its worker died at this point. */
 async function parkedUpgrade({ id }: Made, point: string): Promise<string> {
   await succeed(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
   await world.endWorkers();
@@ -43,7 +43,7 @@ async function parkedUpgrade({ id }: Made, point: string): Promise<string> {
   return `/v1/databases/${id}/workflows/${workflowId}`;
 }
 
-/** Staff abandon the workflow. Resolves with their answer once the database is settled. */
+/** Abandons the workflow as staff. Resolves with the answer when the database is settled. */
 async function abandon(id: string, location: string): Promise<WorkflowView> {
   const answer = await world.api.call('POST', `${location}/abandon`, { body: {} });
   expect(answer.status).toBe(202);
@@ -60,7 +60,7 @@ async function abandon(id: string, location: string): Promise<WorkflowView> {
 it('an offline upgrade that staff abandon in its copy gives the database its writes back as it was, and can be begun anew', async () => {
   world.spawnWorker();
   const made = await makeDatabase(world);
-  // The table has neither a key nor a value that can be compared, so replication cannot carry it.
+  // The table has no key and no comparable value, so the upgrade takes the offline path.
   await query(made.url, "CREATE TABLE blind AS SELECT '{}'::json AS value");
   const location = await parkedUpgrade(made, 'upgrade_database.copy_data.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ path: 'offline', phase: 'prepared', are_writes_blocked: true });
@@ -79,7 +79,7 @@ it('an upgrade that waits for staff behind its switch shows a database that serv
   world.spawnWorker();
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.compare.after_effect');
-  // The record of a workflow whose workers died one after the other.
+  // The record is that of a workflow whose workers died repeatedly.
   await world.api.rows(
     "UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'",
   );
@@ -104,7 +104,7 @@ it('an upgrade that staff abandon behind its switch is ended with the new versio
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ phase: 'switched' });
-  // The schedule that an earlier upgrade of the same day has left.
+  // The schedule is that of an earlier upgrade on the same day.
   await world.api.rows(
     `INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, next_run_at)
      SELECT 'retire_old_instance:' || $1, 'retire_old_instance', resource_key, subject_type, subject_id, org_id, mode, '{"upgradeId":"earlier"}', 3600,

@@ -1,5 +1,5 @@
 /**
- * A MariaDB is upgraded twice through the API while a client writes.
+ * Upgrades a MariaDB twice through the API while a client writes.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * Rows that no longer fit the functions of their indexes and partition keys.
+ * Uses rows that contradict the present functions of their indexes and partition keys.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * An upgrade in all its cases; the gate has one of them.
+ * Tests all cases of an upgrade; the gate runs one.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * The documentation in a real browser.
+ * Opens the documentation in a real browser.
  *
  * @tier long
  * @processes
@@ -18,8 +18,8 @@ let browser: Browser;
 beforeAll(async () => {
   if (program === null) return;
   bench = await startBench();
-  // The browser runs without its sandbox, because a container allows no process a namespace of its own. The pages are
-  // ours.
+  // The browser has no sandbox, because a container allows no namespaces. That is safe, because the pages are part of
+  // this repository.
   browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox', '--disable-gpu'] });
 });
 afterAll(async () => {
@@ -27,7 +27,7 @@ afterAll(async () => {
   await bench?.close();
 });
 
-/** A page of the gateway, and what went wrong on it: requests to elsewhere, errors in the console, exceptions. */
+/** Opens a page of the gateway and records its faults: requests to other servers, errors in the console, exceptions. */
 async function open(path: string, options: BrowserContextOptions = {}): Promise<{ page: Page; faults: string[] }> {
   const page = await (await browser.newContext(options)).newPage();
   page.setDefaultTimeout(60_000);
@@ -47,9 +47,9 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
 const isInView = (page: Page, box: { y: number } | null): boolean =>
   box !== null && box.y >= 0 && box.y < (page.viewportSize()?.height ?? 0);
 
-/** Serious barriers for people who cannot see the page or use a pointer. */
+/** Returns serious barriers for people who cannot see the page or use a pointer. */
 async function barriers(page: Page): Promise<string[]> {
-  // axe is not loaded with a script element, because the policy of the page would refuse it.
+  // axe is evaluated directly, because the page's policy refuses a script element.
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
   return violations
@@ -133,7 +133,7 @@ async function barriers(page: Page): Promise<string[]> {
       expect(await barriers(page)).toEqual([]);
       await page.getByRole('button', { name: 'Light or dark' }).click();
       expect(await barriers(page)).toEqual([]);
-      // The choice stays.
+      // The choice survives a reload.
       await page.reload();
       expect(await page.locator('html').getAttribute('class')).toBe('dark-mode');
       expect(faults).toEqual([]);

@@ -44,7 +44,7 @@ describe('the pages of the API', () => {
     for (const path of ['/docs', '/docs/guides', '/docs/guides/events', '/problems', '/problems/rate_limited']) {
       const response = await get(path, 'text/html');
       const text = await response.text();
-      // Every script is a file of ours, and the page contains no handler and no style.
+      // Every script is a file of the gateway, and the page contains no handler and no style.
       expect(
         text.match(
           /<script(?! src="\/docs\/\w+\.js"(?: defer)?><\/script>)|\ssrc="(?!\/)|<link[^>]+href="(?!\/docs\/)|\son\w+=|\sstyle=|<style/g,
@@ -130,7 +130,7 @@ describe('the pages of the API', () => {
     ] as const) {
       const response = await fetch(bench.url + path, { headers: { 'accept-encoding': accepted } });
       expect([accepted, response.headers.get('content-encoding')]).toEqual([accepted, encoding]);
-      // fetch has unpacked it.
+      // fetch has decompressed the body.
       expect(await response.text()).toBe(plain);
       const etag = response.headers.get('etag') ?? '';
       const again = await fetch(bench.url + path, {

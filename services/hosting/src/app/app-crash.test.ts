@@ -1,5 +1,5 @@
 /**
- * Every death of a worker at every step of an application’s restart.
+ * Kills a worker in each step of an application's restart.
  *
  * @tier long
  * @processes
@@ -17,7 +17,7 @@ interface Run extends SiteRun {
   pid: number;
 }
 
-// Three dead workers in a row take longer than the request waits, so the restart is then cancelled, as it should be.
+// Three dead workers take longer than a request waits, so the restart is cancelled, as it should be.
 const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 
 it(
@@ -33,7 +33,7 @@ it(
     };
     const look = (run: Run) => lookAtRun(world, run);
     /**
-     * A restart that was recorded as failed may still have happened, which does no harm. One that succeeded has
+     * A restart that is recorded as failed may still have happened, which does no harm. A succeeded one must have
      * happened.
      */
     const judge = async (run: Run): Promise<'old' | 'new'> => {

@@ -139,7 +139,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     await world.endWorkers();
     const pid = await processOf(world, siteId);
     const answering = restart(siteId);
-    // Moves the start time into the past, as if the ten seconds were over.
+    // The deadline of the start is set to now, because the test would otherwise wait ten seconds.
     const pastStart =
       "UPDATE workflow SET start_by = now() WHERE kind = 'restart_app' AND status = 'queued' RETURNING id";
     await until(async () => (await world.api.rows(pastStart)).length === 1, { what: 'the accepted restart' });

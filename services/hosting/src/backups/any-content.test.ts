@@ -1,5 +1,5 @@
 /**
- * Sites of generated content, each restored whole.
+ * Restores sites with generated content.
  *
  * @tier long
  * @processes
@@ -22,15 +22,15 @@ import { oddSql } from '../../test/trees/odd-sql';
 import { missingForTrees } from '../../test/trees/read-tree';
 
 /*
- * Sites whose customers have done anything to them are restored from an older backup. No restore waits for staff: the
- * site ends with the content of the backup, or with the content that it had.
+ * Sites with arbitrary content are restored from an older backup. No restore may wait for staff: the site has the
+ * content of the backup or its previous content afterwards.
  */
 
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });
 const atOnce = 4;
 /**
- * Making a site and its first backup takes as long as the restore, so a site that is back in its first state is used
- * again.
+ * How often a site is used. Creating a site and its first backup takes as long as a restore, so a site that is in its
+ * first state again is reused.
  */
 const roundsMax = isChaos ? 20 : 1;
 const missing = missingForTrees();
@@ -43,9 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/**
- * Repeats a call whose answer asks for a retry, as it does when the API of a busy machine cannot reach its database.
- */
+/** Repeats a call while its answer is 503. A busy machine's API may not reach its database in time. */
 const call = (method: string, target: string, body?: object): Promise<ServiceAnswer> =>
   until(
     async () => {
@@ -55,7 +53,7 @@ const call = (method: string, target: string, body?: object): Promise<ServiceAns
     { timeoutMs: 90_000, what: `an answer to ${method} ${target}` },
   );
 
-/** Follows what a request starts until it has ended, or waits for staff. */
+/** Waits until a workflow has ended or waits for staff. */
 const endOf = async ({ headers }: ServiceAnswer): Promise<WorkflowView> =>
   until(
     async () => {
@@ -65,7 +63,7 @@ const endOf = async ({ headers }: ServiceAnswer): Promise<WorkflowView> =>
     { timeoutMs: 600_000, everyMs: 200, what: `the end of ${String(headers['location'])}` },
   );
 
-/** Gives a site files and database objects of any kind, in addition to its own. Returns their names. */
+/** Adds files and database objects of any kind to a site. Returns their names. */
 async function spoil(siteId: string, number: number): Promise<string[]> {
   const random = new SeededRandom(seed + number);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
@@ -98,14 +96,14 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
 interface Ended {
   number: number;
   view: WorkflowView;
-  /** The names of the things that are wrong; '' for a site that is whole. */
+  /** The names of what is wrong, or ''. */
   wrong: string;
   done: string[];
 }
 
 interface MadeSite {
   siteId: string;
-  /** The backup that was taken before the customer did anything. */
+  /** The first backup, before any change. */
   backupId: string | undefined;
 }
 
@@ -160,8 +158,7 @@ it(`a site of any content is restored or refused, and none waits for staff (${co
       const ended = await restoreSpoilt(site, number);
       results.push(ended);
       if (isChaos && results.length % 20 === 0) tell(results, started);
-      // The site is back in its first state, so the next content goes into it. A site whose content was refused is
-      // deleted as it is.
+      // A site in its first state is used for the next content. A site whose content was refused is deleted.
       if (ended.wrong === '' && ended.view.status === 'succeeded' && round % roundsMax !== 0) continue;
       if (ended.wrong === '') await removeSite(site);
       site = null;

@@ -23,7 +23,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** Runs the first step of a workflow that was accepted, on a host that has the site. */
+/** Runs the first step of an accepted workflow, on a host that has the site. */
 function begin(
   { steps: [first] }: typeof restoreBackupWorkflow | typeof takeBackupWorkflow,
   input: object,

@@ -1,5 +1,5 @@
 /**
- * Sites whose files a backup can bring back, and whose database it cannot.
+ * Restores sites whose files can be restored, but not their database.
  *
  * @tier long
  * @processes
@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * The function of the unique index has been changed since, and now gives the same value for both rows. So no load of
- * them succeeds.
+ * The function of the unique index was changed after the rows were inserted, and now returns the same value for both.
+ * So the rows cannot be loaded.
  */
 const lostSql = `CREATE FUNCTION half(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
   CREATE TABLE codes (code int); CREATE UNIQUE INDEX by_half ON codes (half(code)); INSERT INTO codes VALUES (2), (3);
@@ -90,7 +90,7 @@ it('a deleted site comes back with its files and an empty database', async () =>
     databaseUrl,
     "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace); END $$",
   );
-  // The site is an ordinary one: its database takes tables, and its backup contains them.
+  // The site works normally: its database accepts tables, and its backup contains them.
   await runSql(databaseUrl, 'CREATE TABLE version AS SELECT 3 AS v');
   const made = await stateOf(world, siteId);
   const backupId = await makeBackup(world, siteId);

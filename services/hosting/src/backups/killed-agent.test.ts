@@ -1,5 +1,5 @@
 /**
- * A site agent that dies while a restore has its site frozen.
+ * Kills a site agent while a restore has frozen its site.
  *
  * @tier long
  * @processes
@@ -25,7 +25,7 @@ import { fillSite, pageOf, stateOf } from '../../test/site-state';
 
 const faults = createFaultTokens();
 
-/** The agent as a process of its own, on the same port after each start. */
+/** The agent as a process. It has the same port after each start. */
 class AgentProcess {
   private child: ChildProcess | undefined;
   private environment: NodeJS.ProcessEnv = {};
@@ -87,7 +87,7 @@ it('between the switch and the probe keeps the site closed when it starts again,
     body: { backup_id: backupId },
   });
   await until(() => agent.isGone, { timeoutMs: 90_000, what: 'the death of the agent' });
-  // Nobody probes or thaws for now.
+  // Without workers, nobody probes or thaws the site.
   await world.endWorkers();
   await agent.run();
   const found = await world.host.readSite(siteId);
@@ -100,7 +100,7 @@ it('between the switch and the probe keeps the site closed when it starts again,
     .connect()
     .then(() => visitor.query("INSERT INTO only_in_1 (note) VALUES ('of a visitor')"))
     .finally(() => through.push('write'));
-  // The agent has answered something else by the time that it would have let them in.
+  // The agent has answered another call, so it would have let the visitors in by now.
   expect(await world.host.probeSite(siteId, '/')).toMatchObject({ http_status: 200, sql_ok: true });
   expect([(await world.host.readSite(siteId)).frozen, through]).toEqual([true, []]);
 

@@ -1,5 +1,5 @@
 /**
- * Sites with 200,000 files and gigabytes of rows.
+ * Uses sites with 200,000 files and gigabytes of rows.
  *
  * @tier long
  * @processes
@@ -19,10 +19,9 @@ import { buildTree, type PathToMake } from '../../test/trees/build-tree';
 import { differences, missingForTrees, readTree } from '../../test/trees/read-tree';
 
 /*
- * A site with something large is backed up, replaced by an older backup, and restored. The memory for this does not
- * grow with the site, and afterwards the paths and the whole database are the same. CI takes a hundredth of the first
- * three sizes, and `npm run chaos` takes all. packages/postgres/src/load/large-cases.test.ts covers content that is
- * refused as too large.
+ * A large site is backed up, replaced by an older backup, and restored. The memory must not grow with the site, and
+ * afterwards the paths and the database must be the same. Only `npm run chaos` uses the full sizes; other runs use a
+ * hundredth of the first three. packages/postgres/src/load/large-cases.test.ts covers content that is too large.
  */
 
 const mb = 2 ** 20;
@@ -33,9 +32,9 @@ interface LargeCase {
   what: string;
   paths?: () => PathToMake[];
   statements?: string[];
-  /** The memory that each process may take in addition to that for a site with almost no content. */
+  /** The limit of each process's memory beyond its memory for a nearly empty site. */
   growthMaxMb: number;
-  /** A fingerprint reads each row as one text, and the text of a value of 1 GB is too long. */
+  /** A digest for content that a fingerprint cannot read, because the text of a value of 1 GB is too long. */
   digestSql?: string;
 }
 
@@ -61,7 +60,7 @@ const sparseFile = (): PathToMake[] => [
   },
 ];
 const columns = Array.from({ length: 1_600 }, (_, number) => `c${number} smallint`);
-/** Commits several times, because a transaction holds a lock for each table that it makes. */
+/** The block commits several times, because a transaction holds a lock for each table that it creates. */
 const makeTables = `do $$ begin for n in 1..${tables} loop
   execute format('create table t%s (id bigint primary key, name text not null, at timestamptz default now())', n);
   execute format('insert into t%s values (%s, %L)', n, n, n);
@@ -95,7 +94,7 @@ const cases: LargeCase[] = [
 ];
 
 let world: HostingWorld;
-/** The memory that the same work takes for a site with almost no content. */
+/** The memory of the same work for a nearly empty site. */
 let idleMb: Record<string, number>;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
@@ -111,8 +110,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * The most memory that each program took which this process has started, except Postgres, in MB, and by how much this
- * process has grown.
+ * Returns the peak memory in MB of each program that this process has started, except Postgres, and the growth of this
+ * process.
  */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();
@@ -155,7 +154,7 @@ function* descendants(): Generator<{ program: string; peakMb: number }> {
   for (const [pid, facts] of found) if (isOurs(pid)) yield facts;
 }
 
-/** Follows what a request starts until it has ended, or waits for staff. */
+/** Waits until a workflow has ended or waits for staff. */
 async function endOf(method: string, target: string, body: object): Promise<WorkflowView> {
   const accepted = await world.api.call(method, target, { body });
   expect(accepted).toMatchObject({ status: 202 });

@@ -1,5 +1,5 @@
 /**
- * Sites whose files and databases are those of real programs, through everything that brings a site back.
+ * Restores sites with files and databases of real programs in every way that exists.
  *
  * @tier chaos
  * @processes
@@ -32,9 +32,9 @@ import { differences, missingForTrees, readTree, type Tree } from '../../test/tr
 import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 
 /**
- * Each site has the schema of one Debian package, with rows in its tables, and the files of another package. The site
- * is restored from its backup, from its deletion and from the customer's own storage, each time after changes of files
- * and rows. `-t` with the name of a schema or a tree runs that one alone.
+ * Each site has the schema of a Debian package, with rows, and the files of another package. It is restored from its
+ * backup, from its deletion and from the customer's own storage, each time after changes. `-t` with the name of a
+ * schema or tree runs only that one.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [
@@ -71,7 +71,7 @@ interface Content {
   page: string;
   tree: Tree;
   statements: string[];
-  /** Rows and their sum by table; a sequence is a row. */
+  /** The number of rows and a checksum, by table. A sequence counts as a row. */
   rows: Map<string, string>;
 }
 
@@ -86,12 +86,11 @@ const relationsSql = `select oid::regclass::text as name, relkind as kind from p
   where relkind in ('r', 'S', 'm') and relpersistence <> 't'
   and relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'pg_toast'::regnamespace) order by 1`;
 
-/** Reads the rows with statements that no part of a backup uses: a sum over the text of each row. */
+/** Reads checksums of the rows with statements that no part of a backup uses. */
 async function rowsOf(client: pg.Client): Promise<Map<string, string>> {
   const rows = new Map<string, string>();
   for (const { name, kind } of (await client.query<{ name: string; kind: string }>(relationsSql)).rows) {
-    // Only the position of a sequence and whether it was used are compared. How far ahead it has logged is not part of
-    // its content.
+    // Only a sequence's position and use are compared, because its logged advance is no content.
     const line = kind === 'S' ? 'row(last_value, is_called)' : 'row(t.*)';
     const sum = "count(*) || ' ' || coalesce(md5(string_agg(md5(line), '' order by md5(line))), '')";
     const sql = `select ${sum} as sum from (select ${line}::text from only ${name} t) x (line)`;
@@ -104,7 +103,7 @@ async function contentOf(siteId: string): Promise<Content> {
   const { filesDir, databaseUrl: url, uid } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
-  // A restored site has another account, so the owner is shown as the same word.
+  // A restored site has another account, so the owner gets a fixed name.
   const owner = (name: string): string => (name === account ? 'the site' : name);
   const tree = new Map(
     [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
@@ -119,7 +118,7 @@ function expectSame({ tree: is, ...after }: Content, { tree: was, ...before }: C
   expect(after).toEqual(before);
 }
 
-/** A page that shows the version of its file and of a row, in a schema that no program has. */
+/** Writes a page that shows the version of its file and of a row, in a schema that no program has. */
 async function showVersion(siteId: string, version: number): Promise<void> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const page = path.join(filesDir, 'index.html');
@@ -144,7 +143,7 @@ async function fill(siteId: string, schema: string, tree: string): Promise<void>
   await showVersion(siteId, 1);
 }
 
-/** Takes some rows out of each table whose constraints let them go. */
+/** Deletes some rows of each table whose constraints allow it. */
 const removeRows = `do $$ declare t record; begin
   for t in select oid::regclass::text as name from pg_class where relkind = 'r' and relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) loop
     begin execute format('delete from %s where ctid in (select ctid from %1$s order by ctid offset 1 limit 2)', t.name);
@@ -152,8 +151,8 @@ const removeRows = `do $$ declare t record; begin
   end loop; end $$`;
 
 /**
- * Changes the content as one day of a customer's work does: files are removed, added and changed in content, name and
- * mode; rows are added and removed.
+ * Changes content like a customer in a day: files are removed, added and changed in content, name and mode, and rows
+ * are added and removed.
  */
 async function change(siteId: string, version: number): Promise<void> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
@@ -161,7 +160,7 @@ async function change(siteId: string, version: number): Promise<void> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
   for (const [at, name] of files.entries()) {
     const file = path.join(directory, name);
-    // A link to a folder shows the same file twice, so the file may be gone already.
+    // A link to a folder shows the same file twice, so it may have been removed already.
     const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     const turn = (at + version) % 40;
     if (isFile && turn === 0) rmSync(file);
@@ -176,7 +175,7 @@ async function change(siteId: string, version: number): Promise<void> {
   await showVersion(siteId, version);
 }
 
-/** Expects that the restore reports no loss. */
+/** Runs the restore and expects that it reports no loss. */
 async function finish(method: string, target: string, body: object = {}): Promise<void> {
   const accepted = await world.api.call(method, target, { body });
   expect(accepted).toMatchObject({ status: 202 });

@@ -1,5 +1,5 @@
 /**
- * Sites whose content cannot be packed or restored, each in whole workflows.
+ * Uses sites whose content cannot be packed or restored, in complete workflows.
  *
  * @tier long
  * @processes
@@ -37,7 +37,7 @@ const surfaceOf = async (siteId: string) =>
 const statusOf = async (siteId: string) =>
   ((await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string }).status;
 
-/** A table that can be read, until {@link spoil}. */
+/** Creates a table that can be read until {@link spoil}. */
 async function fillWithColours(siteId: string, version: number): Promise<void> {
   await fillSite(world, siteId, version);
   const { databaseUrl } = await world.placeOf(siteId);
@@ -47,7 +47,7 @@ async function fillWithColours(siteId: string, version: number): Promise<void> {
   );
 }
 
-/** Makes a row unreadable. As with any damaged page, Postgres refuses that row each time. */
+/** Damages a row, so that Postgres refuses to read it every time. */
 async function spoil(siteId: string, releaseId: string): Promise<void> {
   const file = path.join(world.sitesDir, 'live', siteId, 'releases', releaseId, 'release.json');
   const { database } = JSON.parse(readFileSync(file, 'utf8')) as { database: string };
@@ -174,7 +174,7 @@ it('a state that spoils behind the switch is kept as it is, and the restore succ
     { id: backupId },
   ]);
   expect(await statusOf(siteId)).toBe('active');
-  // The next restore keeps the state that it replaces, and makes room for it.
+  // The next restore keeps the replaced state and removes older releases.
   await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
   expect((await world.host.readSite(siteId)).releases).toHaveLength(1);
 });

@@ -1,5 +1,5 @@
 /**
- * Each way in which a restore can fail. A restore that succeeds is in one-life.test.ts.
+ * Tests each failure of a restore. one-life.test.ts has a successful restore.
  *
  * @tier long
  * @processes
@@ -15,7 +15,7 @@ import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
-/** The finding that a preflight reports for every restore of a site. */
+/** The finding of every preflight of a site's restore. */
 const filesMayDo = { level: 'INFO', code: 'files_may_do' };
 
 describe.each(serviceBackends())('a restore, with the queue on %s', (backend) => {
@@ -49,7 +49,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     ]);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
     const [safetyCopy] = surface.backups;
-    // The id contains the time at which the backup began, in milliseconds since 1970.
+    // A backup's id contains the time at which it began, in milliseconds since 1970.
     expect(Date.parse(safetyCopy?.created_at ?? '')).toBe(
       Number.parseInt((safetyCopy?.id ?? '').replaceAll('-', '').slice(0, 12), 16),
     );
@@ -240,7 +240,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
   });
 });
 
-/** Flips one bit in the middle of the first segment. */
+/** Flips a bit in the middle of the first segment. */
 function tamper(backupFolder: string): void {
   const [attempt = ''] = readdirSync(backupFolder);
   const file = path.join(backupFolder, attempt, 'segment-00000000');

@@ -1,5 +1,5 @@
 /**
- * Backups and restores of paths that a backup does not keep completely.
+ * Uses paths that a backup does not keep completely.
  *
  * @tier long
  * @processes
@@ -93,7 +93,7 @@ it('an absolute link into a release is in the backup, which says that a restore 
   expect(backup).toMatchObject({ restorable: true, includes: { files: true }, skipped: { count: 1, sample } });
 });
 
-/** The attribute is larger than ext4 stores for one file, and smaller than a file system in memory stores. */
+/** The attribute is larger than ext4 allows for a file, and smaller than a file system in memory allows. */
 const attribute = ['-n', 'user.large', '-v', 'x'.repeat(20_000)];
 const takesAttribute = (folder: string): boolean => {
   const file = path.join(folder, `drydock-attribute-${process.pid}`);
@@ -104,10 +104,7 @@ const takesAttribute = (folder: string): boolean => {
 };
 const inMemory = '/dev/shm';
 
-/**
- * Names what this machine lacks for a site on a file system that keeps fewer properties of a path; '' when it lacks
- * nothing.
- */
+/** Returns what this machine lacks for a site on a file system with fewer properties, or ''. */
 function missingForLoss(): string {
   const missing = missingForTrees();
   if (missing !== '') return missing;
@@ -116,7 +113,7 @@ function missingForLoss(): string {
   return takesAttribute(tmpdir()) ? ` (needs a ${tmpdir()} without extended attributes of 20 kB)` : '';
 }
 
-/** Puts an archive of another folder in the place of a backup's. */
+/** Replaces a backup's archive by one of another folder. */
 async function replaceArchive(siteId: string, backupId: string, folder: string): Promise<void> {
   const [row] = await world.api.rows<{ storage_key: string; sequence: string }>(
     'SELECT storage_key, sequence FROM backups WHERE id = $1',

@@ -7,7 +7,7 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 const workflowId = uuidv7();
 const fence = '9';
 
-/** Undoes the step on a host with these releases. Resolves with the releases that it retired, each with its fence. */
+/** Undoes the step on a host with these releases. Resolves with the retired releases and the fencing token of each. */
 async function undone(
   { steps }: typeof restoreBackupWorkflow | typeof restoreOffsiteWorkflow,
   hosted: { currentRelease: string; releases: string[] },

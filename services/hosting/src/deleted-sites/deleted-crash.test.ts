@@ -1,5 +1,5 @@
 /**
- * Every death of a worker at every step of a deleted site’s return and of its purge.
+ * Kills a worker in each step of a deleted site's restore and purge.
  *
  * @tier long
  * @processes
@@ -26,8 +26,8 @@ interface Run extends SiteRun {
 
 const scope = crashScope({ delicate: ['switch', 'provision', 'remove'] });
 /**
- * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
- * processes build their own definitions.
+ * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
+ * have their own definitions.
  */
 
 describe('every step of bringing a site back, and of its purge, survives its crash', () => {
@@ -66,7 +66,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
         await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
         return { siteId, id: await deletionOf(world.api, siteId) };
       };
-      /** Reads the workflow as the owner does, by the id of the deleted site. */
+      /** Reads the workflow as the owner, by the id of the deleted site. */
       const lookAtView = async (run: Run): Promise<CrashLook> => {
         const { status, steps } = await viewOf(world, `/v1/sites/deleted/${run.id}/workflows/${run.workflowId}`);
         return { ...(await look(run)), status, steps };

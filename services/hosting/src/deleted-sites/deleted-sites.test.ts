@@ -147,7 +147,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     expect(told).toEqual([{ type: 'workflow.accepted' }]);
     const taken = await api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } });
     expect(taken.json).toMatchObject({ code: 'domain_in_use' });
-    // A site that is still being rebuilt accepts no work.
+    // A site accepts no work while it is being restored.
     const backup = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
     expect(backup.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowIdOf(answer) });
     expect((await api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({
@@ -227,7 +227,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
 
   it('answers 503 when the storage cannot be asked', async () => {
     const { id, siteId } = await given();
-    // The storage refuses this key, so nobody can tell whether the object exists.
+    // The storage refuses this key, so it is unknown whether the object exists.
     await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
     const answer = await restore(id);
     expect([answer.status, answer.json]).toMatchObject([

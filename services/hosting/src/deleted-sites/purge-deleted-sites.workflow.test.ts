@@ -39,7 +39,7 @@ const hasArchive = (siteId: string): boolean => {
 };
 const isRemoved = async (id: string): Promise<boolean> =>
   (await world.api.rows('SELECT 1 FROM deleted_sites WHERE id = $1 AND data_removed_at IS NOT NULL', [id])).length > 0;
-/** Runs the schedules as if an hour had passed. */
+/** Makes the schedules due, as if an hour had passed. */
 const runSchedules = () =>
   world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE kind = 'purge_deleted_sites'");
 
@@ -88,7 +88,7 @@ it('one record whose data cannot be removed does not keep the others', async () 
   await world.api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [bad.siteId]);
   await runSchedules();
   await until(() => isRemoved(good.id), { timeoutMs: 30_000 });
-  // The site can never be restored, but its data is still there, and no answer says otherwise.
+  // The site cannot be restored any more, but its data still exists, and every answer says so.
   expect(await read(bad.id)).toMatchObject({ restorable: false, reason_code: 'purged', purged_at: null });
   expect(await isRemoved(bad.id)).toBe(false);
 });

@@ -1,5 +1,5 @@
 /**
- * Each way in which the restore of a deleted site can fail. A restore that succeeds is in one-life.test.ts.
+ * Tests each failure of a deleted site's restore. one-life.test.ts has a successful one.
  *
  * @tier long
  * @processes
@@ -33,7 +33,7 @@ afterAll(async () => {
   faults.remove();
 });
 
-/** A site with content, deleted; resolves with its record's id. */
+/** Deletes a site with content. Resolves with the id of its record. */
 async function deletedSite(siteId: string): Promise<string> {
   await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
   return deletionOf(world.api, siteId);
@@ -75,7 +75,7 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   await until(async () => (await world.host.readSite(siteId)).releases.length === 1, {
     what: `one release of ${releases.join()}`,
   });
-  // The last backup is kept no longer than others now, and the next backup has the next number.
+  // The last backup expires like others again, and the next backup has the next number.
   const next = await makeBackup(world, siteId);
   const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
   expect(backups).toMatchObject([{ id: next }, { expires_at: expect.any(String), status: 'completed' }]);
@@ -121,7 +121,7 @@ it('a rebuild that fails gives the record and the domain back, and leaves nothin
 describe('a site that was broken when it was deleted', () => {
   const pageOf = async (siteId: string): Promise<string> =>
     path.join((await world.placeOf(siteId)).filesDir, 'index.html');
-  /** Makes a site whose page fails and whose database works. */
+  /** Creates a site whose page fails and whose database works. */
   const brokenSite = async (): Promise<string> => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
@@ -237,7 +237,7 @@ it('a site whose deletion was given up half-way comes back out of the backup tha
     status: 202,
     json: { status: 'failed' },
   });
-  // The answer comes only when the next read of the site confirms it.
+  // The site's record is corrected only at its next read.
   expect(await siteOf(siteId)).toMatchObject({ status: 'failed' });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason_code: '' });
@@ -253,7 +253,7 @@ it('a site that its host has lost comes back out of the newest backup there is',
   await world.host.destroySite(siteId, { fence: last?.fence ?? '' });
   const id = await deletedSite(siteId);
   const [row] = await world.api.rows('SELECT status, expires_at FROM backups WHERE site_id = $1', [siteId]);
-  // The backup has no expiry, because the deleted site needs it.
+  // The backup does not expire, because the deleted site needs it.
   expect([await read(id), row]).toMatchObject([
     { restorable: true, reason_code: '' },
     { status: 'completed', expires_at: null },

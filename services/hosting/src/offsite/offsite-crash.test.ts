@@ -1,5 +1,5 @@
 /**
- * Every death of a worker at every step of the work on a customer’s storage.
+ * Kills a worker in each step of the work on a customer's storage.
  *
  * @tier long
  * @processes
@@ -21,11 +21,11 @@ import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 const scope = crashScope({ delicate: ['fetch', 'pack'] });
-/** From the freeze on this is a restore like any other, whose steps another suite crashes. */
+/** The restore's steps from the freeze on are the same as those of a backup's restore, which another suite crashes. */
 const restoreScope = crashScope({ onlyInCi: /^kill at |^stop at .*\.fetch\./ });
 /**
- * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
- * processes build their own definitions.
+ * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
+ * have their own definitions.
  */
 
 describe.each(crashBackends())(
@@ -44,8 +44,8 @@ describe.each(crashBackends())(
       rest: string,
       body: object,
     ): Promise<SiteRun> => {
-      // An answer may come with the end of the work, or never if its process dies. The test only needs to know whether
-      // the request started nothing.
+      // The answer may come with the end of the work, or never if its process dies. It is recorded only to detect a
+      // request that started nothing.
       let answer = 'nothing';
       const told = (text: string): void => {
         answer = text;
@@ -64,7 +64,7 @@ describe.each(crashBackends())(
       ledger: async () => world.ledger(),
       ...own,
     });
-    /** The folders of a site's attempts in the customer's bucket. */
+    /** Returns the folders of a site's attempts in the customer's bucket. */
     const attemptsOf = (siteId: string): Set<string> =>
       new Set(world.keys(`${siteId}/`).map((key) => path.dirname(key)));
 
@@ -75,7 +75,7 @@ describe.each(crashBackends())(
           world,
           configureOffsiteWorkflow,
           {
-            // The audit log has an entry for a destination that was configured, and none for one that was refused.
+            // The audit log has an entry for a configured destination, and none for a refused one.
             look: (run) => lookAtRun(world, run),
             ledger: async () => world.ledger(),
             start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),

@@ -1,5 +1,5 @@
 /**
- * Chains of copies, each restored as a whole. The restore of a single copy is in one-life.test.ts.
+ * Restores chains of copies. one-life.test.ts restores a single copy.
  *
  * @tier long
  * @processes
@@ -22,7 +22,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
   });
   afterAll(() => world.close());
 
-  /** A small change: one file, one row. */
+  /** Changes one file and one row. */
   const touch = async (siteId: string, version: number): Promise<void> => {
     const { filesDir, databaseUrl } = await world.placeOf(siteId);
     writeFileSync(path.join(filesDir, 'index.html'), `file=${version} row=<?sql select v from version ?>`);
@@ -133,7 +133,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
       in_progress: true,
       restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 },
     });
-    // The list of backups shows a restore from a copy too, so that a client that polls the list waits for it.
+    // The list of backups also shows a restore from a copy, so that a client that polls the list waits for it.
     expect((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({
       in_progress: true,
       can_backup: false,

@@ -15,7 +15,7 @@ const pieceOf = (name: string): SealedPiece => ({
   },
 });
 
-/** A storage whose objects all have the same content, and which records what was read. */
+/** A storage whose objects all have the same content. It records the reads. */
 class Remote {
   readonly asked: string[] = [];
   content = sealed;

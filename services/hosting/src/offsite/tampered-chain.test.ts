@@ -1,5 +1,5 @@
 /**
- * A restore for each place in which a chain of copies can be altered.
+ * Tries a restore for each place in which a chain of copies can be altered.
  *
  * @tier long
  * @processes
@@ -15,7 +15,7 @@ import { fillSite, type SiteState, stateOf } from '../../test/site-state';
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Flips one bit of the byte at `fraction` of an object. */
+/** Flips a bit in the byte at `fraction` of an object. */
 const flipAt =
   (fraction: number) =>
   (bytes: Buffer): Buffer => {
@@ -26,7 +26,7 @@ const flipAt =
   };
 const flipByte = (at: number) => (bytes: Buffer) => flipAt(at / bytes.length)(bytes);
 
-/** Where an object of a sealed archive has its header, salt, IV, body and MAC; a manifest has lines of text there. */
+/** Changes in the header, salt, IV, body and MAC of a sealed object. A manifest has lines of text at these places. */
 const changes: ReadonlyArray<[string, (bytes: Buffer) => Buffer]> = [
   ['a bit flipped in the first byte', flipByte(0)],
   ['a bit flipped in its length', flipByte(13)],
@@ -68,8 +68,8 @@ describe('a chain that was altered at its destination', () => {
   };
   const newest = (): string => copies.at(-1) ?? '';
   /**
-   * The refusal, whether the request or the worker gave it. Expects that the site is unchanged and that its host was
-   * not called.
+   * Returns the refusal of the request or of the worker. Expects that the site is unchanged and that its host was not
+   * called.
    */
   const refusedAs = async (): Promise<unknown> => {
     const outcome = await restoreCopy(world, siteId, newest());
@@ -80,7 +80,7 @@ describe('a chain that was altered at its destination', () => {
     expect(await stateOf(world, siteId)).toEqual(before);
     return 'steps' in outcome ? outcome.error?.code : refusalOf(outcome);
   };
-  /** The result of `refusedAs` while the objects are changed. They are put back afterwards. */
+  /** Returns `refusedAs` while the objects are changed. Restores them afterwards. */
   const refusalWith = async (
     altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>,
   ): Promise<unknown> => {
@@ -96,7 +96,7 @@ describe('a chain that was altered at its destination', () => {
     const all = names.flatMap((name, row) =>
       changes.map(([what, change], column) => ({ case: [name, what, change] as const, row, column })),
     );
-    // CI takes a third, spread over objects and places alike; chaos takes them all.
+    // Except in chaos, a third of the cases is taken, spread over objects and places.
     const taken = all.filter(({ row, column }) => isChaos || (at + row + column) % 3 === 0);
     it.each(taken.map(({ case: example }) => example))(
       'by its %s with %s is refused before a byte of it is used',
@@ -128,7 +128,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // The worker trusts only the manifest in our own row, whatever the request has seen.
+    // The worker trusts only the recorded manifest, whatever the request has accepted.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],
@@ -151,7 +151,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(0, name), () => bytes];
     });
     expect(await refusalWith(theirs)).toBe('422 copy_tampered');
-    // The archive is refused even if our own record was changed to match it.
+    // The archive is refused even if the record was changed to match it.
     const columns = ['manifest_sha256', 'manifest_mac'];
     const kept = await world.api.rows('SELECT manifest_sha256, manifest_mac FROM offsite_copies WHERE id = $1', [
       copies[0],

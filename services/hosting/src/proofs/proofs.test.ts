@@ -19,7 +19,7 @@ const order = { times: 1, isCarriedOut: false, delayMs: 0 };
 let world: HostingWorld;
 let s3: RunningS3;
 
-/** Starts a worker with the storage that a test needs, and ends the one before. */
+/** Starts a worker with the storage of a test, and ends the previous worker. */
 async function work(environment: Record<string, string>): Promise<void> {
   await world.endWorkers();
   world.spawnWorker({ CANARY_CONTROL_SECONDS: '1', ...environment });
@@ -159,7 +159,7 @@ describe('the restore drill', () => {
 it('shows on every surface what was proven of the storage in use, and when', async () => {
   const siteId = await makeSite(world);
   const { json } = await world.api.call('GET', `/v1/sites/${siteId}/backups`);
-  // The API of this test uses the folder, for which the check has found that it has no lock.
+  // The API of this test uses the folder, which has no lock.
   expect(json).toMatchObject({
     offsite_enabled: false,
     immutable: false,

@@ -59,7 +59,7 @@ async function openMoved(): Promise<Opened & { former: BackupStorage }> {
   return { storage, former: local.storage, close };
 }
 
-/** A new driver needs only one more line here, because every driver makes the same promises. */
+/** Every driver has to keep the same promises, so a new one needs only a line here. */
 const drivers: Array<[name: string, open: () => Promise<Opened>]> = [
   ['local', openLocal],
   ['s3', () => openS3(false, '')],
@@ -184,7 +184,7 @@ describe('the backup storage in a bucket', () => {
     client.destroy();
     await opened.close();
   });
-  /** Begins an upload and leaves it unfinished, as a worker does that was killed during a large object. */
+  /** Begins an upload and leaves it unfinished, like a worker that was killed during a large object. */
   const beginUpload = async (key: string): Promise<void> => {
     const object = { Bucket: 'backups', Key: `p/${key}/segment-00000000` };
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(object));

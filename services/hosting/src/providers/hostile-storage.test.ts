@@ -1,5 +1,5 @@
 /**
- * Endless answers and listings, each taken to its limit.
+ * Sends endless answers and listings until each limit is reached.
  *
  * @tier long
  */
@@ -14,17 +14,14 @@ import { translateS3 } from './offsite-errors';
 import type { OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 
-/** No test reaches these deadlines, however busy the machine is. */
+/** The deadlines are so long that no test reaches them, even on a busy machine. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 120_000 };
-/** A limit far below that of production, and above any listing in these tests. */
+/** The limit is far below that of production, and above any listing in these tests. */
 const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;
 
-/**
- * Runs `work` against a hostile endpoint. Resolves with the error it ended with and the bytes that were read from the
- * endpoint.
- */
+/** Runs `work` against a hostile endpoint. Resolves with its error and the number of bytes that were read. */
 async function facing(
   listener: http.RequestListener,
   work: (storage: OffsiteStorage) => Promise<unknown>,
@@ -129,7 +126,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
   }));
   const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
   expect(error).toBeNull();
-  // This process also holds the few pieces for each client that are still being sent.
+  // This process also holds the pieces that are still being sent.
   expect(most).toBeLessThan((links * sentMb * megabyte) / 2);
 });
 
@@ -148,8 +145,8 @@ it.each([
   });
 });
 
-// The client's parser copies the whole answer for each of these. With 500 in an answer of 4 MB, the process was blocked
-// for minutes.
+// The client's parser would copy the whole answer for each document type. An answer of 4 MB with 500 of them blocked
+// the process for minutes.
 it.each([
   ['an error', 500, read],
   ['a refusal', 403, read],

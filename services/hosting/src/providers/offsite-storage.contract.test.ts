@@ -7,16 +7,16 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
 const bucket = 'copies';
-/** Only the tests of the deadlines reach one, however busy the machine is. */
+/** The deadlines are so long that only tests of deadlines reach one. */
 const patient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
-/** Deadlines far shorter than in production, so that a test sees them pass. */
+/** The deadlines are far shorter than in production, because a test waits for them. */
 const hasty: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };
 
 interface Opened {
   storage: OffsiteStorage;
   /** The same storage with short deadlines. */
   hastyStorage: OffsiteStorage;
-  /** Opens the storage again, with connections of its own. */
+  /** Opens the storage again, with new connections. */
   reopen(): OffsiteStorage;
   s3: RunningS3;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ async function openS3(rights: { mayWrite?: boolean; mayDelete?: boolean } = {}):
   return { storage, hastyStorage, reopen, s3, close };
 }
 
-/** A new driver needs only one more line here, because every driver makes the same promises. */
+/** Every driver has to keep the same promises, so a new one needs only a line here. */
 describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => {
   let opened: Opened;
   beforeAll(async () => {
@@ -159,8 +159,8 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.on('connection', count);
       const answer = { kind: 'endless', bytes: 400e6 } as const;
       opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer });
-      // The storage is opened again, so that the answer comes over a new connection. The bytes on that connection are
-      // counted when it closes.
+      // The storage is opened again, so that the answer comes over a new connection, whose bytes are counted when it
+      // closes.
       const storage = opened.reopen();
       expect(await failureOf(storage.source(key).read('manifest'))).toMatchObject({
         message: expect.stringContaining('larger than any'),
@@ -169,7 +169,7 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.off('connection', count);
       const sent = await Promise.all(closed);
       expect(sent.length).toBeGreaterThan(0);
-      // The limit is twice the largest object, and the margin covers the bytes that were on their way.
+      // The limit is twice the largest object. The margin covers bytes in transit.
       for (const bytes of sent) expect(bytes).toBeLessThan(2 * formatBounds.blockIndexRawBytes + 20e6);
     });
   });

@@ -2,7 +2,7 @@
 import { siteHostContract } from '../../test/site-host-contract';
 import { openLocalRig } from '../../test/site-host-rig';
 
-/** ssh/ssh-contract.test.ts has the same tests for hosts over ssh. */
+/** ssh/ssh-contract.test.ts runs the same tests over ssh. */
 describe('the site host local', () => {
   siteHostContract((archiveKey) => openLocalRig(archiveKey));
 });

@@ -1,5 +1,6 @@
 /**
- * Corpora and generated trees, through a local host and one over ssh. As root there are devices and foreign owners too.
+ * Sends corpora and generated trees through a local host and one over ssh. As root, the trees have devices and foreign
+ * owners.
  *
  * @tier long
  * @processes
@@ -25,8 +26,8 @@ import { type Account, throughHost } from '../../test/trees/through-host';
 import { localBackupStorage } from './backup-storage.local';
 
 /*
- * A restore brings back every field of every path that was backed up, as read by programs that are not ours (find,
- * sha256sum, getfattr, getfacl). `kept` lists all that may differ, and docs/what-a-backup-keeps.md explains it.
+ * A restore brings back every property of every path, as other programs (find, sha256sum, getfattr, getfacl) read it.
+ * `kept` lists the exceptions, and docs/what-a-backup-keeps.md explains them.
  */
 
 const isRoot = process.getuid?.() === 0;
@@ -44,8 +45,8 @@ const perSite = 15;
 const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
 
 /**
- * The tree that is expected after a restore. A restored socket has no listener, devices belong to the machine, and a
- * site has one account. GNU tar, which packs over ssh, turns a FIFO with several names into several FIFOs.
+ * Returns the tree that is expected after a restore. A restored socket would have no listener, devices belong to the
+ * machine, and a site has one account. GNU tar, which packs over ssh, makes several FIFOs from one with several names.
  */
 function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
   const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
@@ -85,13 +86,13 @@ suite(`the site host %s${missing}`, (name, open) => {
     const fields = (tree: Tree): Set<string> =>
       new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
-    // Lines about devices and owners are left out, because tar restores them as root, and a site may not have them.
+    // Devices and owners are left out, because tar restores them as root, but a site may not have them.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // A host that runs as root restores everything over ssh. Otherwise GNU tar writes as the owner in a user namespace,
-  // which has no other account.
+  // As root, a host restores everything over ssh. Otherwise GNU tar writes as the owner in a user namespace, which has
+  // no other account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [
@@ -114,7 +115,7 @@ suite(`the site host %s${missing}`, (name, open) => {
     if (name === 'local') expect(told).toEqual(['closed']);
   });
 
-  // Jest refuses an `it.each` of an empty list.
+  // Jest refuses an `it.each` with an empty list.
   if (realTrees.length === 0) skipTests('brings back the files of Debian’s packages', missingTree);
   else
     it.each(realTrees)('brings back the files of Debian’s package %s', async (tree) => {

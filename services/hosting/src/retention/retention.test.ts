@@ -75,7 +75,7 @@ describe('the nightly sweep', () => {
     const siteId = await givenSite(world.api, world.caller);
     await setSite(siteId, true);
     await succeedPlatformWork(world.api, sweepBackupsWorkflow);
-    // The host knows no such site.
+    // The host does not know this site, so the backup fails.
     await until(async () => (await backupsOf(siteId))[0]?.status === 'failed', {
       timeoutMs: 30_000,
       what: 'the failure',

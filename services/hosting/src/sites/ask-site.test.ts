@@ -20,7 +20,7 @@ const [brokenPage, refusedSql] = [
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
- * Runs the step `probe` of a workflow with a site host that gives these answers. Resolves with the calls that it got
+ * Runs the step `probe` of a workflow with a site host that gives these answers. Resolves with the calls to the host
  * and the error of the step.
  */
 async function askedBy(

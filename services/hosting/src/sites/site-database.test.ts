@@ -40,8 +40,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts a site host with the programs of these databases and returns its control address. Null: an agent that is too
- * old for the question.
+ * Starts a site host that offers these databases, and returns its address. Null stands for an old agent that does not
+ * know the question.
  */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
@@ -77,10 +77,7 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/**
- * The refusal that the preflight predicts for the restore of a deleted site with this database, and the restore's
- * answer.
- */
+/** Returns the refusal that the preflight of a deleted site's restore predicts, and the restore's answer. */
 async function revive(
   api: ServiceApi,
   database: SiteDatabase,

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** A site with a backup being taken; resolves with the workflow's path. */
+/** Creates a site with a backup in progress. Resolves with the workflow's path. */
 async function givenWorkflow(): Promise<{ siteId: string; location: string }> {
   const siteId = await givenSite(api, staff);
   const answer = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
@@ -67,7 +67,7 @@ it('streams what is new to the watcher and ends with the workflow', async () => 
   const stream = await api.call('GET', `${location}/events`);
   expect(stream.headers['content-type']).toBe('text/event-stream');
   expect(stream.text).toMatch(/^id: 2\nevent: workflow\ndata: \{.*"status":"succeeded".*\}\n\n$/);
-  // An EventSource reconnects after every end but this one.
+  // An EventSource does not reconnect after a 204.
   const resumed = await api.call('GET', `${location}/events`, { headers: { 'last-event-id': '2' } });
   expect([resumed.status, resumed.text]).toEqual([204, '']);
   expect((await api.call('GET', `${location}/events`, { headers: { 'last-event-id': '1' } })).status).toBe(200);

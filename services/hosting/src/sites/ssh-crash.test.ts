@@ -1,5 +1,5 @@
 /**
- * Every death of a worker at the steps of a site over ssh.
+ * Kills a worker in each step of a site over ssh.
  *
  * @tier long
  * @processes
@@ -18,14 +18,13 @@ import { workflows } from '../workflows';
 const onHost = describeOnHost();
 
 /**
- * CI takes only the cases that differ from the local host: a worker that dies while its script runs. `npm run chaos`
- * takes the rest.
+ * Except in chaos, only the cases that differ from the local host are taken: a worker that dies while its script runs.
  */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
 /**
- * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
- * processes build their own definitions.
+ * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
+ * have their own definitions.
  */
 
 onHost('a site over ssh survives the crash of its worker', () => {

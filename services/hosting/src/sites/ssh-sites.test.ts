@@ -1,5 +1,5 @@
 /**
- * Runs a whole host over ssh, and workers.
+ * Runs a host over ssh, and workers.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * Every death of a worker at every step of an order to the vendor.
+ * Kills a worker in each step of an order to the vendor.
  *
  * @tier long
  * @processes
@@ -27,12 +27,9 @@ interface Run extends SiteRun {
   packageId: string;
 }
 
-// Replacing three workers in a row takes longer than the request waits, so the order is not sent, as it should be.
+// Replacing three workers takes longer than a request waits, so the order is not sent, as it should be.
 const scope = crashScope({ delicate: ['send'], never: / 3 times /, isHasty: true });
-/**
- * The cases need only the names of these steps and the point of no return. The worker processes build their own
- * definitions.
- */
+/** The cases need only the steps' names and the point of no return. The worker processes have their own definitions. */
 
 describe('every step of an order to the vendor survives its crash', () => {
   let world: VendorWorld;
@@ -42,7 +39,7 @@ describe('every step of an order to the vendor survives its crash', () => {
   });
   afterAll(() => world.close());
 
-  /** The request waits for the vendor and may be refused: its workflow is found in the record. */
+  /** Starts an order. Its request waits for the vendor and may be refused, so the workflow is found in the database. */
   const begin = async (kind: string, rest: string, bodyOf: (siteId: string) => Promise<object>): Promise<Run> => {
     const site = await makeVendorSite(world);
     void world.api
@@ -52,7 +49,7 @@ describe('every step of an order to the vendor survives its crash', () => {
   };
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());
-  /** At most one order reached the vendor, and the audit log knows of it if and only if it did. */
+  /** Checks that at most one order reached the vendor, and that the audit log has an entry exactly if one did. */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;
     const [step] = await world.api.rows<{ status: string }>(

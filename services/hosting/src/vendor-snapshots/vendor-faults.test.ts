@@ -1,5 +1,5 @@
 /**
- * Each fault of the vendor meets a request of its own. Some faults last for as long as a request waits.
+ * Causes each fault of the vendor for its own request. Some faults last as long as a request waits.
  *
  * @tier long
  * @processes
@@ -166,7 +166,7 @@ it.each([
     await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
     const answered = await restore(world, siteId, { scope: 'web', timestamp });
     expect(answered.status).toBe(status);
-    // One read takes 4 s at most and is tried up to three times, so this is the most for which a caller waits.
+    // A read takes at most 4 s and is tried up to three times, which limits the caller's wait.
     expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
     await world.vendor.clearFaults();
     if (status === 202) await atRest(world, siteId);
@@ -189,7 +189,7 @@ it('looks at the listing once more before it sends: a point that has just gone i
   });
   const answer = { kind: 'fixed', status: 200, body: await real.text() } as const;
   await world.vendor.change(packageId, { forget: { scope: 'web', id: '', restoreAsOf: Number(timestamp) } });
-  // The request gets the earlier listing, which has the restore point. The worker gets the real one, which has not.
+  // The request gets the earlier list, which has the restore point. The worker gets the real list without it.
   await world.vendor.fault({ path: 'timelineBackup$', times: 1, answer });
   const answered = await restore(world, siteId, { scope: 'web', timestamp });
   expect([answered.status, answered.json]).toMatchObject([422, { code: 'restore_point_stale' }]);
@@ -209,8 +209,8 @@ it('fails the workflow, without staff, when the vendor’s job fails', async () 
 it('accepts exactly one of five restores at once', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
-  // The vendor's clock stands still, so that the job lasts until all requests are answered. An order after its end
-  // would be accepted as the next one.
+  // The vendor's clock is stopped, so that the job lasts until all requests are answered. A later order would be
+  // accepted as the next one.
   await world.vendor.setClock({ scale: 0 });
   const answers = await Promise.all(
     Array.from({ length: 5 }, () => restore(world, siteId, { scope: 'web', timestamp })),
@@ -288,7 +288,7 @@ it.each(['at once', 'when it is too late to send'] as const)(
     const asked = restoreWeb(siteId);
     await killed;
     rmSync(faults, { recursive: true });
-    // The deadline is far away, so the next worker may start late.
+    // The deadline is far in the future, so the next worker may start late.
     await sendBy(siteId, new Date(Date.now() + 3_600_000));
     const moment = await takeMoment(world.api.postgres.adminUrl);
     worker = world.spawnWorker();

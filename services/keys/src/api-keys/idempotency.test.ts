@@ -20,7 +20,7 @@ const tokenOf = ({ json }: { json: unknown }): string => (json as MintedApiKey).
 const keysNamed = async (name: string): Promise<number> =>
   (await api.rows('SELECT id FROM api_keys WHERE name = $1', [name])).length;
 
-/** Every row of every table as text, in which a thief of the database could search. */
+/** Returns every row of every table as text, as a thief of the database could read it. */
 async function dump(): Promise<string> {
   const tables = await api.rows<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,

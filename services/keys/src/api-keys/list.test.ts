@@ -8,7 +8,7 @@ import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 
 let api: KeysApi;
-/** grand ─ parent ─ { child, sibling }, and a stranger. */
+/** The tree is grand ─ parent ─ { child, sibling }. `stranger` is outside of it. */
 const orgs: Record<'grand' | 'parent' | 'child' | 'sibling' | 'stranger', { id: string; key: GoodKey }> = {} as never;
 const manage = ['apikeys.manage', 'sites.view'];
 
@@ -34,7 +34,7 @@ afterAll(() => api.close());
 
 const get = (caller: Caller, query = '') => api.call(caller, 'GET', `/v1/api-keys${query}`);
 
-/** Follows the cursors to the end. */
+/** Reads all pages by their cursors. */
 async function crawl(caller: Caller, query: Record<string, string> = {}): Promise<ApiKey[]> {
   const found: ApiKey[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {

@@ -10,7 +10,7 @@ const keyCount = 100_000;
 let api: KeysApi;
 let root: GoodKey;
 let database: KeysDatabase;
-/** An organisation with a few keys, in a tree that is full of others. */
+/** An organisation with few keys, in a tree with very many. */
 let smallOrgId: string;
 beforeAll(async () => {
   api = await startKeys();
@@ -63,8 +63,8 @@ async function nodesRun(query: Prisma.Sql): Promise<Plan[]> {
 
 const page = { after: null, take: 51 };
 /**
- * A page's rows are looked up one by one, each down an index of three or four levels. Scanning any of the indexes would
- * be above 1000.
+ * The rows of a page are looked up one by one, each through an index of three or four levels. A scan of an index would
+ * read more than 1000 pages.
  */
 const pagesReadMax = 400;
 test.each([

@@ -19,8 +19,8 @@ const rotate = (id: string, body: object = {}, caller = root.caller) =>
 const isGood = async (token: string): Promise<boolean> => (await api.verify(token)).valid;
 
 /**
- * Sends a change that takes rights away, and resolves when the change waits for the gateways. By then `isGone` must
- * show that it is committed. The change waits until `open` is called.
+ * Sends a change that removes rights, and resolves when it waits for the gateways. `isGone` must show by then that it
+ * is committed. The change waits until `open` is called.
  */
 async function holdAtGateways(send: () => Promise<ServiceAnswer>, isGone: () => Promise<boolean>) {
   let open = (): void => undefined;
@@ -37,7 +37,7 @@ async function holdAtGateways(send: () => Promise<ServiceAnswer>, isGone: () => 
     isAnswered = true;
   });
   await until(() => wasGone !== undefined);
-  // An answer that does not wait for the gateways would have come by now.
+  // An answer that did not wait for the gateways would have come by now.
   for (let look = 0; look < 10; look += 1) await isGone();
   return { wasGone, isAnswered, open, answered };
 }
@@ -211,8 +211,8 @@ test('what its organisation has lost does not come back with a rotation', async 
 });
 
 /**
- * Runs `meanwhile` while another session has revoked the key without a commit. That session commits when a statement
- * waits for it.
+ * Runs `meanwhile` while another session has revoked the key without a commit. That session commits as soon as a
+ * statement waits for it.
  */
 async function whileRevoking<T>(id: string, meanwhile: () => Promise<T>): Promise<T> {
   const session = new pg.Client({ connectionString: api.postgres.url });

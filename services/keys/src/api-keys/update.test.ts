@@ -93,7 +93,7 @@ test.each([
   ],
 ])('%s is refused, and nothing is changed', async (_what, body, refusal) => {
   const key = await api.mint(root.caller, { scopes: rights });
-  // The first use of a key is noted some time after it.
+  // A key's first use is recorded with a delay, so `last_used_at` is not compared.
   const { last_used_at: _, ...before } = Object(await read(key));
   expect(refusalOf(await change(key, { name: 'never', ...body }))).toBe(refusal);
   expect(await read(key)).toMatchObject(before);
@@ -106,7 +106,7 @@ test('a key may bound itself, and lifts no limit of its own, neither on itself n
   const later = new Date(Date.parse(expires_at) + 1).toISOString();
   for (const body of [{ expires_at: null }, { expires_at: later }, { allowed_ips: [] }, { allowed_ips: ['0.0.0.0/0'] }])
     expect(refusalOf(await change(key, body, key))).toBe('403 own_limits');
-  // An earlier end and fewer addresses do not count as more rights.
+  // An earlier expiry and fewer addresses are no additional rights.
   await changed(key, { expires_at: new Date(Date.parse(expires_at) - 1).toISOString() }, key);
   const other = await api.mint(root.caller, { scopes: rights });
   await changed(other, { expires_at });

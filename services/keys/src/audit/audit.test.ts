@@ -52,7 +52,7 @@ test('each accepted change is one entry, and a refused one is none', async () =>
     ['org.create', `/v1/orgs/${root.caller.orgId}`, null],
   ]);
   expect(rotated.status).toBe(201);
-  // Changes in the organisation below are in its own log.
+  // Changes in the child organisation are in its own log.
   expect(await api.rows('SELECT action, actor_key_id FROM audit_log WHERE org_id = $1', [child.id])).toEqual([
     { action: 'org.update', actor_key_id: root.id },
   ]);

@@ -19,7 +19,7 @@ const update = (id: string, body: unknown, caller = root.caller) =>
   api.call(caller, 'PATCH', `/v1/orgs/${id}`, { body });
 const rights = ['apikeys.manage', 'orgs.view', 'orgs.manage', 'sites.view', 'databases.view'];
 
-/** An organisation below `above` with these rights, and a key that holds them all. */
+/** Creates an organisation below `above` with these rights, and a key with all of them. */
 async function below(above: GoodKey, name: string): Promise<{ org: Org; key: GoodKey }> {
   const org = await api.createOrg(above.caller, { name, permissions: rights });
   return { org, key: await api.mint(above.caller, { org_id: org.id, scopes: rights }) };

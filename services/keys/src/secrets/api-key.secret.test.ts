@@ -12,7 +12,7 @@ test('a derived secret is the same in every process, and another one for another
     derive({ rawIdempotencyKey: 'retry2' }),
     derive({ recordId: uuidv7() }),
     derive({}, 'b2'.repeat(32)),
-    // The letters are the same, but the boundary between the two texts is another.
+    // The text is the same as that of the first secret, but it is divided at another place.
     derive({ callerKeyId: `${origin.callerKeyId}r`, rawIdempotencyKey: 'etry' }),
   ];
   expect(new Set([derive(), ...others]).size).toBe(6);
@@ -46,7 +46,7 @@ test('random secrets and prefixes use every letter about equally', () => {
       counts.set(letter, (counts.get(letter) ?? 0) + 1);
   }
   const mean = (1_000 * 55) / 62;
-  // Six standard deviations: 180.
+  // The margin is six standard deviations, which are 180.
   expect(counts.size).toBe(62);
   expect([...counts.values()].every((count) => Math.abs(count - mean) < 6 * Math.sqrt(mean))).toBe(true);
 });

@@ -30,7 +30,7 @@ interface Received {
   event: Event;
 }
 
-/** A customer's receiver. `answer` returns the status, or takes over the response. */
+/** Starts a customer's receiver. `answer` returns the status, or takes over the response. */
 async function startReceiver() {
   const received: Received[] = [];
   const receiver = {
@@ -38,7 +38,7 @@ async function startReceiver() {
     port: 0,
     answer: (_message: Received): number | 'hang' | 'drip' | 'other protocol' | Promise<number> => 204,
     url: (path: string) => `http://127.0.0.1:${receiver.port}${path}`,
-    /** The events that a path has received, in order. */
+    /** Returns the events that a path has received, in order. */
     at: (path: string) => received.filter((message) => message.path === path),
     hangUp: () => server.closeAllConnections(),
     /** Closes the port until `comeBack`. */
@@ -63,7 +63,7 @@ async function startReceiver() {
     };
     received.push(message);
     const status = await receiver.answer(message);
-    // Sends a header now and then, and never the last one.
+    // The headers are sent one by one and never end.
     if (status === 'drip') return dripInto(response);
     if (status === 'other protocol')
       return void response.socket?.end('HTTP/1.1 101 Other\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
@@ -102,7 +102,7 @@ afterEach(async () => {
   for (const stop of senders.splice(0)) await stop();
 });
 
-/** A worker's sender on the same database, with pauses short enough to wait for. */
+/** Starts a worker's sender on the same database, with pauses short enough for a test. */
 function startSender(more: Partial<SenderOptions> = {}) {
   const database = openDatabase(api.postgres.url, { max: 6, applicationName: 'sender' });
   const sender = createWebhookSender({
@@ -267,7 +267,7 @@ test('a receiver that has gone is asked for three days after growing pauses, and
   }
   const days = seconds.reduce((sum, each) => sum + each) / 86_400;
   expect([days > 2.6, days < 3.4]).toEqual([true, true]);
-  const growing = seconds.slice(0, -1); // the last two are as long as each other
+  const growing = seconds.slice(0, -1); // the last two pauses are equally long
   expect(growing).toEqual([...growing].sort((a, b) => a - b));
   await until(async () => (await deliveriesOf(webhook)).every(({ status }) => status === 'delivered'));
   expect(receiver.at(pathOf(webhook)).map(({ id }) => id)).toEqual(events.map(({ id }) => id));
@@ -453,7 +453,7 @@ test('an organisation whose receivers hang takes a share of the places, and anot
   startSender({ most: 6, mostOfOrg: 4, answerMs: 600_000, leaseSeconds: 900 });
   const [slow, stranger] = [await create(), await api.bootstrap()];
   const quick = await create({}, stranger);
-  // Earlier events may have been answered already.
+  // Answers to earlier events may have ended already, so only new ones are recorded.
   const hanging: string[] = [];
   receiver.answer = ({ path, id }) => {
     if (path !== pathOf(slow)) return 204;
@@ -466,7 +466,7 @@ test('an organisation whose receivers hang takes a share of the places, and anot
   await happen([event]);
   await until(() => receiver.at(pathOf(quick)).some(({ id }) => id === event.id));
   expect(hanging).toHaveLength(4);
-  // Ends the connections that hang.
+  // Ends the hanging connections.
   receiver.hangUp();
 }, 60_000);
 

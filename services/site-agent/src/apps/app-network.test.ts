@@ -14,7 +14,7 @@ import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 /**
- * An address of this machine other than its loopback. Applications see it as an outside address. The host's setting
+ * An address of this machine that is not loopback. Applications treat it as outside, and the host's setting
  * SITES_OUTGOING_ALLOW allows it.
  */
 const outside = Object.values(os.networkInterfaces())
@@ -38,7 +38,7 @@ afterAll(async () => {
   await clearHost(host, [siteId, neighbourId]);
 });
 
-/** Runs `work`, the body of an async function, in the application and resolves with its result. */
+/** Runs `work`, the body of an async function, in the application. Resolves with its result. */
 async function inApp(work: string): Promise<unknown> {
   const source = `
     const [net, http, tls, dns, fs, child] = ['net', 'http', 'tls', 'dns', 'fs', 'child_process'].map((name) => require(name));
@@ -74,7 +74,7 @@ describe('the network of an application', () => {
     const answers = await inApp(
       `return Promise.all(${JSON.stringify(ports)}.map((port) => attempt({ port, host: '127.0.0.1' })))`,
     );
-    // The cluster of tests has one port for all; the endpoint of the neighbour is reached at another.
+    // All sites of the test share a cluster with one port, and the neighbour's endpoint has another port.
     expect(answers).toEqual(ports.map(() => 'ECONNREFUSED'));
   });
 
@@ -86,7 +86,7 @@ describe('the network of an application', () => {
 
   it('has no port of the machine to take', async () => {
     const ports = await Promise.all(Array.from({ length: 20 }, () => listen(createServer(greeting), '0.0.0.0')));
-    // Ports that are taken on the machine are free in there: it is another network.
+    // The box has its own network, so ports that are used on the machine are free in it.
     const taken = await inApp(`const taken = [];
       for (const port of ${JSON.stringify(ports)}) await new Promise((next) => {
         net.createServer().listen(port, '0.0.0.0', () => { taken.push(port); next(); }).on('error', next);
@@ -116,7 +116,7 @@ describe('the network of an application', () => {
   });
 });
 
-/** A package and what it needs, where the application finds it. */
+/** Copies a package and its dependencies to where the application finds them. */
 async function giveModule(name: string, manifest: string): Promise<void> {
   const file = realpathSync(manifest);
   await cp(path.dirname(file), path.join(site.files_dir, 'node_modules', name), { recursive: true });

@@ -9,7 +9,10 @@ import path from 'node:path';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
-/** Tells who answers; /slow answers late, /crash ends the process. It listens where it likes. */
+/**
+ * Returns an application that answers its name and id. /slow answers late, and /crash ends the process. It listens on a
+ * port of its own choice.
+ */
 const appSource = (name: string): string => `
 const http = require('node:http');
 const id = require('node:crypto').randomUUID();
@@ -185,7 +188,7 @@ it('what is no file in the place of restart.txt is refused at once, and holds up
   const blocked = { code: 'restart_blocked' };
   for (const fence of [60, 61, 62, 63, 64])
     await expect(host.client.restartApp(siteId, claim(fence))).rejects.toMatchObject(blocked);
-  // A pipe with a reader could be opened. It is still no restart file.
+  // A pipe with a reader can be opened, but must still not count as a restart file.
   const reader = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   await expect(host.client.restartApp(siteId, claim(65))).rejects.toMatchObject(blocked);
   await reader.close();

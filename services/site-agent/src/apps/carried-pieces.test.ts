@@ -13,14 +13,14 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { PagePlaces } from '../content/page-places';
 
 /**
- * The bound on what one organisation's connections take of the loop that all sites share: each piece that is carried
- * takes a turn.
+ * All sites share one event loop. An organisation's connections take a bounded part of it, because each piece that is
+ * passed on takes a turn.
  */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-/** Turns that the test gives. */
+/** Turns that the test grants. */
 class Turns {
   private waiting: (() => void)[] | null = null;
   readonly takenBy: string[] = [];
@@ -44,8 +44,8 @@ class Turns {
 
 const bytes = 200;
 /**
- * Connections outside in each way that there is. Each visit says as many bytes by each of them as its path names, one
- * at a time.
+ * Returns an application with a connection of each kind to the outside. For each visit it sends the number of bytes in
+ * the path over each connection, one at a time.
  */
 const source = (port: number): string => `const net = require('node:net');
   const { http_proxy: proxy } = Object.fromEntries(require('node:child_process').execFileSync('/usr/bin/env', { encoding: 'utf8' })
@@ -113,7 +113,7 @@ test('an application that writes outside a byte at a time has one piece carried 
   expect(heard.find((text) => text.startsWith('POST'))).toMatch(
     /^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is,
   );
-  // The turn that each has is used up by this.
+  // These bytes use up the turn that each connection already has.
   turns.hold();
   await say(1);
   await until(() => Promise.resolve(said() === 6), { what: 'a piece of each' });
@@ -124,8 +124,8 @@ test('an application that writes outside a byte at a time has one piece carried 
   turns.release();
   await until(() => Promise.resolve(said() === 6 + 3 * bytes), { what: 'all that was said' });
   expect(new Set(turns.takenBy)).toEqual(new Set(['org-1']));
-  // At most six turns are needed when the kernel has everything by now: one for each piece that was read ahead, and one
-  // for the rest.
+  // The kernel has buffered all bytes by now, so at most six turns are needed: one for each piece that was read ahead,
+  // and one for its rest.
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 
@@ -133,7 +133,7 @@ test('so has a session of a site’s database, and one that is not let in yet', 
   const client = new pg.Client({ connectionString: site.database_url });
   await client.connect();
   await client.query('select 1');
-  client.on('error', () => undefined); // it has asked nothing itself
+  client.on('error', () => undefined); // the session itself has sent no query
   const { stream } = client.connection;
   turns.hold();
   turns.takenBy.length = 0;
@@ -149,7 +149,7 @@ test('so has a session of a site’s database, and one that is not let in yet', 
   }
   const nothing = (await fetch(new URL('0', site.url))).text();
   expect(await Promise.race([letIn, answered, nothing])).toBe('said');
-  // The session took one piece in its turn, and the newcomer took one for its first message.
+  // The session used one turn for its piece, and the newcomer one for its first message.
   expect(turns.takenBy).toEqual(['org-1', 'org-1']);
   turns.release();
   expect(await Promise.all([letIn, answered])).toEqual(['in', 'answered']);

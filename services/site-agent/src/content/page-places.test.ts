@@ -9,7 +9,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { FairPace, PagePlaces, PagesBusy, processesFor } from './page-places';
 
-/** A process that ends when it is asked to, and gives its place back. */
+/** Starts a process that ends when it is asked to, and then releases its place. */
 async function start(
   places: PagePlaces,
   organisation: string,
@@ -115,7 +115,7 @@ describe('pages and long files that their visitors do not take', () => {
   );
 });
 
-/** Records which organisation went in which turn. */
+/** Records which organisation used each turn. */
 function follow(pace: FairPace): { take(organisation: string, times: number): void; turn(): string[] } {
   let went: string[] = [];
   return {

@@ -1,6 +1,6 @@
 import { ConnectionBudget } from './connection-budget';
 
-/** A site that takes what it can get, and counts what it has. */
+/** A site that takes every place that it gets, and counts them. */
 class Greedy {
   readonly places = new Set<() => void>();
 

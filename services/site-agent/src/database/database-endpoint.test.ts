@@ -98,7 +98,7 @@ test('a probe runs no function of the site’s, even where the site has put its 
   expect(probed).toMatchObject({ sql_ok: true, sql_answered: true });
 });
 
-/** A client that says who it wants to be and never proves it. */
+/** Connects as a user and never sends a password. */
 async function askAndStaySilent(url: string): Promise<net.Socket> {
   const { port, username } = new URL(url);
   const socket = net.connect(Number(port), '127.0.0.1').on('error', () => undefined);
@@ -172,7 +172,7 @@ test('a running query can be cancelled through the endpoint of its site, and thr
     socket.end(packet);
     await once(socket, 'close');
   };
-  // Postgres acts on a cancel before it closes the connection that brought it.
+  // Postgres handles a cancel before it closes that connection, so the effect would be visible now.
   await send(other.database_url);
   expect(await runSql(site.database_url, active)).toHaveLength(1);
   await send(site.database_url);

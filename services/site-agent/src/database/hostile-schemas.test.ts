@@ -25,8 +25,8 @@ import {
 import { fillVersion, readPage } from '../../test/versions';
 
 /*
- * Generated schemas of a customer who means ill, several in a site's database, each taken through a backup, a restore, a drill on another
- * site, pages that show all of its tables and views, and deletion. packages/postgres takes the same schemas through an upgrade.
+ * Generated schemas of a hostile customer go through a backup, a restore, a trial restore on another site, pages with
+ * all tables and views, and deletion. packages/postgres upgrades the same schemas.
  */
 
 const { seed, count } = sampleOf('hostile schemas of sites', { inCi: 3, inChaos: 500 });
@@ -62,7 +62,7 @@ interface Relation {
 const relationsSql = `select n.nspname as schema, c.relname as name, c.relkind = 'r' as "isTable" from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname ~ '^h[0-9]' and c.relkind in ('r', 'p', 'v', 'm', 'S')`;
 
-/** Connects as the customer, and overrides whatever the customer has set for its own sessions. */
+/** Returns the customer's login, which overrides the customer's own session settings. */
 const asOwner = ({ database_url: connectionString }: Filled) => ({
   connectionString,
   options:
@@ -90,7 +90,7 @@ async function makeHostile(batch: number): Promise<FilledSite> {
   return site;
 }
 
-/** Writes a page for each relation, so that a page that fails hides no other. */
+/** Writes a page for each relation, because one failing relation would hide the others on its page. */
 async function writePages(site: FilledSite): Promise<string[]> {
   const relations = await runSql<Relation>(asOwner(site), relationsSql);
   const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
@@ -102,7 +102,7 @@ async function writePages(site: FilledSite): Promise<string[]> {
   return names;
 }
 
-/** Fails when a page, a file or a trap of the site holds a canary. */
+/** Expects that no page, file or trap of the site contains a canary. */
 async function expectNoHarm(site: FilledSite, pages: readonly string[]): Promise<void> {
   for (const page of pages) {
     const text = await readPage(new URL(page, site.url).href);
@@ -115,7 +115,7 @@ async function expectNoHarm(site: FilledSite, pages: readonly string[]): Promise
   expect(await readPage(neighbour.url)).toBe('file=1 row=1');
 }
 
-/** Staged under a new release and switched to, as a restore and a drill do it. */
+/** Stages a new release and switches to it, as a restore does. */
 async function restore(site: FilledSite, archive: TestArchive, fence: number): Promise<FilledSite> {
   const { site_id: siteId } = site;
   await stageSite(host, siteId, archive, { releaseId: 'copy', fence });
@@ -124,7 +124,7 @@ async function restore(site: FilledSite, archive: TestArchive, fence: number): P
   return host.client.readSite(siteId);
 }
 
-/** Runs a drill on a site of its own: counts every table as its owner, and requests every page. */
+/** Restores the archive on another site, counts every table as its owner, and requests every page. */
 async function drill(archive: TestArchive, pages: readonly string[]): Promise<void> {
   const made = await host.client.ensureSite(newSiteId(), { domain: 'drill.org' }, claim(1));
   const site = await restore(made, archive, 2);

@@ -50,7 +50,7 @@ async function bytesBelow(folder: string): Promise<number> {
   return Number(stdout.split('\t')[0]);
 }
 
-/** The servers that run on folders below this one, by their pids. */
+/** Returns the pids of servers whose data folder is below this folder. */
 async function serversBelow(folder: string): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
   const found = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
@@ -129,7 +129,7 @@ const suite = (): void => {
         });
       await run(site.database_url, 'create table heap (id int auto_increment primary key, text longtext)');
       await writesAre('none');
-      // A little more than it may have, and less than a fifth more.
+      // The rows exceed the limit by less than a fifth.
       const { database } = JSON.parse(await readFile(path.join(site.files_dir, '../release.json'), 'utf8')) as {
         database: string;
       };
@@ -203,7 +203,7 @@ const suite = (): void => {
     await database.stopIfUnused(performance.now() + 2 * idleMs);
     expect(await serversBelow(sitesDir)).toEqual([]);
 
-    // Events work without anybody.
+    // The event scheduler works without an open session.
     const { database: reader } = await database.openReader();
     if (reader.engine !== 'mariadb') throw new Error('another engine');
     const admin = await openAdmin(reader.login, 'mariadb');

@@ -1,5 +1,5 @@
 /**
- * Waits for looks at the disk, which come every five seconds.
+ * Waits for checks of the disk, which come every five seconds.
  *
  * @tier long
  * @processes
@@ -38,7 +38,7 @@ const refusalOf = (sql: string, socketPath?: string): Promise<string> =>
     (error: unknown) => errorCodeOf(error),
   );
 
-/** The server itself, past the site's address, where no session is counted. */
+/** Returns the socket of the server itself. Sessions through it are not counted, unlike those at the site's address. */
 async function socketOfServer(): Promise<string> {
   const servers = path.join(host.config.SITES_DIR, 'mariadb');
   const [server = ''] = await readdir(servers);
@@ -46,7 +46,7 @@ async function socketOfServer(): Promise<string> {
   return path.join(note?.trim() ?? path.join(servers, server, 'socket'), 'mysql.sock');
 }
 
-/** Waits until the site's own address accepts a row again. */
+/** Waits until a row can be inserted at the site's address again. */
 const hasRoom = (): Promise<unknown> =>
   until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
     ...waits,
@@ -62,7 +62,7 @@ const suite = (): void => {
   afterAll(() => clearHost(host, [siteId]));
 
   test('events that fill the disk while nobody has a session are stopped', async () => {
-    // The event runs each second, so the site's session has ended before there is much data.
+    // An event runs each second, so the data grows after the site's session has ended.
     await run(
       "create event filling on schedule every 1 second do insert into heap (text) select repeat('x', 5000000) from seq_1_to_8",
     );
@@ -73,7 +73,7 @@ const suite = (): void => {
         what: code,
       });
     await writesAre('ER_TABLEACCESS_DENIED_ERROR');
-    // A session of this test may be one of those that end.
+    // The statements are repeated, because the session of this test may be ended as well.
     for (const sql of ['drop event filling', 'truncate heap'])
       await until(async () => (await refusalOf(sql, socket)) === 'none', { ...waits, what: sql });
     expect(await refusalOf('drop event filling', socket)).not.toBe('none');
@@ -87,7 +87,7 @@ const suite = (): void => {
     for (const sql of ['use site', 'set session net_read_timeout = 600']) await hidden.query(sql);
     await hidden.beginChange('ghost');
     const fill = "insert into heap (text) select repeat('x', 5000000) from seq_1_to_4";
-    // The site may have filled so much that it has no sessions at all.
+    // The site may have filled so much that it gets no session at all.
     const ends = ['ER_TABLEACCESS_DENIED_ERROR', 'ER_DISK_FULL'];
     await until(async () => ends.includes(await refusalOf(fill)), { ...waits, what: 'the end of writes' });
     const answers = await hidden.failProof().then(
@@ -103,7 +103,7 @@ const suite = (): void => {
     await hasRoom();
   });
 
-  // Each has its files, of more than the site may have, for a minute or longer.
+  // Each statement has temporary files above the site's limit, for at least a minute.
   test.each([
     [
       'a sort',
@@ -136,14 +136,14 @@ const suite = (): void => {
     const hold = async (connection: Connection, bytes: number): Promise<void> => {
       for (let n = 0; n < 200; n += 1) await connection.query(`set @held_${bytes}_${n} = repeat('x', ${bytes})`);
     };
-    // Fills the memory of each session until its statements are refused.
+    // Fills each session's memory until its statements are refused.
     const fill = (): Promise<unknown> =>
       Promise.all(
         [15e6, 1e6, 50e3, 2e3].map((bytes) => Promise.allSettled(held.map((connection) => hold(connection, bytes)))),
       );
     await fill();
     const hasEnded = async (): Promise<boolean> => {
-      // Takes the threads that the server has kept for the next sessions.
+      // This login uses up threads that the server keeps for the next sessions.
       await enter();
       const answers = await Promise.allSettled(held.slice(0, 1).map((connection) => connection.query('select 1')));
       return answers.some(({ status }) => status === 'rejected');

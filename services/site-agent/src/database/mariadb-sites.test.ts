@@ -55,7 +55,7 @@ const isAnswered = (): Promise<boolean> =>
 
 const readPage = async (): Promise<string> => (await fetch(site.url)).text();
 
-/** Rows of `ticks` in a release, as a backup of it says. */
+/** Returns the number of rows of `ticks` in a release, from a backup of it. */
 async function archivedTicks(releaseId: string): Promise<number> {
   const { link } = await packSite(host, siteId, {
     releaseId,
@@ -78,7 +78,7 @@ async function restore(releaseId: string, archive: Awaited<ReturnType<typeof pac
   const { current_release: from } = await host.client.readSite(siteId);
   await stageSite(host, siteId, archive, { releaseId, fence: nextFence() });
   await host.client.switchRelease(siteId, { releaseId, expectedRelease: String(from) }, claim(fence));
-  // Probes the site while it is frozen, as a restore does before visitors get it.
+  // Probes the frozen site, as a restore does before visitors are let in.
   expect(await host.client.probeSite(siteId, '/')).toMatchObject({ http_status: 200, sql_ok: true });
   await host.client.thawSite(siteId, claim(fence));
 }
@@ -182,20 +182,21 @@ const suite = (): void => {
       const { hostname, port } = new URL(site.database_url);
       const socket = connectSocket(Number(port), hostname).on('error', () => undefined);
       silent.push(socket);
-      // The server's greeting, without which it has no session.
+      // The server's greeting shows that the session exists.
       await once(socket, 'data');
     }
-    // On a busy machine a login may take more than three seconds and be refused. It is tried again.
+    // A login is repeated, because it may take more than three seconds on a busy machine and is then refused.
     await until(isAnswered, { what: 'an answer beside them' });
     for (const socket of silent) socket.destroy();
-    // The server ended 280 of the 300 logins, because only twenty have a place.
+    // Only twenty of the 300 logins have a place, and the server ended the others.
     expect((await sessionsSoFar()) - before).toBeLessThan(400);
     const held: Connection[] = [];
     const fill = async (): Promise<unknown> => {
       for (let n = 0; n < 30; n += 1) held.push(await connect());
       return null;
     };
-    // The page's own session may be among the twenty. One that has just ended keeps its place until the server says so.
+    // The page's session may be one of the twenty. A session that has just ended keeps its place until the server
+    // reports its end.
     await until(async () => {
       const refused = await fill().catch((error: unknown) => error);
       const count = held.length;

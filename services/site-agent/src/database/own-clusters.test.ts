@@ -1,6 +1,6 @@
 /**
- * The suite has two organisations on one host, each with a cluster of its own. The first does what a session of
- * Postgres can do to all sessions of its server.
+ * Two organisations on one host have a cluster each. The first does everything with which a session can harm all
+ * sessions of its server.
  *
  * @tier long
  * @processes
@@ -50,7 +50,7 @@ afterAll(async () => {
 
 const clusterFolder = (name: string): string => path.join(host.config.SITES_DIR, 'clusters', name);
 
-/** A session of the attacker's, for as long as `work` takes. */
+/** Opens a session of the attacker while `work` runs. */
 async function withSession<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: sites.attacker.database_url });
   client.on('error', () => undefined);
@@ -65,7 +65,7 @@ async function withSession<T>(work: (client: pg.Client) => Promise<T>): Promise<
 const pack = (siteId: string, name: string, organisation: string): Promise<TestArchive> =>
   packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, name), fence: 10, organisation });
 
-/** Page, login and backup of the other organisation. */
+/** Expects that page, login and backup of the other organisation work. */
 async function expectOtherServed(name: string): Promise<void> {
   expect(await readPage(sites.other.url)).toBe('file=1 row=1');
   expect(await runSql(sites.other.database_url, 'select v from version')).toEqual([{ v: 1 }]);
@@ -86,7 +86,7 @@ test('an organisation that takes every lock of its cluster keeps nobody else fro
   await Promise.all(attackers.map((client) => client.on('error', () => undefined).connect()));
   const take = 'select count(pg_advisory_lock(n + 400000 * $1::bigint)) from generate_series(1, 400000) n';
   try {
-    // A statement that fails gives no lock of its session back.
+    // A failed statement keeps the locks of its session.
     for (const [at, client] of attackers.entries())
       await expect(client.query(take, [at])).rejects.toMatchObject({ code: '53200' });
     await expect(runSql(sites.sister.database_url, 'select 1')).rejects.toMatchObject({ code: '53200' });
@@ -170,7 +170,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   expect(findPostmaster(dataDir)).not.toBeNull();
   const sizeOf = async () => (await own.cluster.look(role, 'shop'))?.bytes ?? 0;
   const before = await sizeOf();
-  // The comment belongs to no database, but occupies the disk.
+  // The comment counts for no database, but takes space on disk.
   const comment =
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);
@@ -179,7 +179,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await until(() => own.cluster.isUnused());
   await own.stopIfUnused(performance.now() + 2 * idleMs);
   expect(findPostmaster(dataDir)).toBeNull();
-  // The watch over the disk looks every five seconds, and would keep it awake.
+  // The check of the disk every five seconds must not keep a cluster running.
   expect(await own.cluster.look(role, 'shop')).toBeNull();
   expect(findPostmaster(dataDir)).toBeNull();
   expect(await own.cluster.listDatabases(role)).toEqual(['shop']);
@@ -236,7 +236,7 @@ describe('an installation with one Postgres for all sites', () => {
   });
 });
 
-/** The data folder of a cluster. */
+/** Returns the data folder of a cluster. */
 async function dataDirOf(cluster: string): Promise<string> {
   const where = path.join(cluster, 'where.txt');
   const home = existsSync(where) ? readFileSync(where, 'utf8').trim() : await realpath(cluster);

@@ -21,14 +21,14 @@ import { type HostileTree, hostileTree, treeBuilder, treeRacer } from '../../tes
 import { fillVersion } from '../../test/versions';
 
 /*
- * Generated trees of a customer who means ill, several in one site, each packed, staged, served and removed while code of the site's exchanges what is in it. Canaries stand
- * beside the site: a file that only we may read, a file of another site, one of the host's, and a process.
+ * Generated trees of a hostile customer are packed, staged, served and removed, while code of the site swaps paths in
+ * them. The canaries are a file that only the host may read, a file of another site, a file of the host, and a process.
  */
 
 const { seed, count } = sampleOf('hostile trees', { inCi: 12, inChaos: 500 });
-/** A site's work costs a process for each of its stages, whatever the number of its trees. */
+/** Several trees share a site, because each stage of a site starts a process. */
 const perSite = isChaos ? 20 : 6;
-/** More of them in one process would exchange each path too seldom. */
+/** The most trees for one swapping process. With more, it would swap each path too rarely. */
 const perRacer = 10;
 const batches = Array.from({ length: Math.ceil(count / perSite) }, (_, number) => number);
 const isRoot = process.getuid?.() === 0;
@@ -55,7 +55,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** All that could change about the canaries, in words that compare. */
+/** Returns all facts about the canaries that an attack could change, in comparable form. */
 async function lookAtCanaries(): Promise<unknown[]> {
   const look = async (canary: string): Promise<unknown> => {
     const file = path.join(canary, 'secret.txt');
@@ -81,7 +81,7 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
   });
   if (built.status !== 0) throw new Error(built.stderr.toString());
   if (!isRoot) return;
-  // Files that the site's account cannot make: devices, and a second name of a file that it may not read.
+  // The site's account cannot create these itself: devices, and a second name of a file that it may not read.
   const inTop = (name: string): string => path.join(site.files_dir, top, name);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('zero'), 'c', '1', '5']);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('disk'), 'b', '7', '0']);
@@ -89,14 +89,14 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
 }
 
 /**
- * As the host gives it to the processes of a customer: the work on the site's files has no less of the CPU than what
- * runs against it.
+ * The swapping processes get the host's nice value for sites, so that they get no more CPU than the work on the site's
+ * files.
  */
 const niceOfSites = 5;
 
 /**
- * Goes on in a folder, wherever that is moved, until it is ended. The folder is asked for again where it was moved
- * before the process stood in it.
+ * Swaps paths in a folder until it is ended, even if the folder is moved. If the folder was moved before the process
+ * was in it, its path is determined again.
  */
 async function race(
   site: FilledSite,
@@ -129,7 +129,7 @@ async function race(
   };
 }
 
-/** Whether an archive holds the canary anywhere. */
+/** Tells whether an archive contains the canary. */
 async function hasSecret({ link }: TestArchive): Promise<boolean> {
   const tar = new PassThrough();
   const search = async (): Promise<boolean> => {
@@ -146,7 +146,7 @@ async function hasSecret({ link }: TestArchive): Promise<boolean> {
   return isFound;
 }
 
-/** The folder that a release is being extracted into, or was. */
+/** Returns the folder into which a release is or was extracted. */
 async function stagingDir(siteId: string, releaseId: string): Promise<string> {
   const releases = path.join(host.config.SITES_DIR, 'live', siteId, 'releases');
   const name = (await readdir(releases)).find((found) => found.startsWith(releaseId));
@@ -156,7 +156,7 @@ async function stagingDir(siteId: string, releaseId: string): Promise<string> {
 
 const bodyMax = 64 * 1024;
 
-/** An answer, of which the beginning is read; names are bytes, and nothing of the path is made tidy. */
+/** Requests a path whose names are bytes, unchanged. Returns the beginning of the answer. */
 function ask(site: FilledSite, name: string): Promise<{ status: number; text: string }> {
   const { hostname, port } = new URL(site.url);
   const encoded = [...Buffer.from(name, 'latin1')]
@@ -182,7 +182,7 @@ function ask(site: FilledSite, name: string): Promise<{ status: number; text: st
 const expectEmptyTrash = (): Promise<unknown> =>
   until(async () => (await readdir(path.join(host.config.SITES_DIR, 'trash'))).length === 0, {
     what: 'the trash to be empty',
-    // A site can leave more files than the removal, which goes slowly on purpose, deletes in a minute.
+    // A removal is slow on purpose, so a site's files may take longer than a minute.
     timeoutMs: 600_000,
   });
 
@@ -190,7 +190,7 @@ async function makeSite(trees: readonly HostileTree[], random: SeededRandom): Pr
   const site = await host.client.ensureSite(newSiteId(), { domain: 'hostile.org' }, claim(1));
   await fillVersion(site, 1);
   for (const tree of trees) build(site, tree, random);
-  // Names that the host itself looks up in a site.
+  // The host itself looks up these names in a site.
   await symlink(
     random.pick([...canaries, '/', 'nowhere', '.']),
     path.join(site.files_dir, random.pick(['tmp', 'public', '.well-known'])),
@@ -227,7 +227,7 @@ test.each(batches)(
     await stopStaging();
     expect(await lookAtCanaries()).toEqual(before);
     if (outcome !== 'staged') {
-      // The races have taken something away while it was made. Without them it is whole.
+      // The swaps removed a part of the release while it was staged. Without them it is complete.
       await stageSite(host, siteId, archive, { releaseId: 'copy', fence: 4 });
     }
     await host.client.switchRelease(siteId, { releaseId: 'copy', expectedRelease: 'initial' }, claim(5));
@@ -251,7 +251,7 @@ test.each(batches)(
     await host.client.destroySite(siteId, claim(6));
     await new Promise((resolve) => setImmediate(resolve));
     await Promise.all(stopRemoving.map((stop) => stop()));
-    // A removal that met a race is taken up at the next start.
+    // A removal that failed because of a swap continues at the next start.
     const { config } = host;
     await host.stop();
     host = await startHost(config);

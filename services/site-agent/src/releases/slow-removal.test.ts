@@ -31,7 +31,7 @@ describe('a site of the agent', () => {
   const expectEmptyTrash = (): Promise<unknown> =>
     until(async () => (await readdir(trash())).length === 0, { what: 'the trash to be empty', timeoutMs: 60_000 });
 
-  /** Runs a shell's lines in the site's files, as the site's account. */
+  /** Runs shell commands in the site's files, as the site's account. */
   async function inFiles(script: string): Promise<void> {
     const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
     const child = spawn('/bin/sh', ['-c', script], {
@@ -113,8 +113,8 @@ test("an old release goes with what is not the site's own: files and folders tha
 });
 
 /**
- * A folder in the trash whose file `closed/stays` cannot be removed by a plain child of the account, until
- * {@link openFolder}.
+ * Creates a folder in the trash. A plain child of the account cannot remove its file `closed/stays` until {@link
+ * openFolder}.
  */
 async function folderThatStays(sitesDir: string, name: string): Promise<string> {
   const files = path.join(sitesDir, 'trash', name, 'files');
@@ -141,7 +141,7 @@ test('what cannot be removed keeps nothing else, is named, is an alarm after a d
   await removal.resume();
   await removal.settle();
   for (const files of [old, young]) expect(await readdir(files)).toEqual(['closed']);
-  // The folders of two sites are removed at the same time.
+  // The folders of two sites are removed at the same time, so the order of the lines varies.
   const told = lines.map((line): { level: string } => JSON.parse(line));
   const [alarm, notice] = ['error', 'warn'].map((wanted) => told.find(({ level }) => level === wanted));
   expect(alarm).toMatchObject({ level: 'error', alarm: 'trash_not_removed', left: 1, named: ['EACCES closed/stays'] });
@@ -156,7 +156,7 @@ test('what cannot be removed keeps nothing else, is named, is an alarm after a d
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A folder of a site's, with so many files. */
+/** Creates a site's folder with `count` files. */
 async function folderOf(folder: string, name: string, count: number): Promise<string> {
   const files = path.join(folder, name, 'files');
   await mkdir(files, { recursive: true });
@@ -258,9 +258,9 @@ test('the age of the oldest folder in the trash is a metric', async () => {
 });
 
 /**
- * The attacker's program. It waits until the removal has begun to empty the folder `victim`, and then puts a link to
- * the folder `canary` in its place. The canary's files have the same names but are not the site's. A removal that
- * follows the link deletes them.
+ * The attacker's program. It waits until the removal has begun to empty the folder `victim`, and then replaces it by a
+ * link to `canary`. The canary's files have the same names but do not belong to the site. A removal that followed the
+ * link would delete them.
  */
 const exchange = `
 const fs = require('node:fs');
@@ -276,9 +276,9 @@ const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
 const slowly = { batch_files: 50, pause_ms: 250, turn_files: 1_000 };
 
 /**
- * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the
- * link leads, or null where that process got its turn too late, after the last file. Where the folder `isOfRoot`, so
- * are its files, which only a removal with root's rights can remove.
+ * Removes a site whose process replaces a folder by a link meanwhile. Returns how many files remain where the link
+ * leads, or null if the swap came after the last file. `isOfRoot` gives the folder and its files to root, so that only
+ * root can remove them.
  */
 async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}): Promise<number | null> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
@@ -289,7 +289,7 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
     await mkdir(place, { recursive: true });
     for (const name of fileNames) await writeFile(path.join(place, name), '');
   }
-  // The one place of this machine that the site's account may write to, if only it gets there.
+  // This is the only folder of the machine where the site's account may write, if it can reach it.
   await chmod(canary, 0o777);
   const account = isRoot ? { uid: 200_777, gid: 200_777 } : {};
   if (isRoot) for (const place of isOfRoot ? [files] : [files, victim]) await chown(place, 200_777, 200_777);
@@ -302,7 +302,7 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
   await once(app.stdout, 'data');
   const removal = new SlowRemoval(folder, isolation, createLog({ service: 'test', level: 'silent' }), { pace: slowly });
   await removal.resume();
-  // A plain child of the site's account has to get to the files, which a box shows without any way to them.
+  // Without a box, a child of the site's account needs a way to the files.
   await chmod(path.join(folder, 'trash'), 0o711);
   await removal.moveAside(path.join(folder, 'site'), { site_id: 'site' });
   await removal.settle();
@@ -315,8 +315,8 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
 }
 
 /**
- * Removes such sites until the exchange has come in time. Where it `isFollowed`, also until the link was there before
- * the removal's next file.
+ * Removes such sites until a swap came in time. With `isFollowed`, the link must also have existed before the removal's
+ * next file.
  */
 async function leftAfterExchange(
   isolation: Isolation,

@@ -28,7 +28,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Stages an empty release, as a restore has it done. */
+/** Stages an empty release, as in a restore. */
 async function stageEmpty(releaseId: string, fence: number): Promise<Filled> {
   await stageSite(host, siteId, archive, { releaseId, fence });
   return host.client.placeOfRelease(siteId, releaseId);
@@ -122,7 +122,7 @@ test('a freeze holds requests without failing them', async () => {
     through += 1;
     return page;
   });
-  // Without the freeze they would be through by far.
+  // Without the freeze, the visitors would have got answers long before.
   await wait(500);
   expect(through).toBe(0);
   await host.client.thawSite(siteId, claim(6));
@@ -136,7 +136,7 @@ test('a freeze thaws by itself, and no sooner', async () => {
   const startedMs = performance.now();
   await host.client.freezeSite(siteId, 600, claim(6));
   expect(await readPage(url)).toMatch(/^file=(\d) row=\1$/);
-  // The host began to count after we did, so that this holds on a slow machine too.
+  // The host started its clock after this test did, so this also holds on a slow machine.
   expect(performance.now() - startedMs).toBeGreaterThan(590);
   expect((await host.client.readSite(siteId)).frozen).toBe(false);
 });
@@ -150,7 +150,7 @@ test('a visitor who takes long over the old site does not open the new one befor
   const reading = http.get(new URL('large.bin', site.url), (response) => response.pause());
   reading.on('error', () => undefined);
   await once(reading, 'response');
-  // As a restore freezes it: the time runs while the host waits for who is still there.
+  // The freeze's time limit runs while the host waits for visitors, as in a restore.
   expect(await host.client.freezeSite(siteId, 5_000, claim(6))).toEqual({ frozen: true, drained: false });
   expect(await host.client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claim(6))).toMatchObject({
     current_release: to,

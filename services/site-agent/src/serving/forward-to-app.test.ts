@@ -12,7 +12,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/** How an application's answers reach its visitors, in whatever pieces they come. */
+/** Tests how an application's answers reach its visitors, in whatever pieces they come. */
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
@@ -53,7 +53,7 @@ const url = (page: string, of = site): URL => new URL(page, of.url);
 const seen = async (): Promise<{ connections: number; left: number }> =>
   (await (await fetch(url('seen'))).json()) as { connections: number; left: number };
 
-/** Sends exactly these bytes, and resolves with all that comes back until the other side closes. */
+/** Sends these bytes unchanged. Resolves with everything that is received until the connection closes. */
 async function sayRaw(text: string): Promise<string> {
   const socket = connect(Number(url('').port), '127.0.0.1', () => socket.write(text));
   let said = '';
@@ -64,7 +64,7 @@ async function sayRaw(text: string): Promise<string> {
   return said;
 }
 
-/** A visitor of /quiet: what it has got until now. */
+/** Visits /quiet. `text` returns what has arrived so far. */
 async function stay(of = site): Promise<{ status: number | undefined; text(): string; leave(): void }> {
   const request = http.get(url('quiet', of), { agent: false }).on('error', () => undefined);
   const [response] = (await once(request, 'response')) as [http.IncomingMessage];
@@ -170,7 +170,7 @@ test('the end of the process between costs its own visitors; the application run
   other.leave();
 });
 
-/** The processes that this one has started for the site's files, as far as the wrapper that begins a box. */
+/** Returns the processes that this process has started for the site's files, including a box's outer process. */
 function contentChildren({ files_dir: folder }: FilledSite): number[] {
   const all = readdirSync('/proc/self/task').flatMap((task) =>
     readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '),

@@ -19,7 +19,7 @@ afterEach(async () => {
   await rm(sitesDir, { recursive: true });
 });
 
-/** The gate of a process that has just started. */
+/** Returns the gate of a newly started process. */
 async function started(): Promise<Gate> {
   const gate = new Gate(folder);
   gates.push(gate);

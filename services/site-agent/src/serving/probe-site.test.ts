@@ -5,7 +5,7 @@ import { probeSite } from './probe-site';
 const servers: Server[] = [];
 afterAll(() => Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve)))));
 
-/** Takes connections; what it says to each is `say`'s. Resolves with host and port. */
+/** Accepts connections and sends `say` to each. Resolves with host and port. */
 async function listening(say: string | Buffer | null): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -18,7 +18,7 @@ async function listening(say: string | Buffer | null): Promise<string> {
   return `127.0.0.1:${address.port}`;
 }
 
-/** Postgres' answer to a startup packet that it refuses. */
+/** Returns Postgres' message that refuses a startup packet. */
 function fatal(code: string): Buffer {
   const fields = Buffer.from(`SFATAL\0C${code}\0Mno\0\0`);
   const length = Buffer.alloc(4);
@@ -27,7 +27,7 @@ function fatal(code: string): Buffer {
 }
 
 const page = 'HTTP/1.1 500 Oops\r\ncontent-length: 0\r\nconnection: close\r\n\r\n';
-/** An answer that comes is waited for on a busy machine, too. */
+/** The limit is long, because an answer may be slow on a busy machine. */
 const patientMs = 120_000;
 async function probe(http: string | null, sql: Buffer | null, withinMs = patientMs) {
   const url = `postgres://a:b@${await listening(sql)}/c`;

@@ -46,7 +46,7 @@ beforeAll(async () => {
 });
 afterAll(() => clearHost(host, [siteId]));
 
-/** The path goes out as it is: fetch would tidy it up first. */
+/** Sends a path unchanged, because fetch would normalise it. */
 function get(
   rawPath: string,
   headers: Record<string, string> = {},
@@ -175,7 +175,7 @@ test('nobody but the host itself gets past a freeze', async () => {
   const asked = get('/style.css', { 'x-drydock-probe': 'a'.repeat(48) }).finally(() => {
     isThrough = true;
   });
-  // Let through, it would be answered by far.
+  // An admitted request would have been answered long before.
   await sleep(500);
   expect(isThrough).toBe(false);
   await host.client.thawSite(siteId, claim(2));

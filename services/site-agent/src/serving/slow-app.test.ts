@@ -12,13 +12,15 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/** One site's application against the pages of another. Each of these once cost the other one seconds. */
+/**
+ * Attacks by a site's application on the pages of another site. Each of them once delayed the other site by seconds.
+ */
 let host: TestHost;
 let attacker: FilledSite;
 let victim: FilledSite;
 const ids: [string, string] = [newSiteId(), newSiteId()];
 
-/** Answers for ever, in chunks of one byte. */
+/** Sends an endless answer in chunks of one byte. */
 const endless = `
 const chunks = Buffer.from('1\\r\\nx\\r\\n'.repeat(1_000));
 require('node:net').createServer((socket) => {
@@ -30,7 +32,7 @@ require('node:net').createServer((socket) => {
 }).listen(1);
 `;
 
-/** Opens its visitors, says so when all are answered, and reads what comes until it is ended. */
+/** Opens visits, reports when all are answered, and reads until it is ended. */
 const visitorsSource = `
 const [port, count] = process.argv.slice(1).map(Number);
 let answered = 0;
@@ -43,7 +45,7 @@ for (let number = 0; number < count; number += 1) {
 }
 `;
 
-/** Takes all that comes, one byte at a time says something too, and prints its port. */
+/** Reads everything, sends a byte at a time, and prints its port. */
 const sinkSource = `
 const server = require('node:net').createServer({ noDelay: true }, (socket) => {
   const drip = () => { if (socket.write('x')) setImmediate(drip); else socket.once('drain', drip); };
@@ -52,7 +54,7 @@ const server = require('node:net').createServer({ noDelay: true }, (socket) => {
 }).listen(0, process.argv[1], () => console.log(server.address().port));
 `;
 
-/** Not a loopback: applications reach it as something outside, where the operator allows it. */
+/** An address that is not loopback. Applications treat it as outside, and the operator allows it. */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
@@ -89,7 +91,7 @@ async function visitVictim(times: number): Promise<Measured> {
   };
 }
 
-/** A program of the attacker's, with least priority: what it takes of the processor is not what this is about. */
+/** Starts a program of the attacker with the lowest priority, because its own CPU time is not what is tested. */
 async function attack(source: string, args: readonly string[]): Promise<{ firstLine: string; end(): Promise<void> }> {
   const child = spawn('nice', ['-n', '19', process.execPath, '-e', source, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -110,15 +112,15 @@ async function attack(source: string, args: readonly string[]): Promise<{ firstL
 async function expectAsEver(quiet: Measured): Promise<void> {
   const attacked = await visitVictim(200);
   expect(attacked.statuses).toEqual(new Set([200]));
-  // Where nothing else runs, three times is what is promised.
+  // Without other suites, three times the quiet time is the promised limit.
   const times = isChaos ? 3 : 10;
   expect(attacked.medianMs).toBeLessThan(times * quiet.medianMs);
   expect(attacked.highMs).toBeLessThan(times * quiet.highMs);
 }
 
 /**
- * Says one byte at a time by 64 connections outside and 20 to its database, as fast as it can, and tells its visitor
- * when all are open.
+ * Sends a byte at a time over 64 connections to the outside and 20 to its database, as fast as it can. Tells its
+ * visitor when all are open.
  */
 const talkative = (port: number): string => `const net = require('node:net');
   const { hostname, port: databasePort } = new URL(process.env.DATABASE_URL);
@@ -163,7 +165,7 @@ test.each([64, 300])(
   },
 );
 
-/** Answers for ever, as fast as its visitor takes it. */
+/** Sends an endless answer, as fast as its visitor reads. */
 const plentiful = `
 const piece = Buffer.alloc(65_536, 'x');
 require('node:http').createServer((request, response) => {
@@ -178,7 +180,7 @@ describe('a visitor who takes nothing', () => {
   let site: FilledSite;
   const siteId = newSiteId();
   beforeAll(async () => {
-    // Four for an organisation.
+    // Half of the eight places are one organisation's share.
     few = await startHost(await hostConfig(), { places: new PagePlaces({ visits: 8, downloads: 8 }) });
     site = await few.client.ensureSite(siteId, { domain: 'few.org', organisation_id: 'org-1' }, claim(1));
     await writeFile(`${site.files_dir}/app.js`, plentiful);

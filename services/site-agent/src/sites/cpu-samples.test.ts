@@ -1,10 +1,7 @@
 import { CpuShares, niceOf, type WorkKind } from '@drydock/agent/host';
 import type { ProcessUse } from '@drydock/process';
 
-/*
- * Decisions about processes by the CPU time they have used. Clock and samples are the test's; none of these processes
- * exists.
- */
+/* Tests decisions by CPU time with a simulated clock and simulated processes. */
 
 const sampleMs = 500;
 const cores = 2;
@@ -12,9 +9,9 @@ const [lowest, highest] = [niceOf(1), niceOf(0)];
 
 interface Fake {
   pid: number;
-  /** The process that started it. */
+  /** The parent process. */
   parent?: number;
-  /** Cores that it takes from now on. */
+  /** The number of cores that it uses from now on. */
   takes?: number;
 }
 
@@ -49,7 +46,7 @@ class Machine {
     this.processes.set(pid, { pid, parent, startedTicks: String(pid), cpuMs, takes });
   }
 
-  /** A box, whose first process has this number. */
+  /** Adds a box with this first process. */
   box(fake: Fake, organisation: string, kind: WorkKind = 'serving'): void {
     this.run(fake);
     this.shares.watch({ process: { pid: fake.pid }, exited: new Promise(() => undefined) }, organisation, kind);
@@ -68,7 +65,7 @@ class Machine {
   }
 }
 
-// Beyond the highest number of a process on any machine.
+// The pids are above the highest pid of any machine, so no real process is affected.
 const pidOf = (number: number): number => 2 ** 23 + number;
 const [greedy, child, grandchild, sister, other, job] = [pidOf(1), pidOf(2), pidOf(3), pidOf(4), pidOf(5), pidOf(6)];
 

@@ -1,6 +1,5 @@
 /**
- * Real sites that take the CPU of this machine. What is decided by it is tested with samples of our own in
- * cpu-samples.test.ts.
+ * Uses real sites that take the CPU of this machine. cpu-samples.test.ts tests the decisions with simulated processes.
  *
  * @tier long
  * @processes
@@ -15,7 +14,7 @@ import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 let host: TestHost;
-/** Two sites of an organisation that wants all of the machine, and one of another. */
+/** Two sites belong to an organisation that takes all CPU, and one to another organisation. */
 const ids = { greedy: newSiteId(), sister: newSiteId(), other: newSiteId() };
 let sites: Record<keyof typeof ids, FilledSite>;
 
@@ -33,7 +32,7 @@ afterAll(async () => {
   await clearHost(host, Object.values(ids));
 });
 
-/** Works without an end when it is asked for /burn, in a process of its own session as well, and ends that at /stop. */
+/** /burn starts an endless computation in a process with its own session, and /stop ends it. */
 const app = `let child = null;
   require('http').createServer((request, answer) => {
     if (request.url === '/burn') child ??= require('child_process').spawn(process.execPath, ['-e', 'for (;;);'], { detached: true });
@@ -49,7 +48,10 @@ const niceOfPid = (pid: number | null): number | null => {
 const niceOfApp = async (name: keyof typeof ids): Promise<number | null> =>
   niceOfPid((await host.client.readApp(ids[name])).pid);
 
-/** An ordinary user on a kernel that does not group sessions cannot take a priority back, so there nothing sinks. */
+/**
+ * Tells whether priorities can change. An ordinary user on a kernel without session groups cannot raise one again, so
+ * none is lowered there.
+ */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 
 async function findProcess(isIt: (commandLine: string) => boolean): Promise<number | null> {
@@ -57,7 +59,7 @@ async function findProcess(isIt: (commandLine: string) => boolean): Promise<numb
     try {
       if (isIt(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))) return pid;
     } catch {
-      // It has gone.
+      // The process has ended.
     }
   }
   return null;

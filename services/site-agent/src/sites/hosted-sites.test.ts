@@ -31,7 +31,7 @@ test('making a site twice is making it once', async () => {
   const [first, second] = await Promise.all(
     [1, 2].map(() => host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1))),
   );
-  // Others write to the same disk between the two answers.
+  // Others use the same disk between the two answers, so the free bytes may differ.
   expect(second).toEqual({ ...first, free_bytes: second?.free_bytes });
   expect(first).toMatchObject({
     site_id: siteId,
@@ -100,7 +100,7 @@ test('a record that cannot be read, and what is no site, keep no other site from
   await writeFile(path.join(live, 'notes.txt'), '');
   host = await startHost(host.config);
   expect(await readPage(site.url)).toBe('file=1 row=1');
-  // It is there: whoever took it for lost, or for destroyed, would leave its data behind.
+  // The site exists. An answer that it is missing or destroyed would leave its data behind.
   await expect(host.client.readSite(bad)).rejects.toMatchObject({ code: 'internal' });
   await expect(host.client.destroySite(bad, claim(2))).rejects.toMatchObject({ code: 'internal' });
   await host.stop();
@@ -200,7 +200,7 @@ test('who only asks sees neither a password nor a path of the site, and can do n
   const secret = host.config.SITE_HOST_READER_SECRET ?? '';
   const reader = createSiteHostReaderClient({ url: host.controlUrl, secret });
   const summary = await reader.readSite(siteId);
-  // Others use the disk meanwhile.
+  // Others use the disk meanwhile, so the free bytes may differ.
   const { free_bytes: freeBytes, ...rest } = summary;
   expect(known).toMatchObject(rest);
   expect(freeBytes).toBeGreaterThan(0);

@@ -1,5 +1,5 @@
 /**
- * Waits for looks at the disk, which come every five seconds.
+ * Waits for checks of the disk, which come every five seconds.
  *
  * @tier long
  * @processes
@@ -11,7 +11,7 @@ import { errorCodeOf } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
-/** Sites that want more of the disk than they may have: 50 MB each here. */
+/** Sites that fill more disk than their limit, which is 50 MB here. */
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
@@ -26,7 +26,7 @@ afterAll(() => clearHost(host, ids));
 
 const waits = { timeoutMs: 100_000 };
 describe('an application', () => {
-  /** Writes 80 MB: into a file that keeps its name, into one that has lost it, into one in a folder that is closed. */
+  /** Writes 80 MB: into a named file, into a file without a name, or into a file in a closed folder. */
   const app = `const fs = require('fs');
     require('http').createServer((request, answer) => {
       fs.mkdirSync('/site/closed', { recursive: true });
@@ -46,7 +46,7 @@ describe('an application', () => {
       await until(async () => (await fetch(new URL(request, site.url))).ok, waits);
       await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
       expect(await (await fetch(neighbour.url)).text()).toBe('7');
-      // An ordinary user's own folder is closed to that user too.
+      // Without root, the host's account is the site's own, and so cannot enter the closed folder either.
       await chmod(path.join(site.files_dir, 'closed'), 0o700);
       await rm(path.join(site.files_dir, 'closed'), { recursive: true, force: true });
     },

@@ -20,7 +20,7 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { fillVersion, readPage } from '../../test/versions';
 
 const attempts = isChaos ? 200 : 5;
-// When to give up on two hundred backups or restores, one after the other.
+// The limit is for two hundred backups or restores, one after the other.
 jest.setTimeout(900_000);
 const secret = 'the master key of this machine';
 const siteId = newSiteId();
@@ -43,7 +43,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Changes the site's files as its own account, like the code of a site. */
+/** Runs a script as the site's account, like a site's code. */
 function asSite(script: string, args: string[]): ChildProcess {
   const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
   return spawn(process.execPath, ['-e', script, ...args], {
@@ -54,8 +54,8 @@ function asSite(script: string, args: string[]): ChildProcess {
 }
 
 /**
- * Swaps a folder for a link to the canary and back until it is ended. `swaps` counts how often the link stood where the
- * folder was. Resolves after the first time, or when it `isTooLate` for that.
+ * Swaps a folder with a link to the canary until it is ended. `swaps` counts how often the link was in place. Resolves
+ * after the first time, or if it `isTooLate`.
  */
 async function startSwapping(
   target: string,
@@ -76,10 +76,7 @@ async function startSwapping(
   return { swaps: () => count, stop };
 }
 
-/**
- * Attempts in which the swaps went on: at least so many as the scope wants, and only those count in which the folder
- * was swapped meanwhile.
- */
+/** Repeats an attempt until as many as the scope requires met a swap. */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {
@@ -88,7 +85,7 @@ async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>):
   }
 }
 
-/** A folder that only this process' account may enter, with a file that only it may read. */
+/** Creates a folder that only this process's account may enter, with a file that only it may read. */
 async function makeCanary(name: string): Promise<string> {
   const canary = path.join(folder, name);
   await mkdir(canary, { mode: 0o700 });
@@ -97,8 +94,8 @@ async function makeCanary(name: string): Promise<string> {
 }
 
 /**
- * Takes turns between a folder and a link to the canary under one name, as fast as it can; says one byte for each time
- * that the link stood there.
+ * Swaps a folder with a link to the canary under one name, as fast as it can. It prints a byte for each time that the
+ * link was in place.
  */
 const swap = `
 const fs = require('node:fs');
@@ -178,7 +175,7 @@ test("a site's app that swaps a folder for a link during a restore is given noth
         isStaging = false;
       });
     const app = await startSwapping(path.join(await stagingDir(releaseId), 'deep'), canary, () => !isStaging);
-    // Swaps counted while the staging still runs happened during it.
+    // Swaps count only if the staging is still running.
     const swaps = isStaging ? app.swaps() : 0;
     await staging;
     await app.stop();
@@ -292,7 +289,7 @@ const releasesDir = (): string => path.join(host.config.SITES_DIR, 'live', siteI
 const stagingParent = async (): Promise<string> => path.join(releasesDir(), 'initial', 'files');
 const realFilesDir = async (name: string): Promise<string> => path.join(releasesDir(), 'initial', 'files', name);
 
-/** The folder that a release is being extracted into, as soon as it is there. */
+/** Resolves with the folder into which a release is extracted, as soon as it exists. */
 async function stagingDir(releaseId: string): Promise<string> {
   const isIt = (name: string): boolean => name.startsWith(`${releaseId}.next-`) || name === releaseId;
   const found = await until(async () => (await readdir(releasesDir())).find(isIt), {

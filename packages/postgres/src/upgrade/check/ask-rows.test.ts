@@ -1,5 +1,5 @@
 /**
- * Rows that contradict the customer's functions as they are now are found before an upgrade begins.
+ * The preflight finds rows that contradict the customer's present functions.
  *
  * @processes
  */
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The limits are never reached, because no result here depends on time. */
+/** The limits are never reached, so that no result depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 const ask = ({ oldUrl: url, databaseName }: Customer, limits: Partial<RowLimits> = {}): Promise<Finding[]> =>
   askRows({ url, databaseName, toMajor: 18, limits: { ...unhurried, ...limits } });
@@ -55,7 +55,10 @@ test('the statement of a finding tells when it is mended, and that of a partitio
   expect(await ask(move)).toEqual([]);
 });
 
-/** A table with a row and an index that uses a function of its own. The function later gets this body. */
+/**
+ * Returns statements for a table with a row and an index that uses a function of the customer. The function gets this
+ * body after the row was inserted.
+ */
 const byCode = (name: string, body: string, declared = ''): string[] => {
   const code = (text: string): string =>
     `create or replace function public.${name}(int) returns int language plpgsql immutable as $code$ ${text} $code$`;
@@ -73,7 +76,7 @@ test('code that means ill gets nothing of a preflight but a finding', async () =
     'hostile_rows',
     'create role hostile_other; grant hostile_other to hostile_rows with set false, inherit false',
     'create table seen (who text); grant all on seen to public',
-    // A function that says that it is immutable may call one that is not.
+    // An immutable function may call one that is not.
     "create function let_go() returns void language plpgsql as 'begin set role none; end'",
     "create function note() returns void language sql as 'insert into public.seen values (current_user)'",
     ...byCode('raises', "raise exception 'no'"),

@@ -9,21 +9,18 @@ import { type Finding, remedyFor } from './prechecks.rules';
 import { type RowQuestion, readQuestions } from './row-questions';
 
 export interface RowLimits {
-  /** How long one question may take. */
+  /** The time limit of a question. */
   statementMs: number;
-  /** The time for all questions together. Questions that are left then are not asked. */
+  /** The time limit of all questions. The remaining ones are not asked. */
   totalMs: number;
-  /** Disk that sorting the keys may use on the instance that serves, in kB. */
+  /** The disk space in kB for sorting keys on the serving instance. */
   tempFileKb: number;
 }
 
 const defaultLimits: RowLimits = { statementMs: 10_000, totalMs: 30_000, tempFileKb: 1_048_576 };
-/** Code that continues after its statement's time is over is ended this much later. */
+/** Code that continues after its time limit is ended after this time. */
 const graceMs = 2_000;
-/**
- * A customer who changes the table at that time waits for the question, but the question does not wait for the
- * customer.
- */
+/** A question waits only this long for a lock. A customer's ALTER may have to wait for the question. */
 const lockMs = 1_000;
 const findingsMax = 20;
 const namedMax = 50;
@@ -33,10 +30,9 @@ export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName
 }
 
 /**
- * Checks on the old database's rows what the upgrade will check. Are unique and exclusion indexes, partition keys and
- * generated columns still valid that call the customer's own functions, with the functions as they are now? All
- * questions are asked in one snapshot. The customer's code runs as the owner of the object, in a transaction that
- * cannot write, and its session is ended when its time is over. Its answer only becomes a finding.
+ * Checks the old database's rows against the customer's present functions, as the upgrade will: unique and exclusion
+ * indexes, partition keys and generated columns. All questions use one snapshot. The customer's code runs as the
+ * object's owner in a read-only transaction, and is ended after its time. Its result only becomes a finding.
  */
 export function askRows({
   url,
@@ -78,7 +74,7 @@ export function askRows({
   });
 }
 
-/** Null when a definition cannot be read, because reading it needs a lock of its table that the customer holds. */
+/** Returns null if reading a definition needs a table's lock that the customer holds. */
 async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promise<RowQuestion[] | null> {
   await reader.query(`set local lock_timeout = ${lockMs}`);
   await reader.query(`set local statement_timeout = ${statementMs}`);
@@ -91,8 +87,8 @@ async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promi
 }
 
 /**
- * The instance in use limits the memory of each process, and ends a statement that wants more. A question has one
- * process, whatever the customer has set, and sorts and joins on disk, within `tempFileKb`.
+ * The serving instance limits each process's memory and ends a larger statement. So a question uses one process,
+ * whatever the customer has set, and sorts and joins on disk, within `tempFileKb`.
  */
 const oneProcess = { max_parallel_workers_per_gather: '0', work_mem: '16MB', hash_mem_multiplier: '1' };
 
@@ -102,7 +98,8 @@ const tagOf = (databaseName: string, toMajor: number): string => `rows ${databas
 interface Answer {
   object: string;
   /**
-   * `refused` is why the upgrade would be refused, and `unknown` is why there is no answer. With neither, the rows fit.
+   * `refused` is the reason for which the upgrade would fail, and `unknown` the reason for a missing answer. Without
+   * both, the rows are valid.
    */
   refused?: string;
   unknown?: string;
@@ -110,9 +107,8 @@ interface Answer {
 const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
 
 /**
- * Whether the upgrade would certainly fail with the same error. It may succeed if a right is missing here, or if the
- * code wanted to write. A domain's CHECK does not stop it. The objects that the question names may have been dropped
- * since they were listed.
+ * Tells whether the upgrade would certainly fail with the same error. It may succeed after a missing right, a refused
+ * write or a domain's CHECK. An object may also have been dropped since it was listed.
  */
 function isSure(error: unknown): error is pg.DatabaseError {
   const state = String(sqlStateOf(error));
@@ -124,18 +120,18 @@ const timeoutCode = '57014';
 const lockCode = '55P03';
 
 interface Surroundings {
-  /** The superuser, in `postgres`. */
+  /** The superuser's session in `postgres`. */
   admin: pg.Client;
   url: string;
   databaseName: string;
   tag: string;
-  /** The snapshot, exported by a transaction that stays open. */
+  /** A snapshot whose transaction stays open. */
   snapshot: string;
   limits: RowLimits;
   signal: AbortSignal | undefined;
 }
 
-/** Asks questions, with a login for each owner and a session for each question. */
+/** Asks questions. Each owner has a login, and each question a session. */
 class Asker {
   private readonly around: Surroundings;
   private readonly logins = new Map<string, TransferLogin>();
@@ -144,7 +140,7 @@ class Asker {
     this.around = around;
   }
 
-  /** Throws only when the whole request is aborted. */
+  /** Asks a question. It throws only if the whole request is aborted. */
   async ask(question: RowQuestion, ms: number): Promise<Answer> {
     const { role } = question;
     if (role === null) return unknown(question, 'its owner is no role of the database');
@@ -164,8 +160,8 @@ class Asker {
   }
 
   /**
-   * A question comes after the statement that fixes the snapshot. From then on no code can make the transaction one
-   * that writes.
+   * Runs a question after the statement that imports the snapshot. From then on no code can make the transaction
+   * writable.
    */
   private async run(
     question: RowQuestion,
@@ -183,9 +179,9 @@ class Asker {
     try {
       await client.query('begin isolation level repeatable read read only');
       await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`);
-      // A policy that also applies to the owner would hide rows. With this it is an error instead.
+      // A policy for the owner would hide rows. With this setting it is an error.
       await client.query('set local row_security = off');
-      // No index helps, so a nested loop would take for ever.
+      // No index helps here, so a nested loop would take too long.
       await client.query('set local enable_nestloop = off');
       return await answerOf(question, client);
     } finally {
@@ -203,7 +199,7 @@ class Asker {
     return login;
   }
 
-  /** Ends the login's sessions together with it, whatever they do. */
+  /** Drops a login and ends its sessions. */
   private async endLogin(role: string): Promise<void> {
     const login = this.logins.get(role);
     this.logins.delete(role);
@@ -227,13 +223,13 @@ async function answerOf({ object, sql, complain }: RowQuestion, client: pg.Clien
 
 const reasonMax = 300;
 
-/** The customer's code may write as much text as it likes. */
+/** Shortens an error's text, because the customer's code determines its length. */
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.length > reasonMax ? `${text.slice(0, reasonMax)}…` : text;
 }
 
-/** Lists each refusal as a finding. Objects that were not checked are listed by name in one finding for each reason. */
+/** Returns a finding for each refusal, and one for each reason of unchecked objects with their names. */
 function findingsOf(answers: readonly Answer[]): Finding[] {
   const refused = answers.flatMap(({ object, refused: why }) =>
     why === undefined ? [] : [`${object} cannot go over: ${why}`],

@@ -9,7 +9,7 @@ import { type Facts, type Judgement, judgeUpgrade } from './prechecks.rules';
 
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 
-/** Reads the facts about the whole server, as the superuser; `$1` is the customer's database. */
+/** Reads facts about the server as the superuser. `$1` is the customer's database. */
 const serverSql = `select pg_catalog.current_setting('server_version_num')::int / 10000 as from_major,
   pg_catalog.pg_database_size($1::name) as size_bytes,
   (select count(*) from pg_catalog.pg_prepared_xacts where database = $1) as prepared_transactions,
@@ -24,7 +24,7 @@ const serverSql = `select pg_catalog.current_setting('server_version_num')::int 
     where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as sessions,
   (select count(*) from pg_catalog.pg_authid where rolpassword ~ '^md5') as md5_passwords,
   (select count(*) from pg_catalog.pg_roles r where rolname !~ '^pg_' and not ${isOwnRoleSql}) as roles`;
-/** Counts what the customer's database holds, with a reader. */
+/** Counts objects of the customer's database as a reader. */
 const countsSql = `select
   (select count(*) from pg_catalog.pg_largeobject_metadata) as objects,
     pg_catalog.pg_relation_size('pg_catalog.pg_largeobject') as object_bytes,
@@ -56,10 +56,7 @@ const countsSchema = z.object({
   reg_columns: number,
 });
 
-/**
- * Replication compares whole old rows with each type's equality. json and the geometric types have none that it
- * accepts.
- */
+/** Replication compares old rows by each type's equality. json and geometric types have none that it accepts. */
 const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows,
     coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
     exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped
@@ -74,10 +71,9 @@ const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows,
 const keylessSchema = z.object({ table: z.string(), rows: number, changes: number, cannot_compare: z.boolean() });
 
 /**
- * Tables partitioned by a hash that the new database may compute differently, so that a row belongs to another
- * partition there. That is a hash of the number of an enum or of an object, which each database assigns anew, alone or
- * inside an array, a range or a row. It is also a hash from a function of the customer's own. `k.place` counts key
- * columns from 0.
+ * Selects tables whose hash partitioning may differ in the new database, so that a row belongs to another partition.
+ * The hash is of an enum's or object's number, which each database assigns itself, alone or within an array, range or
+ * row. Or it comes from a function of the customer. `k.place` counts key columns from 0.
  */
 const movingHashesSql = `select c.oid::regclass::text as name from pg_catalog.pg_partitioned_table p
   join pg_catalog.pg_class c on c.oid = p.partrelid
@@ -102,15 +98,14 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
 const namedSchema = z.object({ name: z.string() });
 
 /**
- * Text search and Unicode normalization use tables of words and characters that are part of a major. A function of the
- * customer's may call them.
+ * Text search and Unicode normalization use tables that belong to a major. A function of the customer may call them.
  */
 const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
   `jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
 /**
- * A function of the customer's own is listed in pg_depend. A function of Postgres is pinned there, and is only found in
- * the expression.
+ * Returns SQL for objects that call a function of the customer, which pg_depend lists. It does not list Postgres' own
+ * functions, so those are searched in the expression.
  */
 const callsSql = (catalogue: string, id: string): string =>
   ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass ` +
@@ -142,31 +137,28 @@ async function tablesWithRows(client: pg.ClientBase): Promise<string[]> {
 }
 
 export interface PrecheckRequest {
-  /** The URL of the instance in use, with the platform's role, for the database `postgres`. */
+  /** The URL of the serving instance with the platform's role, for the database `postgres`. */
   url: string;
   databaseName: string;
   toMajor: number;
-  /** The extensions that the new major has. */
+  /** The extensions of the new major. */
   extensionsOfTarget: readonly string[];
   freeBytes: number;
   signal?: AbortSignal | undefined;
 }
 
-/**
- * Looks at a database and says what a move of it to a newer major would meet, and which path the move would take.
- * Changes nothing.
- */
+/** Returns the problems of an upgrade to a newer major, and the path that it would take. Changes nothing. */
 export const checkUpgrade = (request: PrecheckRequest): Promise<Judgement> =>
   withReader({ ...request, tag: `precheck ${request.databaseName} ${request.toMajor}` }, async ({ admin, reader }) =>
     judgeUpgrade(await gatherFacts(admin, reader, request)),
   );
 
 export interface LookedAt extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
-  /** A name for the roles of this look; those that an earlier look has left are dropped. */
+  /** A name for the check's roles. Leftover roles with the same name are dropped. */
   tag: string;
 }
 
-/** Work with a superuser's session in `postgres` and a session of a reader that exists only for this. */
+/** Runs work with a superuser's session in `postgres` and a session of a temporary reader. */
 export async function withReader<T>(
   { url, databaseName, tag, signal }: LookedAt,
   work: (sessions: { admin: pg.Client; reader: pg.Client }) => Promise<T>,

@@ -1,5 +1,5 @@
 /**
- * The preflight's findings about rows are those of the upgrade.
+ * The preflight's findings about rows agree with the upgrade's errors.
  *
  * @tier long
  * @processes

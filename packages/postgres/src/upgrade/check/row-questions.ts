@@ -3,23 +3,23 @@ import { z } from 'zod';
 import { callsOwnCodeSql } from '../../load/deferred-checks';
 import { readRows } from '../session';
 
-/** A question about the rows behind one object whose expressions call the customer's own functions. */
+/** A question about the rows of an object whose expressions call the customer's functions. */
 export interface RowQuestion {
-  /** The object in words that the customer can search for: `index public.orders_code`. */
+  /** The object in the customer's words, such as `index public.orders_code`. */
   object: string;
-  /** The role whose code is called, and who may read the rows; null: neither is a role of the customer's. */
+  /** The role whose code is called and that may read the rows. Null if it is no role of the customer. */
   role: string | null;
-  /** How much is read, as Postgres has it recorded. To compute the exact size it would wait for a lock. */
+  /** The recorded number of pages. The exact size would need a lock. */
   pages: number;
-  /** Returns a row when the upgrade would be refused. It calls the customer's functions. */
+  /** Returns a row if the upgrade would be refused. It calls the customer's functions. */
   sql: string;
-  /** Says what is wrong and what to do. `found` are the rows that `sql` returned. */
+  /** Returns the complaint with advice. `found` has the rows of `sql`. */
   complain: (found: readonly unknown[]) => string;
 }
 
 const keySchema = z.object({
   expression: z.string(),
-  /** Two rows collide when this operator is true for each of their keys. */
+  /** Two rows collide if this operator is true for each key. */
   operator: z.string(),
   is_equality: z.boolean(),
   is_overlap: z.boolean(),
@@ -39,7 +39,7 @@ const columnSchema = sourceSchema.extend({
 const indexSchema = sourceSchema.extend({
   kind: z.literal('index'),
   index: z.string(),
-  /** The name of the constraint that the index serves, or null when it serves none. */
+  /** The constraint of the index, or null. */
   constraint_name: z.string().nullable(),
   is_unique: z.boolean(),
   are_nulls_equal: z.boolean(),
@@ -48,7 +48,7 @@ const indexSchema = sourceSchema.extend({
 });
 const partitionsSchema = sourceSchema.extend({
   kind: z.literal('partitions'),
-  /** A column that may be written. */
+  /** A writable column. */
   column: z.string(),
   partitions: z.array(z.object({ name: z.string(), bounds: z.string() })),
 });
@@ -59,8 +59,8 @@ const isOwnTable = (kind: string): string => `c.relkind = '${kind}' and c.relper
     select n.oid from pg_catalog.pg_namespace n where n.nspname !~ '^pg_' and n.nspname <> 'information_schema')`;
 
 /**
- * The role that `o` of pg_roles stands for. Nobody can be made a member of pg_database_owner. Its rights are those of
- * the database's owner.
+ * Returns the role for the row `o` of pg_roles. Nobody can act as pg_database_owner, so it stands for the database's
+ * owner, who has its rights.
  */
 const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end
     from pg_catalog.pg_roles s
@@ -71,8 +71,8 @@ const collate = (oid: string): string =>
   `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
 
 /**
- * SQL for a table as the upgrade fills it, with generated columns computed anew. Its alias is the table's name, because
- * an expression may name the row by it.
+ * Returns SQL for a table as the upgrade fills it, with generated columns computed again. Its alias is the table's
+ * name, because an expression may use that name for the row.
  */
 const computedSourceSql = `(select pg_catalog.format('(select %s from only %s) as %I', pg_catalog.string_agg(
       coalesce(g.expression || ' as ', '') || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum),
@@ -95,7 +95,7 @@ const keysSql = `(select pg_catalog.json_agg(pg_catalog.json_build_object(
     left join pg_catalog.pg_operator e on e.oid = coalesce(x.conexclop[k.number], q.amopopr)
     left join pg_catalog.pg_namespace n on n.oid = e.oprnamespace)`;
 
-/** The one query of the catalogue. It reads definitions, but runs nothing of them. */
+/** Reads all definitions in one query, without running any of them. */
 const factsSql = `with recursive computed as materialized (
     select a.attrelid, a.attnum, a.attname, a.attnotnull,
       '(' || pg_catalog.pg_get_expr(d.adbin, d.adrelid) || ')' || ${collate('a.attcollation')} as expression
@@ -146,8 +146,7 @@ const factsSql = `with recursive computed as materialized (
     where w.bounds is not null group by w.role, w.root`;
 
 /**
- * The questions to ask of the rows, smallest first; none if no stored expression calls a function of the customer's
- * own.
+ * Returns the questions, the smallest first. There is none without an expression that calls a function of the customer.
  */
 export async function readQuestions(reader: pg.ClientBase): Promise<RowQuestion[]> {
   const facts = (await readRows(reader, factSchema, factsSql)).map(({ fact }) => fact);
@@ -196,13 +195,13 @@ function askIndex(index: Index): RowQuestion {
 
 const namesOf = ({ keys }: Index, from = ''): string => keys.map((_, number) => `${from}k${number}`).join(', ');
 
-/** Computes each key once. */
+/** Returns SQL that computes each key once. */
 function keysOf({ source, predicate, keys }: Index): string {
   const columns = keys.map(({ expression }, number) => `${expression} as k${number}`).join(', ');
   return `with k as materialized (select ${columns} from ${source}${predicate === null ? '' : ` where ${predicate}`})`;
 }
 
-/** A key that is null collides with nothing, unless the index says otherwise. */
+/** Returns SQL that finds colliding keys. A null key collides with nothing, unless the index says otherwise. */
 function collisionSql(index: Index): string {
   const { keys } = index;
   const [computed, names] = [keysOf(index), namesOf(index)];
@@ -217,14 +216,13 @@ function collisionSql(index: Index): string {
   if (others.length === 1 && only.is_overlap) {
     const equal = keys.flatMap(({ is_equality: isEquality }, number) => (isEquality ? [`k${number}`] : []));
     const within = `${equal.length === 0 ? '' : `partition by ${equal.join(', ')} `}order by ${only.name}`;
-    // If any ranges overlap, then two that are neighbours in the order of their starts also do.
+    // If any ranges overlap, two neighbours in the order of their starts overlap as well.
     return `${computed}
       select from (select ${only.name} as r, pg_catalog.lag(${only.name}) over (${within}) as before from k
       where ${isWhole} and not pg_catalog.isempty(${only.name})) w where r ${only.operator} before limit 1`;
   }
-  // Compares the rows pair by pair. When there are many rows, no time is enough for that, and then it is not checked.
-  // An index over a copy of the rows would show it. But that needs a transaction that writes, in which the customer's
-  // functions could write, too.
+  // Compares the rows pair by pair, which is too slow for many rows; they stay unchecked. An index over a copy of the
+  // rows would be faster, but needs a writable transaction, in which the customer's functions could write as well.
   const collide = keys.map(({ operator }, number) => `a.k${number} ${operator} b.k${number}`).join(' and ');
   return `${computed}, r as materialized (select pg_catalog.row_number() over () as n, k.* from k where ${isWhole})
     select from r as a join r as b on a.n < b.n and ${collide} limit 1`;

@@ -11,12 +11,12 @@ const parts: readonly (readonly Part[])[] = [
   ['schemas', 'extensions', 'pre', 'dropChecks', 'attach', 'keys'],
   ['indexes', 'rest', 'late'],
 ];
-/** A table that cannot be created makes everything about it fail too, so the list ends here. */
+/** The list is limited, because a missing table makes all statements about it fail. */
 const findingsMax = 20;
 
 /**
- * Creates the whole schema of the old database, without a row, on a server of the new major that exists only for this.
- * Each statement that fails is a finding, and the others are still run. The old database is only read.
+ * Creates the old database's schema on a temporary server of the new major. Each failed statement becomes a finding,
+ * and the others still run. The old database is only read.
  */
 export async function trySchema(move: Move): Promise<Finding[]> {
   const failed: FailedStatement[] = [];
@@ -31,7 +31,10 @@ export async function trySchema(move: Move): Promise<Finding[]> {
   return failed.slice(0, findingsMax).map(findingOf);
 }
 
-/** A view that cannot be filled is moved without its contents, which is not a failure. */
+/**
+ * Returns a finding for a failed statement. A view that cannot be filled is only a warning, because it is moved without
+ * its content.
+ */
 function findingOf({ sql, error }: FailedStatement): Finding {
   if (!isRefresh({ outline: sql })) return { level: 'ERROR', code: 'statement_refused', detail: sentenceOf(error) };
   const left = 'It goes over without its contents. Mend what it needs, then run';

@@ -11,15 +11,16 @@ export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   names: readonly string[];
-  /** Values that Postgres computes and that the two versions compute differently. They are no difference in content. */
+  /**
+   * Values that Postgres computes, and that the two versions compute differently. They are no difference in content.
+   */
   recomputed: readonly Recomputed[];
 }
 
 /**
- * Stage: compares the content that the customer wrote, in the frozen old database and in the new one: hashes of the
- * rows, the large objects and the sequences. Values that Postgres computes from this content are compared separately,
- * in `recomputed`. `snapshotId` names the snapshot of the new database at the cutover, whose transaction is still open.
- * It is null when that snapshot was lost. Then a difference may come from a write after the cutover, and the outcome is
+ * Stage: compares rows, large objects and sequences of the frozen old database with the new one. Values that Postgres
+ * computes are compared separately, in `recomputed`. `snapshotId` names a snapshot of the new database from the
+ * cutover. It is null if the snapshot was lost. A difference may then come from a later write, and the outcome is
  * `undecided`.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
@@ -44,8 +45,7 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
       move.progress?.((index + 1) / tables.length);
     }
     recomputed.push(...(await emptyViews(old, snapshot)));
-    // Views are compared only with the snapshot. Without it, a view that the customer has refreshed since the cutover
-    // would be reported.
+    // Without the snapshot, a view that the customer has refreshed since the cutover would be reported.
     if (snapshotId !== null) recomputed.push(...(await recomputedViews(old, snapshot)));
     differing.push(...(await differingObjects(old, snapshot)));
     const behind = await sequencesBehind(old, target);
@@ -61,7 +61,7 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
 }
 
 /**
- * Joins the partitions of a hash-partitioned table, because a row may belong to another of them in the new database.
+ * Joins the partitions of a hash-partitioned table, because a row may belong to another partition in the new database.
  */
 function wholeTables(tables: readonly CustomerTable[]): WholeTable[] {
   const whole = new Map<string, WholeTable>();
@@ -84,8 +84,8 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
 }
 
 /**
- * Sequences are not part of a snapshot, so the new one may be ahead but not behind. A sequence that counts down or
- * cycles only has to exist.
+ * Returns sequences of the new database that are behind the old ones. They are not part of the snapshot, so the new
+ * ones may be ahead. A sequence that counts down or cycles only has to exist.
  */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);
@@ -108,35 +108,32 @@ async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promi
     .map(({ name }) => `sequence ${name}`);
 }
 
-/**
- * A value that Postgres computes from what the customer wrote, and for which the new version computes another result
- * than the old one has stored.
- */
+/** A computed value whose result in the new version differs from the stored one. */
 interface Recomputed {
   /** The object with its kind, such as `column "public"."notes"."search"`. */
   object: string;
-  /** Statements that compute again what stores the value. Empty when nothing does. */
+  /** Statements that compute the stored values again. It is empty if there is none. */
   statements: readonly string[];
-  /** A materialized view that the new version could not fill. */
+  /** Set for a materialized view that the new version could not fill. */
   isEmpty?: true;
 }
 
-/** A table that is compared as one. */
+/** A table that is compared as a whole. */
 interface WholeTable {
-  /** Quoted and qualified. */
+  /** The quoted and qualified name. */
   name: string;
-  /** The columns that are written: the generated ones are not among them. */
+  /** The written columns, without generated ones. */
   columns: readonly string[];
-  /** The table itself, or one of its partitions: they have the same generated columns. */
+  /** The table or one of its partitions, which have the same generated columns. */
   leaf: string;
-  /** Whether the table is partitioned. Its rows are then those of its partitions. */
+  /** True for a partitioned table, whose rows are in its partitions. */
   isRoot: boolean;
 }
 
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 const namedSchema = z.object({ schema: z.string(), name: z.string() });
 
-/** Finds the indexes and materialized views that store values of a column. */
+/** Selects the indexes and materialized views that store values of a column. */
 const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c.relkind = 'm' as is_view
   from pg_catalog.pg_attribute a
   join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = a.attrelid
@@ -150,8 +147,8 @@ const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c
   order by 3, 1, 2`;
 
 /**
- * Returns the generated columns that differ, of a table whose written columns are equal. Each value is compared
- * together with its row.
+ * Returns the differing generated columns of a table with equal written columns. Each value is compared together with
+ * its row.
  */
 async function recomputedColumns(
   old: pg.ClientBase,
@@ -181,10 +178,7 @@ const viewsSql = `select n.nspname as schema, c.relname as name from pg_catalog.
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where c.relkind = 'm' and c.relispopulated and ${own} order by 1, 2`;
 
-/**
- * Returns the materialised views that differ. The new version fills them itself, so a view that was stale before
- * differs.
- */
+/** Returns the differing materialised views. The new version fills them itself, so a view that was stale differs. */
 async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const recomputed: Recomputed[] = [];
@@ -194,7 +188,7 @@ async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase): Promi
   return recomputed;
 }
 
-/** Returns the views that have contents in the old database and none in the new one. */
+/** Returns the views that have content only in the old database. */
 async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const empty = (await readRows(old, namedSchema, viewsSql)).map(qualify).filter((name) => !filled.has(name));
@@ -205,7 +199,7 @@ async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Re
   }));
 }
 
-/** Whether both databases hold the same rows, by a hash over them. */
+/** Tells whether both tables have the same rows, by a hash. */
 async function holdTheSame(old: pg.ClientBase, target: pg.ClientBase, table: TableToHash): Promise<boolean> {
   const [before, after] = await Promise.all([hashTable(old, table), hashTable(target, table)]);
   return before.rows === after.rows && before.hash === after.hash;

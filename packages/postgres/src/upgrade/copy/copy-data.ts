@@ -12,10 +12,7 @@ import { copyLargeObjects } from './unreplicated';
 const sizeSchema = z.object({ bytes: z.coerce.number() });
 const sizeSql = 'select pg_catalog.pg_database_size(pg_catalog.current_database()) as bytes';
 
-/**
- * Copies all rows from one server to the other, two tables at a time, while nobody writes. Tables whose copy is
- * complete are skipped.
- */
+/** Copies all rows, two tables at a time, while nobody writes. Complete tables are skipped. */
 async function copyOffline(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const old = await stage.reader('old');
   const tables = await customerTables(old, stage.own);
@@ -42,11 +39,10 @@ async function copyOffline(stage: Stage, onProgress: (fraction: number) => void)
 }
 
 /**
- * Stage: copies every row, then makes indexes, foreign keys and triggers, fills materialised views, copies large
- * objects and runs ANALYZE. With replication the customer keeps writing. Offline, nobody may write from before this
- * stage until the upgrade ends; the caller makes sure of that. After a crash it continues where it was cut off. Throws
- * UpgradeError `replication_failed`, `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that
- * the new version refuses.
+ * Stage: copies every row, creates indexes, foreign keys and triggers, fills materialised views, copies large objects
+ * and runs ANALYZE. With replication the customer may write. On the offline path nobody may write until the upgrade
+ * ends, which the caller ensures. It continues after a crash. Throws UpgradeError `replication_failed`,
+ * `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that the new version refuses.
  */
 export async function copyData(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -58,20 +54,19 @@ export async function copyData(move: Move): Promise<void> {
     await runPart(stage, 'rest', { onFailure: passOverRefresh });
     const keeper = await stage.keeper();
     await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), keeper, await readHorizon(stage)));
-    // Postgres runs the customer's functions as the owner of the table here, and does not let them change to another
-    // role.
+    // ANALYZE runs the customer's functions as the table's owner, and does not let them change the role.
     await keeper.query('analyze');
     move.progress?.(1);
   });
 }
 
-/** A materialised view whose query fails on the rows as they are stays empty. The comparison reports it. */
+/** Ignores a failed materialised view. It stays empty, and the comparison reports it. */
 function passOverRefresh({ sql, error }: FailedStatement): void {
   if (!isRefresh({ outline: sql })) throw error;
 }
 
 async function copyLogical(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
-  // Must happen before anything is published: from then on Postgres refuses changes of rows without an identity.
+  // The identities come first, because Postgres refuses changes of published rows without one.
   await widenIdentities(stage);
   await publish(stage);
   await subscribe(stage);
@@ -79,12 +74,9 @@ async function copyLogical(stage: Stage, onProgress: (fraction: number) => void)
 }
 
 interface CopyEnds {
-  /** A reader of the old database. */
+  /** A reader's session on the old database. */
   from: pg.Client;
-  /**
-   * A loader of rows that acts as the table's owner, so that code that the customer has attached to the table runs as
-   * the owner.
-   */
+  /** A loader's session as the table's owner, so that code of the table runs as the owner. */
   into: pg.Client;
 }
 
@@ -92,13 +84,13 @@ interface CopyOptions {
   note?: () => Promise<unknown>;
   onBytes?: (bytes: number) => void;
   /**
-   * The hash-partitioned table above this one, qualified: Postgres finds each row's partition. The target's partition
-   * may hold rows of other partitions, so it is not emptied first.
+   * The hash-partitioned table (qualified) that finds each row's partition. The target's partition is then not emptied,
+   * because it may have rows of other partitions.
    */
   root?: string | undefined;
 }
 
-/** Replaces one table's rows on the target, in the transaction that records `note`. Throws `copy_failed`. */
+/** Replaces a table's rows on the target, in the transaction that records `note`. Throws `copy_failed`. */
 async function copyRows(
   { from, into }: CopyEnds,
   table: CustomerTable,
@@ -124,16 +116,16 @@ async function copyRows(
 const stateSchema = z.object({ state: z.string() });
 
 /**
- * Reads a state that changes with the rows. A session reports its changes of a table when it ends at the latest, and
- * TRUNCATE gives the table another file. So once every session has ended, an equal state means equal rows. A report
- * that arrives late only causes one more copy.
+ * Reads a state that changes with the rows. A session reports its changes of a table at the latest when it ends, and
+ * TRUNCATE changes the table's file. So after all sessions have ended, an equal state means equal rows. A late report
+ * only causes another copy.
  */
 const stateSql = `select pg_catalog.concat_ws(' ', pg_catalog.pg_relation_filenode(c.oid),
     pg_catalog.pg_stat_get_tuples_inserted(c.oid),
   pg_catalog.pg_stat_get_tuples_updated(c.oid), pg_catalog.pg_stat_get_tuples_deleted(c.oid)) as state
   from pg_catalog.pg_class c where c.oid = $1::regclass`;
 
-/** An unlogged table and the state in which it was copied. */
+/** An unlogged table, and its state at the copy. */
 export interface CopiedTable {
   table: CustomerTable;
   state: string;
@@ -148,7 +140,7 @@ async function copy(stage: Stage, table: CustomerTable): Promise<void> {
   await copyRows({ from: await stage.reader('old'), into: await stage.rowsLoader(table.owner) }, table);
 }
 
-/** Copies every unlogged table, which replication does not see. */
+/** Copies the unlogged tables, because replication does not transfer them. */
 export async function copyUnlogged(stage: Stage): Promise<CopiedTable[]> {
   const old = await stage.reader('old');
   const copied: CopiedTable[] = [];
@@ -160,7 +152,7 @@ export async function copyUnlogged(stage: Stage): Promise<CopiedTable[]> {
   return copied;
 }
 
-/** Copies the unlogged tables again that have changed since. No session of a customer may be left. */
+/** Copies the unlogged tables again that have changed. All sessions of customers must have ended. */
 export async function copyChangedUnlogged(stage: Stage, copied: readonly CopiedTable[]): Promise<void> {
   const old = await stage.reader('old');
   for (const { table, state } of copied) if ((await readState(old, table)) !== state) await copy(stage, table);

@@ -9,9 +9,9 @@ import { syncRoles } from './roles';
 import { planSchema } from './schema-statements';
 
 /**
- * Stage: from here on the customer's DDL is refused. Makes the roles, then an empty database with the types, functions,
- * tables and views of the old one, and the keys that replication needs. It starts from an empty target each time.
- * Throws UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
+ * Stage: refuses the customer's DDL from now on. Creates the roles and an empty database with the old database's types,
+ * functions, tables, views, and the keys for replication. It always starts with an empty target. Throws UpgradeError
+ * `busy`, `statement_failed`, TransferError `dump_failed`.
  */
 export async function copySchema(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -35,7 +35,10 @@ export async function copySchema(move: Move): Promise<void> {
   });
 }
 
-/** Makes the target database anew, empty and with its roles. Returns the roles that own something in the old one. */
+/**
+ * Creates the target database again, empty and with its roles. Returns the roles that own an object in the old
+ * database.
+ */
 export async function makeEmptyTarget(stage: Stage): Promise<string[]> {
   const { databaseName } = stage.move;
   const [old, target] = [await stage.server('old'), await stage.server('target')];

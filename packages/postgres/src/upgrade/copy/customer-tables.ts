@@ -7,7 +7,7 @@ import type { OwnObjects } from './own-objects';
 
 export interface CustomerTable extends TableEntry {
   owner: string;
-  /** The table above this one that is partitioned by a hash, qualified: see {@link hashRoots}. */
+  /** The hash-partitioned table above this one (qualified): see {@link hashRoots}. */
   root?: { name: string; owner: string };
   /** False for an UNLOGGED table. */
   isLogged: boolean;
@@ -19,7 +19,7 @@ const ownersSql = `select n.nspname as schema, c.relname as name, pg_catalog.pg_
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p')
   and c.relpersistence <> 't'`;
 
-/** The customer's tables that have rows of their own, the largest first. */
+/** Returns the customer's tables with rows of their own, the largest first. */
 export async function customerTables(client: pg.ClientBase, { schema: own }: OwnObjects): Promise<CustomerTable[]> {
   const known = new Map((await readRows(client, ownerSchema, ownersSql)).map((row) => [qualify(row), row]));
   const roots = await hashRoots(client);
@@ -40,8 +40,8 @@ const changedSchema = z.object({
 });
 
 /**
- * Finds ordinary tables whose changed rows could not be named to a subscriber: they have no usable key, or none was
- * chosen. `$1` lists the schemas to leave out.
+ * Selects tables whose changed rows could not be identified by a subscriber, because they have no usable or chosen key.
+ * `$1` lists excluded schemas.
  */
 export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table, c.relreplident as identity,
     (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid
@@ -57,10 +57,7 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
-/**
- * During the move, every change of a row without a key carries the whole old row. Notes the identity that each table
- * had before it changes it.
- */
+/** Makes each change of a row without a key carry the whole old row. The tables' previous identities are recorded. */
 export async function widenIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
@@ -77,7 +74,7 @@ export async function widenIdentities(stage: Stage): Promise<void> {
   }
 }
 
-/** Puts back what {@link widenIdentities} changed. The notes must exist. */
+/** Reverses {@link widenIdentities}. The records must exist. */
 export async function restoreIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();

@@ -1,46 +1,43 @@
 import { createHmac } from 'node:crypto';
 import type { TransferLogin } from '../../session/transfer-roles';
 
-/**
- * The platform's own role on every instance: no customer may log in as it, and the guard against DDL lets it through.
- */
+/** The platform's role on every instance. No customer may log in as it, and it may change schemas during an upgrade. */
 export const platformRole = 'postgres';
 
-/** Begins the name of every session of a stage; the claim's fence follows. */
+/** The prefix of a stage's session names. The worker's fencing token follows. */
 export const sessionPrefix = 'drydock-upgrade/';
 
-/**
- * The objects that a move keeps on both servers while it lasts. None of them is left on the new instance afterwards.
- */
+/** The objects of a move on both servers. None of them remains on the new instance. */
 export interface OwnObjects {
-  /** Random digits in every name of the move. No other name contains them. */
+  /** Random digits in all names of the move, and in no other name. */
   digits: string;
   /**
-   * Schema of the marker and of our notes, owned by the publisher on the old server and by the keeper on the target.
+   * A schema for the marker and the move's records. Its owner is the publisher on the old server, and the keeper on the
+   * target.
    */
   schema: string;
-  /** Schema of the guard against DDL. */
+  /** The schema of the event triggers that refuse DDL. */
   guardSchema: string;
   publication: string;
   subscription: string;
   slot: string;
   /**
-   * The login on the old server that may act for every owner, publishes, and writes the marker. No code of the
-   * customer's runs in its sessions.
+   * A login on the old server that may act for every owner, publishes, and writes the marker. Its sessions run no code
+   * of the customer.
    */
   publisher: TransferLogin;
-  /** The login on the old server that the subscriber uses, and that drops slots. */
+  /** A login on the old server for the subscriber. It also drops slots. */
   replicator: TransferLogin;
   /**
-   * The login on the target that may act for every owner, and owns the subscription and our notes. No code of the
-   * customer's runs in its sessions.
+   * A login on the target that may act for every owner, and owns the subscription and the move's records. Its sessions
+   * run no code of the customer.
    */
   keeper: TransferLogin;
 }
 
 /**
- * All names and passwords of one move come from its secret, so that nobody can prepare an object or a role of such a
- * name, and every stage finds them again.
+ * Derives all names and passwords of a move from its secret. So nobody can create such an object beforehand, and every
+ * stage finds them again.
  */
 export function ownObjects(secret: string): OwnObjects {
   const derive = (label: string): string => createHmac('sha256', secret).update(label).digest('hex');
@@ -63,8 +60,8 @@ export function ownObjects(secret: string): OwnObjects {
 }
 
 /**
- * SQL: whether the row `r` of pg_roles or pg_authid is one of our roles: the superuser, or a role whose name follows
- * our pattern and that has no administrator. A role that a customer makes has its maker as administrator.
+ * SQL that tells whether the row `r` of pg_roles or pg_authid is a role of the platform: the superuser, or a role with
+ * a platform name and without an administrator. A customer's role has its creator as administrator.
  */
 export const isOwnRoleSql = `(r.rolname = '${platformRole}' or r.rolname ~ '^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$'
   and not exists (select from pg_catalog.pg_auth_members own where own.roleid = r.oid and own.admin_option))`;

@@ -7,7 +7,7 @@ import { isOwnRoleSql } from './own-objects';
 const name = pg.escapeIdentifier;
 const nameSchema = z.object({ name: z.string() });
 
-/** Reads every role that owns something in the database, and the owner of the database itself. */
+/** Reads the roles that own an object in the database, and the database's owner. */
 const ownersSql = `select distinct r.rolname as name from pg_catalog.pg_roles r where not r.rolsuper
   and r.rolname !~ '^pg_' and not ${isOwnRoleSql} and (
   r.oid = (select datdba from pg_catalog.pg_database where datname = $1)
@@ -26,7 +26,7 @@ async function ensureRole(server: pg.ClientBase, { role, password }: TransferLog
 
 const rights = 'login nosuperuser nocreatedb nocreaterole inherit';
 
-/** Grants again before each attempt: the owner of the database can take grants back. */
+/** Grants the rights again before each attempt, because the database's owner can revoke them. */
 async function grantAll(
   server: pg.ClientBase,
   role: string,
@@ -39,8 +39,7 @@ async function grantAll(
 }
 
 /**
- * The roles of the move that work on the old server. They may take reserved connections, since customers may have
- * filled the others.
+ * Creates the move's roles on the old server. They may use reserved connections, because customers may use all others.
  */
 export async function ensureOldRoles(stage: Stage, owners: readonly string[]): Promise<void> {
   const { publisher, replicator } = stage.own;
@@ -57,7 +56,7 @@ export async function ensureOldRoles(stage: Stage, owners: readonly string[]): P
   await grantAll(server, replicator.role, databaseName, [], 'connect');
 }
 
-/** The role of the move that works on the target. The owners' roles must be there. */
+/** Creates the move's role on the target. The owners' roles must exist. */
 export async function ensureTargetRoles(stage: Stage, owners: readonly string[]): Promise<void> {
   const { keeper } = stage.own;
   const server = await stage.server('target');
@@ -66,7 +65,9 @@ export async function ensureTargetRoles(stage: Stage, owners: readonly string[])
   await grantAll(server, keeper.role, stage.move.databaseName, owners, 'connect, create');
 }
 
-/** Drops one of our roles. A role that the customer mentions somewhere stays, without a login and without any right. */
+/**
+ * Drops a role of the platform. A role on which an object of the customer depends stays, without a login and rights.
+ */
 export async function dropOwnRole(server: pg.ClientBase, { role }: TransferLogin): Promise<void> {
   const memberOf = `select g.rolname as name from pg_catalog.pg_auth_members m
     join pg_catalog.pg_roles g on g.oid = m.roleid

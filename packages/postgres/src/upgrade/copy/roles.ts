@@ -11,7 +11,7 @@ const text = pg.escapeLiteral;
 
 const roleSchema = z.object({
   rolname: z.string(),
-  /** Options of `create role` without the password, as SQL. */
+  /** Options of CREATE ROLE without the password, as SQL. */
   options: z.string(),
   password: z.string().nullable(),
   until: z.string().nullable(),
@@ -35,8 +35,8 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
 /**
- * Memberships in the server's own roles (such as pg_read_all_data) are copied too. Those that the server grants among
- * its own roles are not.
+ * Selects memberships, including those in Postgres' own roles (such as pg_read_all_data), but not those among Postgres'
+ * own roles.
  */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
@@ -53,7 +53,7 @@ const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, sp
   where (s.setdatabase = 0 or s.setdatabase = (select oid from pg_catalog.pg_database where datname = $1))
     and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
 
-/** Settings whose value is a list of names. Quoted as a whole, the list would be a single name. */
+/** Settings that are lists of names. Quoted as a whole, a list would be a single name. */
 const listSettings = new Set([
   'search_path',
   'temp_tablespaces',
@@ -63,7 +63,7 @@ const listSettings = new Set([
   'unix_socket_directories',
 ]);
 
-/** Reads a list as Postgres stores it, and quotes each name in it. */
+/** Quotes each name of a list as Postgres stores it. */
 export function quoteList(value: string): string {
   const elements = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,"]+?))\s*(?:,|$)/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? '',
@@ -85,7 +85,7 @@ async function readRoles(client: pg.ClientBase, databaseName: string): Promise<R
   };
 }
 
-/** One statement. Its text never contains a password. */
+/** A statement whose text contains no password. */
 interface Step {
   sql: string;
   password?: { verb: 'create' | 'alter'; role: string; options: string; password: string };
@@ -97,7 +97,7 @@ function roleSteps(wanted: Roles['roles'], there: Roles['roles']): Step[] {
     const found = existing.get(role.rolname);
     if (found && found.options === role.options && found.password === role.password && found.until === role.until)
       return [];
-    // An expiry cannot be removed; `infinity` means the same.
+    // An expiry cannot be removed, but `infinity` has the same effect.
     const until = role.until === (found?.until ?? null) ? '' : ` valid until ${text(role.until ?? 'infinity')}`;
     const verb = found ? 'alter' : 'create';
     const options = `nosuperuser noreplication ${role.options}${until}`;
@@ -115,7 +115,10 @@ function commentStatements(wanted: Roles['roles'], there: Roles['roles']): strin
 
 const membershipKey = (entry: z.infer<typeof membershipSchema>): string => JSON.stringify(entry);
 
-/** Grants come in the order in which they were made, so that each grantor already holds the right to grant. */
+/**
+ * Returns statements that change memberships. They grant in the original order, so that each grantor already has the
+ * right to grant.
+ */
 function membershipStatements(wanted: Roles['memberships'], there: Roles['memberships']): string[] {
   const [wantedKeys, thereKeys] = [new Set(wanted.map(membershipKey)), new Set(there.map(membershipKey))];
   const revoked = there.filter((entry) => !wantedKeys.has(membershipKey(entry))).reverse();
@@ -157,7 +160,7 @@ function settingStatements(wanted: readonly Setting[], there: readonly Setting[]
   ];
 }
 
-/** The settings for everybody who connects to the database. */
+/** Returns the database's settings for all roles. */
 export async function databaseSettingStatements(client: pg.ClientBase, databaseName: string): Promise<string[]> {
   const settings = await readRows(client, settingSchema, settingsSql, [databaseName]);
   return settings.filter(({ role }) => role === null).map((entry) => setStatement(entry, databaseName));
@@ -166,18 +169,16 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
 interface Levelling {
   withMemberships?: boolean;
   dropsGone?: boolean;
-  /** Copies the settings of the whole database from the old one. A restored database takes them from its backup. */
+  /** True to copy the settings of the whole database. A restored database takes them from its backup. */
   withDatabase?: boolean;
 }
 
 /**
- * Makes the target's roles equal to the old server's: SCRAM verifiers, comments, memberships with their options, and
- * settings. Roles that differ are changed, and roles that are gone are dropped. Settings of the whole database wait
- * until customers are let in, except those that {@link decidesValues}: they would also apply to the subscriber, whose
- * session cannot be given settings of its own. `databaseName` must exist on both servers. Without memberships, no owner
- * is a member of another, so that each may be lent the rights of the other while the schema is made. Without dropping,
- * a role that is gone stays without login, password, rights and memberships, because policies of a backup may mention
- * it. Returns the number of statements; 0 when nothing differed.
+ * Makes the target's roles equal to the old server's: verifiers, comments, memberships and settings. Roles that are
+ * missing on the old server are dropped. Settings of the whole database come only when customers are let in, because
+ * they would apply to the subscriber; {@link decidesValues} names the exceptions. `databaseName` must exist on both
+ * servers. Without memberships, owners can be lent each other's rights. Without dropping, a missing role stays without
+ * any right, because a backup's policies may name it. Returns the number of statements.
  */
 export async function syncRoles(
   old: pg.ClientBase,
@@ -188,7 +189,7 @@ export async function syncRoles(
   const [wanted, there] = await Promise.all([readRoles(old, databaseName), readRoles(target, databaseName)]);
   const names = new Set(wanted.roles.map((role) => role.rolname));
   const gone = there.roles.filter((role) => !names.has(role.rolname));
-  // Dropping a role drops its memberships.
+  // Dropping a role also drops its memberships.
   const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
     !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
   const isLevelled = ({ role, key }: Setting): boolean =>

@@ -8,37 +8,37 @@ import { type OwnedStatement, readOwners, rolesOf } from '../../load/statement-o
 import { readRows, type Stage } from '../session';
 import { platformRole } from './own-objects';
 
-/** One statement of a schema, and the role that makes it. */
+/** A statement of a schema with the role that runs it. */
 export interface PlannedStatement {
   sql: string;
-  /** Null for an extension that the superuser owns. */
+  /** The role, or null for an extension of the superuser. */
   owner: string | null;
 }
 
 /**
- * A schema in the order in which it is made. Positions are the same each time that one dump is read, so that a run
- * after a crash knows what is made.
+ * A schema in the order of its creation. Positions are the same whenever a dump is read, so that a run after a crash
+ * can continue.
  */
 export interface SchemaPlan {
-  /** The schemas themselves, still empty. */
+  /** The schemas, still empty. */
   schemas: PlannedStatement[];
-  /** Extensions that belong to the platform. They are made before anything of the customer. */
+  /** Extensions of the platform. They come before all objects of the customer. */
   extensions: PlannedStatement[];
-  /** Types, functions, tables, views. */
+  /** Types, functions, tables and views. */
   pre: PlannedStatement[];
-  /** Drops the CHECKs that call the customer's functions, until no more rows arrive. */
+  /** Statements that drop CHECKs with calls of the customer's functions, until all rows have arrived. */
   dropChecks: PlannedStatement[];
-  /** Attaches partitions to their tables. Postgres evaluates their CHECKs then, and may call the functions. */
+  /** Statements that attach partitions. Postgres evaluates their CHECKs then, and may call functions. */
   attach: PlannedStatement[];
-  /** Unique keys and replica identities: replication needs them before the first row. */
+  /** Unique keys and replica identities, which replication needs before the first row. */
   keys: PlannedStatement[];
-  /** The other indexes, which may be built two at a time once the rows are there. */
+  /** The other indexes. They may be built two at a time after the rows were copied. */
   indexes: PlannedStatement[];
-  /** Foreign keys, triggers, contents of materialised views, in pg_dump's order. */
+  /** Foreign keys, triggers and contents of materialised views, in pg_dump's order. */
   rest: PlannedStatement[];
   /**
-   * Statements that would change or refuse rows that arrive by replication, and those by which owners gave up rights of
-   * their own. They run when no more rows arrive.
+   * Statements that could change or refuse replicated rows, and those with which owners gave up their own rights. They
+   * run after all rows have arrived.
    */
   late: PlannedStatement[];
 }
@@ -46,7 +46,8 @@ export interface SchemaPlan {
 const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
 /**
- * A CHECK that pg_dump makes after the rows because it is not validated, or the comment of any constraint made there.
+ * Tells whether a statement adds a CHECK that is not validated, or comments a constraint. pg_dump writes both after the
+ * rows.
  */
 const isLateCheck = ({ outline }: Statement): boolean =>
   /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) ||
@@ -75,12 +76,12 @@ const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(dat
 
 export interface SchemaOwners {
   databaseOwner: string;
-  /** The owners of extensions, by the extension's name. */
+  /** The owners of extensions, by the extensions' names. */
   extensionOwners: ReadonlyMap<string, string>;
 }
 
 /**
- * Reads the schema of the old database, complete with owners and grants. No DDL may run meanwhile. Throws TransferError
+ * Reads the old database's schema with owners and grants. DDL must be refused meanwhile. Throws TransferError
  * `dump_failed`.
  */
 export async function planSchema(stage: Stage): Promise<SchemaPlan> {
@@ -106,7 +107,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // pg_dump makes CHECKs that are not validated after the rows, so they are late anyway.
+  // pg_dump creates CHECKs that are not validated after the rows, so they need no special order.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
   return {
     ...plan,
@@ -141,7 +142,7 @@ export function sortStatements(
   };
   const planned = (statements: OwnedStatement[]): PlannedStatement[] =>
     statements.map((statement) => ({ sql: statement.text, owner: ownerOf(statement) }));
-  // An owner may have taken rights from itself that its own rows, indexes and foreign keys need.
+  // An owner may have revoked its own rights, which its rows, indexes and foreign keys need during the copy.
   const isOwnRight = (statement: OwnedStatement): boolean =>
     /^(?:GRANT|REVOKE) /i.test(statement.outline) && rolesOf(withoutComments(statement.text))[0] === ownerOf(statement);
   const early = pre.filter(
@@ -153,7 +154,7 @@ export function sortStatements(
       !isPlatforms(statement),
   );
   const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement) && !isOwnRight(statement));
-  // An extension of the platform makes its own comment.
+  // An extension of the platform sets its own comment.
   const extensions = pre.filter((statement) => isPlatforms(statement) && /^CREATE /i.test(statement.outline));
   return {
     schemas: planned(pre.filter(isSchema)),

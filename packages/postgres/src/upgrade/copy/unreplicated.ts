@@ -5,7 +5,7 @@ import { readRows } from '../session';
 
 const positionSchema = z.object({ name: z.string(), position: z.string() });
 const namedSchema = z.object({ schema: z.string(), name: z.string() });
-/** How many sequences one statement covers at most; a database with more of them takes several statements. */
+/** The most sequences in a statement. */
 const atOnce = 500;
 
 export interface Position {
@@ -20,7 +20,7 @@ const sequencesSql = `select n.nspname as schema, c.relname as name from pg_cata
     and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass
       and d.objid = c.oid and d.deptype = 'e') order by 1, 2`;
 
-/** Quoted names of the customer's sequences. */
+/** Returns the quoted names of the customer's sequences. */
 export async function sequenceNames(client: pg.ClientBase): Promise<string[]> {
   return (await readRows(client, namedSchema, sequencesSql)).map(qualify);
 }
@@ -30,9 +30,8 @@ function* slices(names: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Reads every position in one round trip, because the customer's writes wait for it. A position is read as the text of
- * a row, `(last_value,is_called)`: so no cast and no function of the customer is called, whatever object has the
- * sequence's name.
+ * Reads all positions in one round trip, because the customer's writes are waiting. A position is read as a row's text,
+ * `(last_value,is_called)`. So no cast or function of the customer is called, whatever object has the sequence's name.
  */
 export async function readPositions(client: pg.ClientBase, names: readonly string[]): Promise<Position[]> {
   const positions: Position[] = [];
@@ -51,10 +50,7 @@ export async function readPositions(client: pg.ClientBase, names: readonly strin
   return positions;
 }
 
-/**
- * Sets the target's sequences to the old one's positions. `names` were listed earlier, so that the pause does not
- * include the listing.
- */
+/** Sets the target's sequences to the old positions. `names` are listed before the pause, to shorten it. */
 export async function copySequences(
   old: pg.ClientBase,
   target: pg.ClientBase,

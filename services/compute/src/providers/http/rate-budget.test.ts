@@ -1,7 +1,7 @@
 import { ComputeError } from '../compute-provider';
 import { createRateBudget } from './rate-budget';
 
-/** The headers of a 429 that says all is used up. */
+/** Returns the headers of a 429 with no calls left. */
 const headersOf = (limit: string, reset: string): Record<string, string> => ({
   'ratelimit-limit': limit,
   'ratelimit-remaining': '0',

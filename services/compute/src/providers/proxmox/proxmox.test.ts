@@ -85,7 +85,7 @@ it('makes one machine of an order that is sent twice: the cluster itself refuses
 
 it('is sized as it was ordered', async () => {
   const machineId = await orderMachine(world, { ...rig.order(), spec: 'large' });
-  // 80 GB as the provider counts: 2^30 bytes each.
+  // The provider's 80 GB are 80 times 2^30 bytes.
   expect(await world.driver.readMachine(machineId)).toMatchObject({ spec: 'large', diskGb: 85.9 });
 });
 
@@ -180,7 +180,7 @@ it.each([
 
 it('shows addresses that others can connect to, and no bridge of a container', async () => {
   const machineId = await orderMachine(world, rig.order());
-  // A guest can write any text after a `%`.
+  // A guest can report any text after a `%`.
   await patch(machineId, {
     addresses: ['10.0.0.5', '172.17.0.1', '198.51.100.7', 'fd00::1', '2001:db8::7', `2001:db8::8%${'x'.repeat(200)}`],
   });
@@ -229,7 +229,7 @@ it('tells of all other machines while one cannot be looked at, and of that one t
   const machines = new Map((await driver.listMachines()).map((machine) => [machine.id, machine]));
   expect(machines.get(well)).toMatchObject({ powerState: 'on', vendorStatus: 'running' });
   expect(machines.get(ill)).toMatchObject({ powerState: 'unknown', vendorStatus: 'unknown', addresses: [] });
-  // If no machine can be read, the cluster itself does not answer.
+  // If no machine can be read, the whole cluster counts as unavailable.
   await world.admin.clearFaults();
   await world.admin.orderFault({ path: '/status/current$', times: 500, answer: { kind: 'fixed', status: 596 } });
   expect((await refusalOf(driver.listMachines())).reason).toBe('unavailable');

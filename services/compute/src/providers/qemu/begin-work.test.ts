@@ -46,14 +46,14 @@ const job = (number: number, change: Partial<JobRecord>): JobRecord => ({
   ...change,
 });
 
-/** A machine that was ordered and started, and has no process. */
+/** Creates a machine that was ordered and started, and has no process. */
 async function lostMachine(name: string): Promise<string> {
   await folders.create({ ...record, name }, job(1, { kind: 'create' }));
   await claimJob(folders.of(name), job(2, {}));
   return folders.of(name);
 }
 const revive = () => reviveMachines(folders, (machineFolder) => void begun.push(path.basename(machineFolder)));
-/** Starts the machine, as the begun work would; `hoursAgo` says when. */
+/** Starts the machine like the job in progress. `hoursAgo` is the time since the start. */
 async function startOne(machineFolder: string, hoursAgo: number): Promise<void> {
   const last = (await readJobs(machineFolder)).at(-1);
   if (last === undefined) throw new Error('there is no job');

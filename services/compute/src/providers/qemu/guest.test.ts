@@ -1,5 +1,5 @@
 /**
- * Boots a guest.
+ * Boots a guest system.
  *
  * @tier long
  * @processes
@@ -29,7 +29,7 @@ afterAll(async () => {
   await clearHost(folder);
 });
 
-/** Carries out a change with a new driver, which knows only what is in the folder. */
+/** Makes a change with a new driver, which knows only the content of the folder. */
 async function carryOut(change: Change): Promise<string | null> {
   const { actionId, machineId, snapshotId } = await open().send(change, await open().prepare(change));
   const look = async () => {
@@ -70,14 +70,14 @@ describeGuest(needsGuest('a real machine'), () => {
     const again = await guestOf(machineId);
     expect(await again.run('cat /srv/state; ls /srv')).toMatch(/^before\s+lost\+found\s+state$/);
 
-    // The owner powers the machine off from inside. That is distinguished from a crash, so the machine stays off.
+    // The owner switches the machine off from inside. That must not count as a crash, so the machine stays off.
     again.say('poweroff -f');
     await until(async () => (await open().readMachine(machineId))?.vendorStatus === 'shutdown', { timeoutMs: 60_000 });
     expect(await open().listMachines()).toMatchObject([{ id: machineId, powerState: 'off', isLocked: false }]);
     expect(await open().readRunningAction(machineId)).toBeNull();
 
-    // A machine that is powered on boots from its disk. One that is asked to shut down gets the time that it needs, and
-    // is not revived.
+    // A machine that is switched on boots from its disk. A machine that is shutting down gets time and is not
+    // restarted.
     await carryOut({ kind: 'power_on', reference: uuidv7(), machineId });
     const booted = await guestOf(machineId);
     expect(await booted.run('cat /srv/state')).toBe('before');

@@ -1,5 +1,5 @@
 /**
- * Machines of QEMU, killed at each part of their work.
+ * Kills QEMU machines in each part of their work.
  *
  * @tier long
  * @processes
@@ -32,7 +32,7 @@ const plan = (point: string, mode: FaultMode): void =>
   writeFileSync(path.join(faults, faultTokenName({ point, mode })), '');
 const folderOf = (machineId: string): string => path.join(world.url(), 'one/machines', machineId);
 
-/** Waits for the end of the action. Each look opens a new driver, as a worker would that was started after the kill. */
+/** Waits for the end of an action. Each read uses a new driver, like a worker that starts after the kill. */
 const endOf = ({ machineId, actionId }: Accepted): Promise<ProviderAction> =>
   until(
     async () => {
@@ -48,7 +48,7 @@ async function carryOut(change: Change): Promise<Accepted> {
   return accepted;
 }
 
-/** A running machine with a snapshot. Its disk said `before` at the snapshot, and says `after` now. */
+/** Creates a running machine with a snapshot. Its disk had `before` at the snapshot and now has `after`. */
 async function changedMachine(): Promise<Extract<Change, { kind: 'rollback' }>> {
   const { machineId } = await carryOut({ kind: 'create', reference: reference(), order: order() });
   await carryOut({ kind: 'start', reference: reference(), machineId, order: order() });
@@ -61,7 +61,7 @@ async function changedMachine(): Promise<Extract<Change, { kind: 'rollback' }>> 
 const rollbacksOf = async (machineId: string) =>
   (await world.admin.readLedger()).filter(({ resource, op }) => resource === machineId && op === 'rollback');
 
-/** Pids of the processes that are at work on the machine. */
+/** Returns the pids of the machine's job processes. */
 const workersOf = (machineId: string): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && commandOf(name).includes(`run-job.js\0${folderOf(machineId)}`))
@@ -89,7 +89,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
       expect(readdirSync(faults)).toEqual([]);
       expect(await world.admin.readDisk(machineId, '')).toBe('before');
       expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
-      // A later attempt finds the rollback done and leaves what was written since.
+      // A later attempt recognises the completed rollback and keeps what was written since.
       await world.admin.writeDisk(machineId, '', 'later');
       expect(await world.open().find(rollback, checkpoint)).toEqual(sent);
       expect(await world.open().send(rollback, checkpoint)).toEqual(sent);
@@ -237,7 +237,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: machineId };
     await world.driver.send(deletion, await world.driver.prepare(deletion));
     await until(() => readdirSync(faults).length === 0, { timeoutMs: 60_000 });
-    // No workflow follows the job any more, only the reconciliation of every minute.
+    // No workflow waits for the job any more, so only the reconciliation of every minute can end it.
     await until(
       async () =>
         !(await world.driver.listMachines()).some(({ id }) => id === machineId) &&

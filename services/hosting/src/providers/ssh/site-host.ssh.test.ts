@@ -1,5 +1,5 @@
 /**
- * Runs a whole host over ssh: OpenSSH’s server, a database server and a web server.
+ * Runs a host over ssh, with an OpenSSH server, a database server and a web server.
  *
  * @tier long
  * @processes
@@ -176,7 +176,7 @@ onHost('a host over ssh', () => {
   });
 });
 
-/** Collects every command line that the list of processes shows in the meantime. */
+/** Collects every command line that the list of processes shows until `end`. */
 function watchCommandLines(): { end(): Promise<string> } {
   const seen = new Set<string>();
   let isOver = false;

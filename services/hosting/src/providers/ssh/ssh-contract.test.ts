@@ -1,5 +1,5 @@
 /**
- * Runs whole hosts over ssh, one for each database server.
+ * Runs hosts over ssh, one for each database server.
  *
  * @tier long
  * @processes

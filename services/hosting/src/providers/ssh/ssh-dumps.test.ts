@@ -1,5 +1,5 @@
 /**
- * Runs whole hosts over ssh, one for each database server.
+ * Runs hosts over ssh, one for each database server.
  *
  * @tier long
  * @processes
@@ -107,7 +107,7 @@ async function* entry(name: string, content: Buffer): AsyncGenerator<StreamEntry
   };
 }
 
-/** An archive with our seal and a dump of unknown origin. The tar is an empty one. */
+/** Seals an archive with a dump of unknown origin and an empty tar. */
 async function sealed(site: SiteRef, dumpPath: string, dump: string) {
   const [archiveId, key] = [uuidv7(), `live/${uuidv7()}/1`];
   const { manifestMac } = await pack({

@@ -1,5 +1,5 @@
 /**
- * Runs a whole host over ssh behind a bad network. As root its disk runs full too.
+ * Runs a host over ssh behind a bad network. As root, its disk also runs full.
  *
  * @tier long
  * @processes
@@ -48,10 +48,7 @@ onHost('a host over ssh behind a bad network', () => {
     await rig.close();
   });
 
-  /**
-   * The points at which the connection breaks: before the command is whole, in the input, in the output, and with the
-   * answer.
-   */
+  /** Where the connection breaks: within the command, the input, the output and the answer. */
   const cuts = [
     ['client', 1_000],
     ['client', 300_000],
@@ -59,13 +56,13 @@ onHost('a host over ssh behind a bad network', () => {
     ['upstream', 250],
   ] as const;
 
-  /** Repeats the same call after the connection broke at each place. */
+  /** Repeats a call after the connection broke at each place. */
   async function afterLosses<T>(call: () => Promise<T>): Promise<T> {
     for (const [side, bytes] of cuts) {
       await driver.describe(newSiteRef());
       proxy.cutAfter(side, bytes);
       await call().catch((error: unknown) => {
-        // The error is transient, because a lost answer allows no definite statement.
+        // The error must be transient, because a lost answer allows no definite statement.
         expect(error).not.toBeInstanceOf(SiteHostError);
       });
       proxy.cutAfter(side, Number.MAX_SAFE_INTEGER);
@@ -105,7 +102,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
     proxy.reset();
     proxy.faults.isBlackhole = false;
-    // The end of the old connection may be reported only now.
+    // The old connection's end may be reported only now, so the test waits for a new connection.
     await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
   });
 
@@ -115,7 +112,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(runRemote(connection, { command, input: nothing(), silenceMs: 30_000 })).rejects.toBeInstanceOf(
       RemoteError,
     );
-    // The children of the command may end a moment after it.
+    // The command's children may end a moment later.
     await until(() => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(mark), {
       what: 'the end of all of it',
     });
@@ -153,8 +150,8 @@ onSmallDisk('a host over ssh whose disk is full', () => {
   it('refuses a restore for good when it runs full in its middle, serves on, and restores once there is room', async () => {
     const [site, other] = [newSiteRef(), newSiteRef()];
     for (const one of [site, other]) await rig.driver.create(one, { domain: 'shop.example.com' }, nextOrder());
-    // Files that take a page of memory each, while the archive needs a quarter of that. So there seems to be enough
-    // space at first.
+    // Each file takes a page of memory, and the archive needs a quarter of that. So the space seems sufficient at
+    // first.
     await fillUp(site, 2_200);
     const archive = await packCurrent(rig.driver, site, storage);
     const wanted = await rig.stateOf(site);
