@@ -6,9 +6,10 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 /*
  * Each organisation's share of the CPU. The processes that work for customers are sampled twice a second: those that
  * serve files and pages, applications, sessions of the sites' Postgres where that runs on this machine, and the servers
- * of managed databases. While none of them uses the CPU, they are sampled every two seconds. The more of the machine an organisation has used in the last seconds, the lower is the priority
- * of everything that works for it while another organisation also uses the machine. A low priority costs nothing while
- * nobody else wants the CPU. So nothing is stopped and nothing is refused here.
+ * of managed databases. While none of them uses the CPU, they are sampled every two seconds. The more of the machine an
+ * organisation has used in the last seconds, the lower is the priority of everything that works for it while another
+ * organisation also uses the machine. A low priority costs nothing while nobody else wants the CPU. So nothing is
+ * stopped and nothing is refused here.
  *
  * Jobs (packing, loading) are work whose result no visitor waits for. They run at one low priority and are not counted:
  * otherwise a backup would slow down the pages of its own site.

@@ -51,8 +51,8 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
 export interface OutboxDelivery {
   start(): void;
   /**
-   * Reports that the outbox may have rows, so that it is read at once. It does not shorten a pause that keys has caused,
-   * and several calls within a short time become one look.
+   * Reports that the outbox may have rows, so that it is read at once. It does not shorten a pause that keys has
+   * caused, and several calls within a short time become one look.
    */
   ring(): void;
   /** Finishes the running batch. The next process delivers the rest. */

@@ -109,7 +109,7 @@ export const queueFields = {
     'How long a worker owns a workflow without a heartbeat, at most 30',
   ),
   WORKFLOW_SWEEP_MS: describe(
-    z.coerce.number().int().min(50).max(5_000, `must be at most 5000: ${takeoverReason}`).default(1_000),
+    z.coerce.number().int().min(50).max(5_000, `must be at most 5000: ${takeoverReason}`).default(2_000),
     'How often due workflows are looked for, at most 5000',
   ),
 };

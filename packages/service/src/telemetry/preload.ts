@@ -29,7 +29,10 @@ function readMap(file: string): SourceMap | null {
   return map;
 }
 
-function describe(call: NodeJS.CallSite): string {
+/** V8 prints a call itself, which the types do not say. */
+type Call = NodeJS.CallSite & { toString(): string };
+
+function describe(call: Call): string {
   const text = call.toString();
   const [file, line, column] = [call.getFileName(), call.getLineNumber(), call.getColumnNumber()];
   if (!file || line === null || column === null) return text;
@@ -39,7 +42,7 @@ function describe(call: NodeJS.CallSite): string {
   return text.replace(`${file}:${line}:${column}`, `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`);
 }
 
-// Stacks name TypeScript files and lines. Node's `--enable-source-maps` does so too. But it keeps the map of each loaded
-// module, those of libraries as well, which takes 10 MB of each process. This reads a map when a stack is read.
+// Stacks name TypeScript files and lines. Node's `--enable-source-maps` does so too. But it keeps the map of each
+// loaded module, those of libraries as well, which takes 10 MB of each process. This reads a map when a stack is read.
 Error.prepareStackTrace = (error, calls) =>
   [String(error), ...calls.map((call) => `    at ${describe(call)}`)].join('\n');

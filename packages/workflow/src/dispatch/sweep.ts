@@ -81,8 +81,7 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
 }
 
 /**
- * The pause between two reports. The meters are read about every 15 s, so a report in each sweep, every second, would
- * be too many.
+ * The pause between two reports. The meters are read about every 15 s, so a report in each sweep would be too many.
  */
 const reportEveryMs = 5_000;
 
