@@ -4,6 +4,7 @@ import {
   type FirstPacket,
   Newcomers,
   readFirstPacket,
+  SerialQueue,
   type Verdict,
   writeFatal,
   writeStartup,
@@ -34,11 +35,17 @@ export class DatabaseEndpoint implements SiteEndpoint {
   /** Sessions that are connected to a database. */
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
+  /**
+   * Postgres makes a process for each session and for each cancel request, and makes it before the process has its
+   * organisation's priority. A site gets one at a time.
+   */
+  private readonly starts = new SerialQueue();
+  private readonly cancels = new SerialQueue();
 
   constructor(options: EndpointOptions) {
     this.options = options;
     const admit = (client: Socket, greeting: Greeting, settle: () => void): void => {
-      if (greeting.kind === 'cancel') this.forwardCancel(client, greeting);
+      if (greeting.kind === 'cancel') void this.cancels.run(() => this.forwardCancel(client, greeting));
       else void this.admit(client, greeting, settle);
     };
     this.address = new DatabaseAddress(judgeGreeting, admit, options.inTurn);
@@ -128,6 +135,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       startup,
       newcomers: [this.newcomers, database.newcomers],
       siteId,
+      starts: this.starts,
       onAuthenticated: () => {
         settle();
         this.options.sessionBegan();
@@ -143,7 +151,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
    * Postgres cancels a statement of any site by its number and key, so an attacker could guess keys. Only sessions of
    * this site may be named.
    */
-  private forwardCancel(client: Socket, { pid, packet }: Cancel): void {
+  private async forwardCancel(client: Socket, { pid, packet }: Cancel): Promise<void> {
     const session = [...this.sessions].find((each) => each.number === pid);
     if (session === undefined) {
       client.destroy();
@@ -157,6 +165,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     upstream.setTimeout(cancelMs, end);
     upstream.on('error', end).on('close', end);
     upstream.end(packet);
+    await new Promise<void>((resolve) => upstream.once('close', resolve));
   }
 }
 

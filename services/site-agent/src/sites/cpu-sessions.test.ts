@@ -67,7 +67,7 @@ const niceOfPid = (pid: number): number | null => readNice(pid).session ?? readN
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 
 const work = 'select count(*) from generate_series(1, 3000000)';
-const endedSessions = (): Promise<void> => until(() => childrenOf(`postgres: ${role} `).length === 0);
+const endedSessions = (): Promise<unknown> => until(() => childrenOf(`postgres: ${role} `).length === 0);
 
 test('an organisation is charged with a session that begins and ends between two samples', async () => {
   await shares.sample();
