@@ -25,12 +25,15 @@ export interface GuardOptions extends SpawnOptions {
    * group.
    */
   isWrapper?: boolean;
-  /** Limit for the private memory of each of its processes. Shared memory does not count. */
+  /**
+   * Limit for the private memory of each of its processes. Shared memory does not count. If the machine has no memory
+   * left, the kernel ends such a process before any other.
+   */
   memoryBytes?: number | undefined;
 }
 
 /** Replaces itself with the given program, with a limit in kB on the private memory of each of its processes. */
-const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
+const limitScript = '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; ulimit -d "$1"; shift; exec "$@"';
 
 /**
  * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the
