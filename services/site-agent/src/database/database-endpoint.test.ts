@@ -227,6 +227,32 @@ test('a site is removed whole, though its owner has made its database a template
   expect(await runSql(adminUrl, left)).toEqual([]);
 });
 
+test('a site that holds the settings of its role and database open in a transaction keeps nobody from changing them', async () => {
+  const { adminUrl } = readSharedCluster();
+  const id = newSiteId();
+  const holding = await host.client.ensureSite(id, { domain: 'holding.org' }, claim(1));
+  const { username: role } = new URL(holding.database_url);
+  const cluster = new SitesCluster(adminUrl, null, 'overruling');
+  await cluster.open();
+  const replaced = `${role}_${'a'.repeat(12)}`;
+  await cluster.createDatabase(replaced, role);
+  const [{ name } = { name: '' }] = await runSql<{ name: string }>(
+    holding.database_url,
+    'select current_database() as name',
+  );
+  const hold = async (statement: string): Promise<void> => {
+    const client = await openSession(holding.database_url);
+    await client.query(`begin; ${statement}`);
+  };
+  await hold(`alter database ${replaced} connection limit 7`);
+  await cluster.dropDatabase(replaced);
+  await hold(`alter role ${role} in database ${name} set work_mem = '5MB'`);
+  await cluster.keepReadOnly(role, name, true);
+  expect(await cluster.look(role, name)).toMatchObject({ isReadOnly: true });
+  await cluster.close();
+  await host.client.destroySite(id, claim(2));
+});
+
 test('the role of a site that is removed goes at once, though another site has let it into its database', async () => {
   const { adminUrl } = readSharedCluster();
   const ids = { giver: newSiteId(), guest: newSiteId() };
