@@ -253,6 +253,23 @@ test('a site that holds the settings of its role and database open in a transact
   await host.client.destroySite(id, claim(2));
 });
 
+test('a session that would sleep in its start is refused, however it says so, and other settings are taken', async () => {
+  const withOptions = (options: string): string =>
+    changed(site.database_url, (url) => url.searchParams.set('options', options));
+  const delays = ['-c post_auth_delay=9', '-cPOST_AUTH_DELAY=9', '--post-auth-delay=9', '-c post\\_auth_\\delay=9'];
+  for (const options of [...delays, '-W 9', '-W9', '-eW9', '-c a.b=1\\ 2 -W9', '-c'])
+    expect(await codeOf(withOptions(options))).toBe('0A000');
+  const { port, username: user } = new URL(site.database_url);
+  const socket = net.connect(Number(port), '127.0.0.1');
+  socket.write(writeStartup(196_608, new Map(Object.entries({ user, database: 'site', post_auth_delay: '9' }))));
+  expect(String((await once(socket, 'data'))[0])).toContain('0A000');
+  const [row] = await runSql(
+    withOptions('-c a.b=one\\ two --work-mem=5MB'),
+    "select current_setting('a.b') as word, current_setting('work_mem') as memory",
+  );
+  expect(row).toEqual({ word: 'one two', memory: '5MB' });
+});
+
 test('the role of a site that is removed goes at once, though another site has let it into its database', async () => {
   const { adminUrl } = readSharedCluster();
   const ids = { giver: newSiteId(), guest: newSiteId() };

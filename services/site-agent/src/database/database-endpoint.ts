@@ -112,6 +112,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     if (user !== this.options.role) return writeFatal('28000', 'this address serves one role only');
     if (this.options.isDiskFull()) return writeFatal('53100', 'the site has used up its disk space');
     if (parameters.has('replication')) return writeFatal('28000', 'replication is not offered here');
+    if (startsLate(parameters)) return writeFatal('0A000', 'such options are not offered here, except -c name=value');
     const database = parameters.get('database') ?? user;
     if (database === endpointDatabase || this.findServed(database) !== null) return null;
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
@@ -167,6 +168,22 @@ export class DatabaseEndpoint implements SiteEndpoint {
     upstream.end(packet);
     await new Promise<void>((resolve) => upstream.once('close', resolve));
   }
+}
+
+/**
+ * Whether the session could sleep in its start (`post_auth_delay`), for half an hour after its client has gone, in a
+ * place of Postgres that nobody counts. Of the options that Postgres takes in one text only settings are let through.
+ */
+function startsLate(parameters: Map<string, string>): boolean {
+  const words = (parameters.get('options') ?? '').match(/(?:\\[\s\S]|[^ \t\n\v\f\r])+/g) ?? [];
+  const text = words.map((word) => word.replaceAll(/\\([\s\S]?)/g, '$1'));
+  const settings = [...parameters.keys()];
+  for (let word = text.shift(); word !== undefined; word = text.shift()) {
+    const setting = word === '-c' ? text.shift() : /^(?:-c|--)([\s\S]+)/.exec(word)?.[1];
+    if (setting === undefined) return true;
+    settings.push(setting);
+  }
+  return settings.some((setting) => /^post[_-]auth[_-]delay(?:=|$)/i.test(setting));
 }
 
 function judgeGreeting(data: Buffer): Verdict<Greeting> {
