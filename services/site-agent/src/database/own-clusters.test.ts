@@ -175,6 +175,12 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);
   expect((await sizeOf()) - before).toBeGreaterThan(1_500_000);
+  // So do the files of snapshots, until the transaction ends.
+  const commented = await sizeOf();
+  await session.query('begin');
+  await session.query('do $$ begin for i in 1..500 loop perform pg_export_snapshot(); end loop; end $$');
+  expect((await sizeOf()) - commented).toBeGreaterThan(1_500_000);
+  await session.query('rollback');
   await session.end();
   await until(() => own.cluster.isUnused());
   await own.stopIfUnused(performance.now() + 2 * idleMs);

@@ -23,12 +23,15 @@ const keptSessions = 20;
 const temporaryFiles = '1GB';
 /** A setting that only marks a role as read-only by us. */
 const readOnlyMark = 'drydock.is_disk_full';
+/** A session can export snapshots without end: each is a file, which takes a block of the disk. */
+const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
 /**
  * All databases of a server share some tables, such as those of comments on databases and of settings of roles. Their
  * size counts for each site of that server.
  */
 const lookSql = `
-  select pg_database_size(d.oid)::float8 + case when $4 then pg_tablespace_size('pg_global') else 0 end as bytes,
+  select pg_database_size(d.oid)::float8
+    + case when $4 then pg_tablespace_size('pg_global') + ${snapshotsSql} else 0 end as bytes,
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;

@@ -91,7 +91,8 @@ test('an organisation is charged only once with a session that ends after it was
   expect(shares.shareOf(organisation)).toBeLessThan(charged);
 });
 
-(canSink ? test : test.skip)(
+const itWith = canSink ? test : test.skip;
+itWith(
   'a process that Postgres starts for a statement has the priority of its session, and so has the server itself',
   async () => {
     const client = await open(role);
