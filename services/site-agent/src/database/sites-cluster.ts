@@ -25,13 +25,16 @@ const temporaryFiles = '1GB';
 const readOnlyMark = 'drydock.is_disk_full';
 /** A session can export snapshots without end: each is a file, which takes a block of the disk. */
 const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
+/** The files that the processes of a statement share. */
+const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, true)).size), 0)
+  from pg_ls_dir('pg_dynshmem') name)`;
 /**
  * All databases of a server share some tables, such as those of comments on databases and of settings of roles. Their
  * size counts for each site of that server.
  */
 const lookSql = `
   select pg_database_size(d.oid)::float8
-    + case when $4 then pg_tablespace_size('pg_global') + ${snapshotsSql} else 0 end as bytes,
+    + case when $4 then pg_tablespace_size('pg_global') + ${snapshotsSql} + ${sharedSql} else 0 end as bytes,
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
