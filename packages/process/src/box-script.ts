@@ -24,6 +24,8 @@ _box_tmp_bytes=$1 _box_uid=$2 _box_gid=$3 _box_workdir=$4 _box_namespaces=$5 _bo
 shift 6
 _box_node=$1 _box_hand_over=$2 _box_ports=$3 _box_mounts=$4
 shift 4
+# If the machine has no memory left, the kernel ends a process of a box before any of ours.
+{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null || :
 
 # The flag of an interface is a system call that no program of util-linux makes. Each system has one of these two.
 _box_loopback() {

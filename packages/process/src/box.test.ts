@@ -184,6 +184,11 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect([isSameProcess(proof), pids()]).toEqual([false, []]);
   });
 
+  test('is ended before any process of ours if the machine has no memory left', async () => {
+    const look = `console.log(require('fs').readFileSync('/proc/self/oom_score_adj', 'utf8'))`;
+    expect(await runAs(kind, `console.log((await inBox(${JSON.stringify(look)})).text)`)).toBe(1000);
+  });
+
   test('limits hold: memory, processes, size of a file', async () => {
     const look = `const fs = require('fs'); const { spawnSync } = require('child_process');
       let file = 'written'; process.on('SIGXFSZ', () => undefined);

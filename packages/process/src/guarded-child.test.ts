@@ -1,5 +1,5 @@
 /** @processes */
-import { spawn } from 'node:child_process';
+import { type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSameProcess, proveProcess } from './end-process';
@@ -45,6 +45,14 @@ test('what a wrapper started ends with it', async () => {
   const untilMs = performance.now() + 2000;
   while (inner !== null && isSameProcess(inner) && performance.now() < untilMs) await sleep(20);
   expect(inner !== null && isSameProcess(inner)).toBe(false);
+});
+
+test('a child whose memory is limited is ended before any other process if the machine has none left', async () => {
+  const look = ['-c', 'cat /proc/self/oom_score_adj'];
+  const stdio: StdioOptions = ['ignore', 'pipe', 'ignore'];
+  const child = await spawnGuarded('/bin/sh', look, { stdio, signalOnOrphan: 'SIGKILL', memoryBytes: 2 ** 29 });
+  const [line]: unknown[] = child.process.stdout ? await once(child.process.stdout, 'data') : [];
+  expect(Number(line)).toBe(1000);
 });
 
 test('a pid alone does not make a process ours', () => {

@@ -21,12 +21,15 @@ export interface GuardOptions extends SpawnOptions {
   signalOnOrphan: NodeJS.Signals;
   /** True if the program only starts another one and does not pass signals on. Signals then go to its process group. */
   isWrapper?: boolean;
-  /** The limit for the private memory of each process. Shared memory does not count. */
+  /**
+   * The limit for the private memory of each process. Shared memory does not count. If the machine has no memory left,
+   * the kernel ends such a process before any other.
+   */
   memoryBytes?: number | undefined;
 }
 
 /** A script that replaces itself by a program whose processes have a limit of private memory in kB. */
-const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
+const limitScript = '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; ulimit -d "$1"; shift; exec "$@"';
 
 /**
  * Spawns a child in its own process group, so that a Ctrl-C does not reach it and the caller decides when it ends. A

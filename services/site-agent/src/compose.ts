@@ -68,7 +68,13 @@ export async function composeSiteHost(
   else log.info('applications have a network of their own');
   const outgoing = new OutgoingPolicy(config.SITES_OUTGOING_ALLOW?.split(',') ?? []);
   const cpu = new CpuShares({
-    clusters: () => clusters.running().flatMap(({ place }) => place ?? []),
+    clusters: () => {
+      const users = sites.organisationsOfClusters();
+      return clusters.running().flatMap(({ name, place }) => {
+        const organisation = name === undefined ? null : (users.get(name) ?? null);
+        return place === null ? [] : [{ ...place, organisation }];
+      });
+    },
     organisationOf: (role) => sites.organisationOf(role),
     cores: availableParallelism(),
     onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),

@@ -5,11 +5,11 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
  * Each organisation's share of the CPU. The processes that work for customers are sampled twice a second: those that
- * serve files and pages, applications, sessions of the sites' Postgres where that runs on this machine, and the servers
- * of managed databases. While none of them uses the CPU, they are sampled every two seconds. The more of the machine an
- * organisation has used in the last seconds, the lower is the priority of everything that works for it while another
- * organisation also uses the machine. A low priority costs nothing while nobody else wants the CPU. So nothing is
- * stopped and nothing is refused here.
+ * serve files and pages, applications, and the sites' Postgres where that runs on this machine: the whole server of one
+ * organisation, and the sessions of a server that organisations share. While none of them uses the CPU, they are
+ * sampled every two seconds. The more of the machine an organisation has used in the last seconds, the lower is the
+ * priority of everything that works for it while another organisation also uses the machine. A low priority costs
+ * nothing while nobody else wants the CPU. So nothing is stopped and nothing is refused here.
  *
  * Jobs (packing, loading) are work whose result no visitor waits for. They run at one low priority and are not counted:
  * otherwise a backup would slow down the pages of its own site.
@@ -56,12 +56,19 @@ interface Root {
   organisation: string;
   kind: WorkKind;
   cpuMs: number | null;
+  /** The server of a session. */
+  server?: Root | undefined;
 }
 
 /** A place at which this machine has a Postgres of sites. */
 export interface SitesServer {
   socketFolder: string;
   port: number;
+  /**
+   * The organisation that alone uses the server: all that the server does is then done for it. Null for a server that
+   * organisations share, of which only the sessions are told apart.
+   */
+  organisation: string | null;
 }
 
 export interface CpuSharesOptions {
@@ -90,7 +97,7 @@ export class CpuShares {
   private readonly boxes = new Map<number, Root>();
   /** The server of each socket folder. A server that was not found is not searched for at every sample. */
   private readonly postmasters = new Map<string, Postmaster>();
-  /** Sessions of the sites' Postgres, by pid and start time. */
+  /** The servers of one organisation, and the sessions of all, by pid and start time. */
   private sessions = new Map<string, Root>();
   /** The processes of each box at the last sample, by the pid of its first process. */
   private members = new Map<Root, number[]>();
@@ -243,27 +250,55 @@ export class CpuShares {
 
   /**
    * Sessions are recognised by the title that Postgres gives its child processes: `postgres: ROLE DATABASE …`. Another
-   * process may have the same title, but it is no child of the server.
+   * process may have the same title, but it is no child of the server. All else that the server of one organisation
+   * does counts as that organisation's: sessions that end between two samples, logins that fail, vacuums. Its processes
+   * also begin with the priority of the server.
    */
   private findSessions(
     processes: ReadonlyMap<number, ProcessUse>,
     clusters: readonly SitesServer[],
   ): Map<number, Root> {
     const found = new Map<number, Root>();
-    const postmasters = new Set(clusters.map((cluster) => this.currentPostmaster(cluster, processes)));
     const kept = new Map<string, Root>();
-    for (const { pid, parent, startedTicks } of processes.values()) {
-      if (!postmasters.has(parent)) continue;
-      const key = `${pid} ${startedTicks}`;
-      const root = this.sessions.get(key) ?? readSession(pid, this.options.organisationOf);
-      if (root === null) continue;
-      kept.set(key, root);
-      found.set(pid, root);
+    const keep = (use: ProcessUse, root: Root | null): void => {
+      if (root === null) return;
+      kept.set(keyOf(use), root);
+      found.set(use.pid, root);
+    };
+    const postmasters = new Set<number>();
+    for (const cluster of clusters) {
+      const use = processes.get(this.currentPostmaster(cluster, processes) ?? 0);
+      if (use === undefined) continue;
+      postmasters.add(use.pid);
+      const { organisation } = cluster;
+      const root = this.sessions.get(keyOf(use)) ?? { organisation: '', kind: 'serving', cpuMs: use.cpuMs };
+      keep(use, organisation === null ? null : Object.assign(root, { organisation }));
     }
+    for (const use of processes.values()) {
+      if (!postmasters.has(use.parent)) continue;
+      keep(use, this.sessions.get(keyOf(use)) ?? this.readSession(use, found));
+    }
+    // From now on the kernel adds the time of a session that has ended to its server's. It is counted already.
+    for (const [key, { server, cpuMs }] of this.sessions)
+      if (server !== undefined && !kept.has(key)) server.cpuMs = (server.cpuMs ?? 0) + (cpuMs ?? 0);
     this.sessions = kept;
     const folders = new Set(clusters.map(({ socketFolder }) => socketFolder));
     for (const folder of this.postmasters.keys()) if (!folders.has(folder)) this.postmasters.delete(folder);
     return found;
+  }
+
+  /** Null for a process of the server that is no session of a site, of a job, or of the platform. */
+  private readSession({ pid, parent }: ProcessUse, found: ReadonlyMap<number, Root>): Root | null {
+    const server = found.get(parent);
+    const title = readText(`/proc/${pid}/cmdline`);
+    const [, user, role] = /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(title) ?? [];
+    const organisation = role === undefined ? null : this.options.organisationOf(role);
+    if (organisation !== null) return { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null, server };
+    // In a box the server has other numbers for its processes. Its worker then counts as the rest of the server does.
+    const leader = found.get(Number(/^postgres: parallel worker for PID (\d+) /.exec(title)?.[1]));
+    if (leader !== undefined && leader.server === server) return { ...leader, cpuMs: null };
+    const isOurs = title.startsWith('postgres: postgres ');
+    return server !== undefined && isOurs ? { ...server, kind: 'job', cpuMs: null, server } : null;
   }
 
   private currentPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
@@ -280,12 +315,7 @@ export class CpuShares {
   }
 }
 
-function readSession(pid: number, organisationOf: (role: string) => string | null): Root | null {
-  const [, user, role] =
-    /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(readText(`/proc/${pid}/cmdline`)) ?? [];
-  const organisation = role === undefined ? null : organisationOf(role);
-  return organisation === null ? null : { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null };
-}
+const keyOf = ({ pid, startedTicks }: ProcessUse): string => `${pid} ${startedTicks}`;
 
 /**
  * The server's own process. The server writes its pid beside its socket. When it runs in a box, that is the pid in the

@@ -1,11 +1,16 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
-import { writeStartup } from '@drydock/agent/host';
+import os from 'node:os';
+import path from 'node:path';
+import { Newcomers, SerialQueue, writeFatal, writeStartup } from '@drydock/agent/host';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { EndpointSession } from './endpoint-session';
+import { PostgresStart } from './session-start';
 import { SitesCluster } from './sites-cluster';
 
 let host: TestHost;
@@ -222,6 +227,49 @@ test('a site is removed whole, though its owner has made its database a template
   expect(await runSql(adminUrl, left)).toEqual([]);
 });
 
+test('a site that holds the settings of its role and database open in a transaction keeps nobody from changing them', async () => {
+  const { adminUrl } = readSharedCluster();
+  const id = newSiteId();
+  const holding = await host.client.ensureSite(id, { domain: 'holding.org' }, claim(1));
+  const { username: role } = new URL(holding.database_url);
+  const cluster = new SitesCluster(adminUrl, null, 'overruling');
+  await cluster.open();
+  const replaced = `${role}_${'a'.repeat(12)}`;
+  await cluster.createDatabase(replaced, role);
+  const [{ name } = { name: '' }] = await runSql<{ name: string }>(
+    holding.database_url,
+    'select current_database() as name',
+  );
+  const hold = async (statement: string): Promise<void> => {
+    const client = await openSession(holding.database_url);
+    await client.query(`begin; ${statement}`);
+  };
+  await hold(`alter database ${replaced} connection limit 7`);
+  await cluster.dropDatabase(replaced);
+  await hold(`alter role ${role} in database ${name} set work_mem = '5MB'`);
+  await cluster.keepReadOnly(role, name, true);
+  expect(await cluster.look(role, name)).toMatchObject({ isReadOnly: true });
+  await cluster.close();
+  await host.client.destroySite(id, claim(2));
+});
+
+test('a session that would sleep in its start is refused, however it says so, and other settings are taken', async () => {
+  const withOptions = (options: string): string =>
+    changed(site.database_url, (url) => url.searchParams.set('options', options));
+  const delays = ['-c post_auth_delay=9', '-cPOST_AUTH_DELAY=9', '--post-auth-delay=9', '-c post\\_auth_\\delay=9'];
+  for (const options of [...delays, '-W 9', '-W9', '-eW9', '-c a.b=1\\ 2 -W9', '-c'])
+    expect(await codeOf(withOptions(options))).toBe('0A000');
+  const { port, username: user } = new URL(site.database_url);
+  const socket = net.connect(Number(port), '127.0.0.1');
+  socket.write(writeStartup(196_608, new Map(Object.entries({ user, database: 'site', post_auth_delay: '9' }))));
+  expect(String((await once(socket, 'data'))[0])).toContain('0A000');
+  const [row] = await runSql(
+    withOptions('-c a.b=one\\ two --work-mem=5MB'),
+    "select current_setting('a.b') as word, current_setting('work_mem') as memory",
+  );
+  expect(row).toEqual({ word: 'one two', memory: '5MB' });
+});
+
 test('the role of a site that is removed goes at once, though another site has let it into its database', async () => {
   const { adminUrl } = readSharedCluster();
   const ids = { giver: newSiteId(), guest: newSiteId() };
@@ -235,4 +283,69 @@ test('the role of a site that is removed goes at once, though another site has l
   await host.client.destroySite(ids.guest, claim(2));
   expect(await runSql(adminUrl, `select from pg_roles where rolname = '${role}'`)).toEqual([]);
   await host.client.destroySite(ids.giver, claim(2));
+});
+
+const askWhoCame = 'who came before me?';
+/** A server that answers when the test says so. */
+async function openSlowServer(): Promise<{ file: string; arrived: net.Socket[]; close: () => Promise<void> }> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-slow-server-'));
+  const file = path.join(folder, 'socket');
+  const arrived: net.Socket[] = [];
+  const server = net.createServer((socket) => {
+    arrived.push(socket.on('error', () => undefined));
+    socket.once('data', (data) => {
+      if (data.toString() !== askWhoCame) return;
+      arrived.splice(arrived.indexOf(socket), 1);
+      socket.end('you');
+    });
+  });
+  await once(server.listen(file), 'listening');
+  const close = async (): Promise<void> => {
+    for (const socket of arrived) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { file, arrived, close };
+}
+
+test('a site’s sessions begin at the server one after the other: the next one when the server has answered or hung up', async () => {
+  const server = await openSlowServer();
+  const starts = new SerialQueue();
+  const database = { wake: async () => undefined, address: { path: server.file }, endSessions: async () => undefined };
+  let begun = 0;
+  const door = net.createServer((client) => {
+    begun += 1;
+    new EndpointSession(client, {
+      database: { ...database, takePlace: () => null },
+      beginning: new PostgresStart(),
+      startup: Buffer.from('a startup packet'),
+      newcomers: [new Newcomers(20), new Newcomers(20)],
+      siteId,
+      starts,
+      onAuthenticated: () => undefined,
+      inTurn: (go) => go(),
+    }).start(() => undefined);
+  });
+  await once(door.listen(0, '127.0.0.1'), 'listening');
+  const address = door.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const clients = [1, 2, 3].map(() => net.connect(port, '127.0.0.1').on('error', () => undefined));
+  await until(() => begun === 3);
+  /** A socket accepts clients in the order in which they come, so all that have come are there before this one. */
+  const count = async (): Promise<number> => {
+    const last = net.connect(server.file);
+    last.write(askWhoCame);
+    await once(last, 'data');
+    return server.arrived.length;
+  };
+  await until(() => server.arrived.length > 0);
+  expect(await count()).toBe(1);
+  server.arrived[0]?.write(writeFatal('28000', 'no'));
+  await until(() => server.arrived.length > 1);
+  expect(await count()).toBe(2);
+  server.arrived[1]?.destroy();
+  await until(() => server.arrived.length > 2);
+  for (const client of clients) client.destroy();
+  door.close();
+  await server.close();
 });

@@ -4,6 +4,7 @@ import {
   type FirstPacket,
   Newcomers,
   readFirstPacket,
+  SerialQueue,
   type Verdict,
   writeFatal,
   writeStartup,
@@ -33,11 +34,17 @@ export class DatabaseEndpoint implements SiteEndpoint {
   /** Sessions that are connected to a database. */
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
+  /**
+   * Postgres makes a process for each session and for each cancel request, and makes it before the process has its
+   * organisation's priority. A site gets one at a time.
+   */
+  private readonly starts = new SerialQueue();
+  private readonly cancels = new SerialQueue();
 
   constructor(options: EndpointOptions) {
     this.options = options;
     const admit = (client: Socket, greeting: Greeting, settle: () => void): void => {
-      if (greeting.kind === 'cancel') this.forwardCancel(client, greeting);
+      if (greeting.kind === 'cancel') void this.cancels.run(() => this.forwardCancel(client, greeting));
       else void this.admit(client, greeting, settle);
     };
     this.address = new DatabaseAddress(judgeGreeting, admit, options.inTurn);
@@ -104,6 +111,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     if (user !== this.options.role) return writeFatal('28000', 'this address serves one role only');
     if (this.options.isDiskFull()) return writeFatal('53100', 'the site has used up its disk space');
     if (parameters.has('replication')) return writeFatal('28000', 'replication is not offered here');
+    if (startsLate(parameters)) return writeFatal('0A000', 'such options are not offered here, except -c name=value');
     const database = parameters.get('database') ?? user;
     if (database === endpointDatabase || this.findServed(database) !== null) return null;
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
@@ -127,6 +135,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       startup,
       newcomers: [this.newcomers, database.newcomers],
       siteId,
+      starts: this.starts,
       onAuthenticated: () => {
         settle();
         this.options.sessionBegan();
@@ -142,7 +151,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
    * Postgres cancels a statement of any site by its number and key, so an attacker could guess keys. Only sessions of
    * this site may be named.
    */
-  private forwardCancel(client: Socket, { pid, packet }: Cancel): void {
+  private async forwardCancel(client: Socket, { pid, packet }: Cancel): Promise<void> {
     const session = [...this.sessions].find((each) => each.number === pid);
     if (session === undefined) {
       client.destroy();
@@ -156,7 +165,24 @@ export class DatabaseEndpoint implements SiteEndpoint {
     upstream.setTimeout(cancelMs, end);
     upstream.on('error', end).on('close', end);
     upstream.end(packet);
+    await new Promise<void>((resolve) => upstream.once('close', resolve));
   }
+}
+
+/**
+ * Whether the session could sleep in its start (`post_auth_delay`), for half an hour after its client has gone, in a
+ * place of Postgres that nobody counts. Of the options that Postgres takes in one text only settings are let through.
+ */
+function startsLate(parameters: Map<string, string>): boolean {
+  const words = (parameters.get('options') ?? '').match(/(?:\\[\s\S]|[^ \t\n\v\f\r])+/g) ?? [];
+  const text = words.map((word) => word.replaceAll(/\\([\s\S]?)/g, '$1'));
+  const settings = [...parameters.keys()];
+  for (let word = text.shift(); word !== undefined; word = text.shift()) {
+    const setting = word === '-c' ? text.shift() : /^(?:-c|--)([\s\S]+)/.exec(word)?.[1];
+    if (setting === undefined) return true;
+    settings.push(setting);
+  }
+  return settings.some((setting) => /^post[_-]auth[_-]delay(?:=|$)/i.test(setting));
 }
 
 function judgeGreeting(data: Buffer): Verdict<Greeting> {

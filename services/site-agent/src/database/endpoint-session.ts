@@ -1,5 +1,12 @@
 import { Socket } from 'node:net';
-import { carryInTurn, hearInTurn, type InTurn, type Newcomers, writeFatal } from '@drydock/agent/host';
+import {
+  carryInTurn,
+  hearInTurn,
+  type InTurn,
+  type Newcomers,
+  type SerialQueue,
+  writeFatal,
+} from '@drydock/agent/host';
 import { scaled } from '@drydock/process';
 import type { ReleaseDatabase, ServerAddress } from './release-database';
 
@@ -63,6 +70,8 @@ export class PostgresStart implements SessionStart {
   }
 }
 
+/** How long a session may wait until the sessions that came before it have started. */
+const waitingMs = 10_000;
 /** How long a client may take to authenticate. */
 const authenticationMs = 3_000;
 /**
@@ -76,13 +85,15 @@ const loginBytesMax = 128 * 1024;
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
-  database: ReleaseDatabase;
+  database: Pick<ReleaseDatabase, 'wake' | 'address' | 'takePlace' | 'endSessions'>;
   beginning: SessionStart;
   /** The first message to its server; empty if the server speaks first. */
   startup: Buffer;
   /** The site's own sessions that have not logged in, by address, and those of all sites, by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
+  /** The site's sessions that start, one after the other. */
+  starts: SerialQueue;
   onAuthenticated: () => void;
   inTurn: InTurn;
 }
@@ -126,7 +137,10 @@ export class EndpointSession {
     });
     client.once('close', () => this.leave());
     this.options.database.wake().then(
-      () => this.connect(),
+      () => {
+        this.late = setTimeout(() => this.end(), scaled(waitingMs));
+        void this.options.starts.run(() => this.connect());
+      },
       () => {
         client.end(this.options.beginning.refuse('down'));
         upstream.destroy();
@@ -134,8 +148,10 @@ export class EndpointSession {
     );
   }
 
-  private connect(): void {
+  /** Resolves when the server has answered: until then it starts a process, and waits for nothing of the client's. */
+  private async connect(): Promise<void> {
     const { client, upstream } = this;
+    clearTimeout(this.late);
     if (this.ending !== undefined || upstream.destroyed) return;
     this.late = setTimeout(() => this.end(), scaled(authenticationMs));
     upstream.setNoDelay(true).connect(this.address);
@@ -149,6 +165,7 @@ export class EndpointSession {
     };
     client.on('data', count);
     hearInTurn(upstream, this.options.inTurn, this.passOn);
+    await new Promise<void>((resolve) => upstream.once('data', () => resolve()).once('close', resolve));
   }
 
   get address(): ServerAddress {

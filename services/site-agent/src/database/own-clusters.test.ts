@@ -165,6 +165,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await own.cluster.ensureRole(role, 'secret');
   await own.cluster.createDatabase('shop', role);
   const session = new pg.Client({ connectionString: own.cluster.directUrl(role, 'secret', 'shop') });
+  session.on('error', () => undefined);
   await session.connect();
   await own.stopIfUnused(performance.now() + idleMs);
   expect(findPostmaster(dataDir)).not.toBeNull();
@@ -175,7 +176,19 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);
   expect((await sizeOf()) - before).toBeGreaterThan(1_500_000);
-  await session.end();
+  // So do the files of snapshots, until the transaction ends.
+  const commented = await sizeOf();
+  await session.query('begin');
+  await session.query('do $$ begin for i in 1..500 loop perform pg_export_snapshot(); end loop; end $$');
+  expect((await sizeOf()) - commented).toBeGreaterThan(1_500_000);
+  await session.query('rollback');
+  // And so do the files that the processes of a statement share.
+  const rolledBack = await sizeOf();
+  await session.query('set debug_parallel_query = on');
+  const sleeping = session.query('select pg_sleep(1000)').catch(() => undefined);
+  await until(async () => (await sizeOf()) - rolledBack > 50_000, { what: 'files of two processes' });
+  await own.cluster.endAllSessionsOf(role, 'shop');
+  await sleeping;
   await until(() => own.cluster.isUnused());
   await own.stopIfUnused(performance.now() + 2 * idleMs);
   expect(findPostmaster(dataDir)).toBeNull();

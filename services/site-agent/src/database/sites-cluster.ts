@@ -23,12 +23,18 @@ const keptSessions = 20;
 const temporaryFiles = '1GB';
 /** A setting that only marks a role as read-only by us. */
 const readOnlyMark = 'drydock.is_disk_full';
+/** A session can export snapshots without end: each is a file, which takes a block of the disk. */
+const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
+/** The files that the processes of a statement share. */
+const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, true)).size), 0)
+  from pg_ls_dir('pg_dynshmem') name)`;
 /**
  * All databases of a server share some tables, such as those of comments on databases and of settings of roles. Their
  * size counts for each site of that server.
  */
 const lookSql = `
-  select pg_database_size(d.oid)::float8 + case when $4 then pg_tablespace_size('pg_global') else 0 end as bytes,
+  select pg_database_size(d.oid)::float8
+    + case when $4 then pg_tablespace_size('pg_global') + ${snapshotsSql} + ${sharedSql} else 0 end as bytes,
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
@@ -43,6 +49,11 @@ const contentSql = `
   select from pg_database where not datistemplate and datname <> 'postgres'
   union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
 const leftRolesSql = `select rolname as name from pg_roles where rolname ~ '^site_' and not rolcanlogin`;
+/** How long a statement of ours may wait for sessions of sites, in milliseconds. */
+const patienceMs = 500;
+const endBlockersSql = `
+  select pg_terminate_backend(pid) from unnest(pg_blocking_pids($1)) blocker join pg_stat_activity on pid = blocker
+  where usename <> current_user`;
 const othersSql = `
   select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
 
@@ -134,6 +145,24 @@ export class SitesCluster {
     return this.admin.query(sql, values);
   }
 
+  /**
+   * Runs statements about a site's role or database. The role can change the same settings in a transaction that it
+   * leaves open, so a session that keeps ours waiting is ended.
+   */
+  private async overrule(sql: string): Promise<void> {
+    const admin = await this.connect();
+    let looks: NodeJS.Timeout | undefined;
+    try {
+      const { rows } = await admin.query('select pg_backend_pid() as pid');
+      const [{ pid }] = z.tuple([z.object({ pid: z.int() })]).parse(rows);
+      looks = setInterval(() => void this.query(endBlockersSql, [pid]).catch(() => undefined), patienceMs);
+      await admin.query(sql);
+    } finally {
+      clearInterval(looks);
+      admin.release();
+    }
+  }
+
   /** Whether only this host has sessions, and nobody is about to open one. */
   async isUnused(): Promise<boolean> {
     if (this.transfer.isLoading) return false;
@@ -194,7 +223,7 @@ export class SitesCluster {
     const revokes = ['postgres', 'template1'].map(
       (name) => `revoke connect, temporary on database ${quoteName(name)} from public`,
     );
-    await this.query(`begin; select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}; commit`);
+    await this.query(`select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}`);
   }
 
   /** Makes the login role, or sets its password again after an interrupted attempt. */
@@ -245,8 +274,8 @@ export class SitesCluster {
   async dropDatabase(name: string): Promise<void> {
     const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);
     const alter = `alter database ${quoteName(name)}`;
-    if (rowCount === 1) await this.query(`${alter} owner to current_user; ${alter} is_template false`);
-    await this.query(`drop database if exists ${quoteName(name)} with (force)`);
+    if (rowCount === 1) await this.overrule(`${alter} owner to current_user; ${alter} is_template false`);
+    await this.overrule(`drop database if exists ${quoteName(name)} with (force)`);
     await this.transfer.forget(name);
   }
 
@@ -298,7 +327,7 @@ export class SitesCluster {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
     const names = ['default_transaction_read_only', readOnlyMark];
     const changes = names.map((name) => (isOn ? `${alter} set ${name} = on` : `${alter} reset ${name}`));
-    await this.query(`begin; ${changes.join('; ')}; commit`);
+    await this.overrule(changes.join('; '));
   }
 
   /**

@@ -154,8 +154,8 @@ type Clustered = Pick<SiteRecord, 'cluster'>;
 export class SitesClusters {
   private readonly options: SitesClustersOptions;
   private readonly own = new Map<string, Promise<OwnCluster>>();
-  /** The clusters of `own` that are open. */
-  private readonly opened = new Set<OwnCluster>();
+  /** The clusters of `own` that are open, by name. */
+  private readonly opened = new Map<string, OwnCluster>();
   private readonly removals = new Map<string, Promise<void>>();
 
   constructor(options: SitesClustersOptions) {
@@ -189,11 +189,11 @@ export class SitesClusters {
     return [...(shared === null ? [] : [shared]), ...(isThere ? [await this.of(name)] : [])];
   }
 
-  /** The clusters that run now. */
-  running(): SitesCluster[] {
+  /** The clusters that run now, with their names and their places on this machine. */
+  running(): { name: string | undefined; place: SitesCluster['place'] }[] {
     const { shared } = this.options;
-    const own = [...this.opened].map(({ cluster }) => cluster);
-    return shared === null ? own : [shared, ...own];
+    const own = [...this.opened].map(([name, { cluster }]) => ({ name, place: cluster.place }));
+    return shared === null ? own : [{ name: undefined, place: shared.place }, ...own];
   }
 
   /** Call it when a site has been removed from the cluster. */
@@ -203,7 +203,7 @@ export class SitesClusters {
     const own = await opening?.catch(() => undefined);
     if (own === undefined || !(await own.cluster.isEmpty()) || this.own.get(name) !== opening) return;
     this.own.delete(name);
-    this.opened.delete(own);
+    this.opened.delete(name);
     const removal = own.remove().finally(() => this.removals.delete(name));
     this.removals.set(name, removal);
     await removal;
@@ -240,7 +240,7 @@ export class SitesClusters {
     const opening = open();
     this.own.set(name, opening);
     opening.then(
-      (own) => this.opened.add(own),
+      (own) => this.opened.set(name, own),
       () => this.own.delete(name),
     );
     return opening;

@@ -97,6 +97,11 @@ export class HostedSites {
     return null;
   }
 
+  /** The organisation whose sites are in each cluster. Where a site has changed its organisation, one of them. */
+  organisationsOfClusters(): Map<string | undefined, string> {
+    return new Map([...this.sites.values()].map(({ record, organisation }) => [record.cluster, organisation]));
+  }
+
   /**
    * Runs one change of an existing site, after it has ended the work of older claims. Throws `unknown_site`,
    * `stale_fence`, and the errors of `work`.
