@@ -9,8 +9,7 @@ import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
-import { EndpointSession } from './endpoint-session';
-import { PostgresStart } from './session-start';
+import { EndpointSession, PostgresStart } from './endpoint-session';
 import { SitesCluster } from './sites-cluster';
 
 let host: TestHost;
