@@ -1,13 +1,197 @@
+import { createHash, hash } from 'node:crypto';
+import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { ArchiveError, asWriteError, refuse } from '../format/archive-error';
+import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/attributes';
+import { DeepPaths } from '../files/deep-paths';
+import { setFileTime } from '../files/libc';
+import { ArchiveError, asWriteError, refuse, systemErrorCode } from '../format/archive-error';
 import { blockName } from '../format/archive-objects';
-import { decodeBlock } from '../format/index-block';
+import { decodeAttributes, type Entry } from '../format/entry';
+import { decodeBlock, type IndexBlock } from '../format/index-block';
+import { type ByteString, parentPath } from '../format/path-bytes';
 import { releaseMemory } from '../format/release-memory';
 import { openObject } from '../format/sealed-object';
 import type { BlockTask } from '../read/check-tree';
-import type { SegmentOrigin } from '../read/read-contents';
-import { BlockExtraction } from './extract-block';
-import type { WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
+import { BlockContent, type SegmentOrigin } from '../read/read-contents';
+import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
+
+/**
+ * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but the
+ * flags check this nevertheless.
+ */
+const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+/** Directories get their own modes last. Until then only this process may enter them. */
+const stagingMode = 0o700;
+/** Bits that are set only after a file has its owner and its content, because setting either one clears them. */
+const setIdAndSticky = 0o7000;
+
+export interface BlockDone {
+  entries: number;
+  rawBytes: number;
+  lost: LostPath[];
+}
+
+/**
+ * Writes the directories and files of one block with synchronous calls: a worker has nothing else to do at that time.
+ */
+class BlockExtraction {
+  private readonly setup: WorkerSetup;
+  private readonly places: DeepPaths;
+  private readonly block: IndexBlock;
+  private readonly content: BlockContent;
+  private readonly made = new Set<ByteString>(['']);
+  private readonly lost: LostPath[] = [];
+
+  constructor(setup: WorkerSetup, origin: SegmentOrigin, block: IndexBlock) {
+    this.setup = setup;
+    this.places = new DeepPaths(setup.directory);
+    this.block = block;
+    this.content = new BlockContent(origin, block);
+  }
+
+  /**
+   * `live` has one bit per entry, or is null for all entries. Returns what was written, and the parts that the file
+   * system did not accept.
+   */
+  async run(live: Uint8Array | null): Promise<BlockDone> {
+    try {
+      return await this.write(live);
+    } finally {
+      this.places.close();
+    }
+  }
+
+  private async write(live: Uint8Array | null): Promise<BlockDone> {
+    const { entries } = this.block;
+    const done = { entries: 0, rawBytes: 0, lost: this.lost };
+    for (let row = 0; row < entries.length; row += 1) {
+      const entry = entries[row] ?? refuse('mismatch', 'block with a hole');
+      if (live !== null && ((live[row >> 3] ?? 0) & (1 << (row & 7))) === 0) {
+        await this.content.skip(entry.size);
+        continue;
+      }
+      if (entry.type === 'directory') this.makeDirectory(entry.path);
+      if (entry.type === 'file') {
+        const whole = this.content.takeWhole(entry.size);
+        if (whole === null) await this.writePieces(entry);
+        else this.writeWhole(entry, whole);
+      }
+      done.entries += 1;
+      done.rawBytes += entry.size;
+    }
+    this.content.release();
+    return done;
+  }
+
+  private writeWhole(entry: Entry, content: Buffer): void {
+    checkContent(entry, hash('sha256', content, 'buffer'));
+    const file = this.createFile(entry);
+    try {
+      if (entry.sparse) {
+        writeSparse(file, content, 0);
+        ftruncateSync(file, entry.size);
+      } else writeAll(file, content);
+      this.finishFile(file, entry);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  private async writePieces(entry: Entry): Promise<void> {
+    const file = this.createFile(entry);
+    try {
+      const digest = createHash('sha256');
+      let at = 0;
+      for await (const piece of this.content.read(entry.size)) {
+        digest.update(piece);
+        if (entry.sparse) writeSparse(file, piece, at);
+        else writeAll(file, piece);
+        at += piece.length;
+      }
+      if (entry.sparse) ftruncateSync(file, entry.size);
+      checkContent(entry, digest.digest());
+      this.finishFile(file, entry);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  private createFile(entry: Entry): number {
+    const parent = parentPath(entry.path);
+    if (!this.made.has(parent)) this.makeDirectory(parent);
+    // Attributes can only be set on a file that this process may write. So a file with attributes gets its mode after
+    // them.
+    const mode = entry.attributes.length > 0 ? 0o600 : entry.mode & 0o777;
+    return openSync(this.places.at(entry.path), createFlags, mode);
+  }
+
+  /**
+   * Each call here is made once per file. So owner and mode are only set where `open` has not already set them right.
+   */
+  private finishFile(file: number, entry: Entry): void {
+    const { owner, umask } = this.setup;
+    if (owner !== null) fchownSync(file, owner.uid, owner.gid);
+    if (entry.attributes.length > 0) this.giveAttributes(file, entry);
+    else if ((entry.mode & (umask | setIdAndSticky)) !== 0) fchmodSync(file, entry.mode);
+    setFileTime(file, entry);
+  }
+
+  private giveAttributes(file: number, entry: Entry): void {
+    const attributes = decodeAttributes(entry.attributes);
+    const onLost = (part: LostPart): void => void this.lost.push({ path: entry.path, part });
+    giveUserAttributes(file, attributes, onLost);
+    fchmodSync(file, entry.mode);
+    giveAccessLists(file, attributes, onLost);
+  }
+
+  /**
+   * Parents may be in blocks that another worker extracts. So the worker that needs one first creates it. It is already
+   * known that all of them are directories.
+   */
+  private makeDirectory(path: ByteString): void {
+    const missing: ByteString[] = [];
+    for (let at = path; !this.made.has(at) && !this.mkdir(at); at = parentPath(at)) missing.push(at);
+    for (const at of missing.reverse())
+      if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
+  }
+
+  /** Makes a directory. Returns false when its parent does not exist. */
+  private mkdir(path: ByteString): boolean {
+    try {
+      mkdirSync(this.places.at(path), stagingMode);
+    } catch (error) {
+      if (systemErrorCode(error) === 'ENOENT') return false;
+      if (systemErrorCode(error) !== 'EEXIST') throw error;
+    }
+    this.made.add(path);
+    return true;
+  }
+}
+
+function checkContent(entry: Entry, sha256: Buffer): void {
+  if (!sha256.equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
+}
+
+/** The block size of the usual file systems. A shorter run of zeros is a hole on none of them. */
+const zeros = Buffer.alloc(4096);
+
+/** Writes what is not zero, block by block. The parts that are left out become holes once the file has its length. */
+function writeSparse(file: number, content: Buffer, position: number): void {
+  for (let at = 0; at < content.length; ) {
+    // Blocks are counted from the start of the file, wherever its pieces begin.
+    const next = Math.min(content.length, at + zeros.length - ((position + at) % zeros.length));
+    const block = content.subarray(at, next);
+    if (!block.equals(zeros.subarray(0, block.length))) {
+      for (let done = 0; done < block.length; )
+        done += writeSync(file, block, done, block.length - done, position + at + done);
+    }
+    at = next;
+  }
+}
+
+function writeAll(file: number, content: Buffer): void {
+  for (let at = 0; at < content.length; ) at += writeSync(file, content, at);
+}
 
 /**
  * The body of a worker thread of `extract`, which does one extraction after the other. The main thread reads the

@@ -1,8 +1,115 @@
+import { z } from 'zod';
 import type { Call, PathValues, Reply } from '../protocol/call';
-import type { Clock } from '../protocol/clock';
-import type { LedgerFile, StateFile } from '../protocol/state-file';
+import { type Clock, clockAnchorSchema } from '../protocol/clock';
+import { diskSchema } from '../protocol/disk';
+import { type LedgerFile, ledgerEntrySchema, type StateFile } from '../protocol/state-file';
 import { died, forbidden, unreachable } from './proxmox-errors';
-import type { ProxmoxState, Task, Vm } from './proxmox-state';
+
+const snapshotSchema = z.strictObject({
+  name: z.string(),
+  description: z.string(),
+  /** Seconds since 1970, as the provider counts. */
+  snaptime: z.int(),
+  parent: z.string().nullable(),
+  /** `prepare` or `delete` while the snapshot is incomplete. */
+  snapstate: z.string().nullable(),
+  disk: diskSchema,
+});
+
+const vmSchema = z.strictObject({
+  vmid: z.int(),
+  /** Null for a template, which every account may clone. */
+  account: z.string().nullable(),
+  node: z.string(),
+  name: z.string(),
+  isTemplate: z.boolean(),
+  status: z.enum(['running', 'stopped']),
+  /** QEMU's own state while it runs, such as `running` or `paused`. */
+  qmpstatus: z.string(),
+  lock: z.string().nullable(),
+  /** Set by staff: neither the VM nor a disk of it is removed. */
+  isProtected: z.boolean().default(false),
+  description: z.string(),
+  cores: z.int(),
+  memoryMb: z.int(),
+  diskGb: z.int(),
+  storage: z.string(),
+  /** The addresses that the guest agent reports. Null without an agent. */
+  addresses: z.array(z.string()).nullable(),
+  /** The snapshot from which the present state comes. */
+  parent: z.string().nullable(),
+  snapshots: z.array(snapshotSchema),
+  disk: diskSchema,
+});
+
+const taskSchema = z.strictObject({
+  upid: z.string(),
+  node: z.string(),
+  type: z.string(),
+  /** The VM under which the task is listed. For a clone it is the VM that is cloned. */
+  id: z.string(),
+  /** Null for a task that staff started by hand. Every account sees those, too. */
+  account: z.string().nullable(),
+  pid: z.int(),
+  pstart: z.int(),
+  /** Milliseconds since 1970 in the emulator's time. */
+  started: z.number(),
+  endsAt: z.number(),
+  isOver: z.boolean(),
+  /** The end of the task: `OK`, or the error. */
+  exitstatus: z.string(),
+  /** The VM that the task works on. The fields below are the task's arguments. */
+  vmid: z.int(),
+  snapname: z.string().nullable(),
+  starts: z.boolean(),
+});
+
+export const proxmoxStateSchema = z.strictObject({
+  clock: clockAnchorSchema,
+  lastPid: z.int(),
+  lastEntry: ledgerEntrySchema.nullable(),
+  vms: z.array(vmSchema),
+  tasks: z.array(taskSchema),
+});
+
+type ProxmoxState = z.infer<typeof proxmoxStateSchema>;
+export type Vm = z.infer<typeof vmSchema>;
+export type Snapshot = z.infer<typeof snapshotSchema>;
+export type Task = z.infer<typeof taskSchema>;
+
+export const nodeNames = ['pve1', 'pve2'];
+
+/**
+ * The storages of the cluster. No answer says which of them can only roll back to the newest snapshot, so the driver
+ * must know that itself.
+ */
+export const storages = [
+  { storage: 'local', type: 'dir', content: 'iso,vztmpl,backup' },
+  { storage: 'local-lvm', type: 'lvmthin', content: 'images,rootdir' },
+  { storage: 'local-zfs', type: 'zfspool', content: 'images,rootdir' },
+];
+
+const template = (vmid: number, name: string, storage: string): Vm => ({
+  ...{
+    vmid,
+    account: null,
+    node: 'pve1',
+    name,
+    isTemplate: true,
+    status: 'stopped',
+    qmpstatus: 'stopped',
+    lock: null,
+    isProtected: false,
+    description: '',
+  },
+  ...{ cores: 1, memoryMb: 1_024, diskGb: 10, storage, addresses: null, parent: null, snapshots: [] },
+  disk: { '/etc/os-release': `NAME=${name}\n` },
+});
+
+export const templates = (): Vm[] => [
+  template(9_000, 'debian-12', 'local-lvm'),
+  template(9_001, 'debian-12-zfs', 'local-zfs'),
+];
 
 /** Seconds of the emulator's time that each type of task takes. */
 export type TaskSeconds = Readonly<Record<string, number>>;

@@ -18,14 +18,6 @@ export const sectionPaths = {
 
 export const dataPath = (index: number): string => `data/${index}.copy`;
 
-const dataPathPattern = /^data\/(\d{1,7})\.copy$/;
-
-/** The position of a table in tables.json, or null when the path does not belong to a table's data. */
-export function tableIndexOf(path: string): number | null {
-  const digits = dataPathPattern.exec(path)?.[1];
-  return digits === undefined ? null : Number(digits);
-}
-
 /** Reads a whole text section. Throws `dump_malformed` beyond `bytesMax`, or when it is not UTF-8. */
 export async function readText(section: Section, bytesMax: number): Promise<string> {
   const parts: Buffer[] = [];
