@@ -5,8 +5,7 @@ export { type DumpManifest, manifestSchema, readJson } from './dump/manifest';
 export { type Section, sectionPaths, sectionsInTurn } from './dump/section';
 export { loadDatabase, tryDump } from './load/load-database';
 export type { LoadFinding } from './load/load-request';
-export { runMigrations } from './migrate/run-migrations';
-export { ensureServiceDatabases, fingerprintOf, settleSuperuser } from './migrate/service-databases';
+export { ensureServiceDatabases, fingerprintOf, runMigrations, settleSuperuser } from './migrate/service-databases';
 export { defaultMajor, listExtensions } from './server/native-postgres';
 export {
   customerSessionBytes,

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { QemuImage } from '../src/providers/qemu/qemu-options';
+import type { QemuImage } from '../src/providers/qemu/compute-provider.qemu';
 
 /** The folder in which `qemu-guest/build.sh` puts the guest, in continuous integration and by hand. */
 const guestFolder = path.resolve(__dirname, '../../../.data/qemu-guest');

@@ -8,8 +8,8 @@ import type { EmulatorAdmin } from '@drydock/emulators';
 import { uuidv7 } from 'uuidv7';
 import { carryOutJob } from '../src/providers/qemu/carry-out-job';
 import { qemuCompute } from '../src/providers/qemu/compute-provider.qemu';
+import { readJobs } from '../src/providers/qemu/machine-folders';
 import { deleteInside, findPid } from '../src/providers/qemu/qemu-process';
-import { readJobs } from '../src/providers/qemu/qemu-records';
 import { askQmp } from '../src/providers/qemu/qmp';
 import type { HostRig, RigWorld } from './provider-rig';
 

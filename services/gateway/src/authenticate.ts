@@ -7,8 +7,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
 import { type Caller, type Shares, signInternalToken } from '@drydock/service/access';
 import { addressGroup, clientAddress, isWithin, networksOf } from './address';
-import { requestOf } from './replicas';
-import type { Upstream } from './upstream';
+import { requestOf, type Upstream } from './upstream';
 import type { VerificationCache } from './verification-cache';
 
 interface FailureThrottleOptions {

@@ -5,9 +5,8 @@ import { keyChallenge, limitLengthMax, queryParser } from '@drydock/service/http
 import type { Log } from '@drydock/service/telemetry';
 import { type Dispatcher, errors, type Pool } from 'undici';
 import { type Exchange, headOf } from './exchange';
-import { type Replica, UnansweredError } from './replicas';
 import { type RouteMatch, upstreamPath } from './route-table';
-import { type Upstream, unavailable } from './upstream';
+import { type Replica, UnansweredError, type Upstream, unavailable } from './upstream';
 
 /**
  * Several times the longest cursor. The path is part of the signed token, whose size is limited: a quote takes twice

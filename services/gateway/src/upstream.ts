@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
 import { Problem, problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
@@ -6,8 +7,165 @@ import { tokenKey } from '@drydock/service/access';
 import { answerWithinMs } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
 import { BrokenCircuitError, CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
+import { type Dispatcher, Pool } from 'undici';
 import type { UpstreamConfig } from './config';
-import { createReplicas, type Replicas } from './replicas';
+
+/**
+ * Thrown when not even the first byte of an answer came. `mayBeBegun`: the request was sent, so it may have taken
+ * effect.
+ */
+export class UnansweredError extends Error {
+  override readonly name = 'UnansweredError';
+  readonly mayBeBegun: boolean;
+
+  constructor(mayBeBegun: boolean, cause: unknown) {
+    super(mayBeBegun ? 'connection lost' : 'not reached', { cause });
+    this.mayBeBegun = mayBeBegun;
+  }
+}
+
+/** How long other replicas are preferred after a failure. It is longer than the pause between two probes. */
+const outMs = 5_000;
+const probeEveryMs = 1_000;
+/** Limit for a probe; an unanswered one must not keep a connection longer. */
+const probeMs = 1_000;
+
+/** One URL of a service: a process of it, or a balancer before several. */
+export class Replica {
+  readonly url: string;
+  readonly options: Pool.Options;
+  pool: Pool;
+  private outUntilMs = 0;
+
+  constructor(url: string, options: Pool.Options) {
+    this.url = url;
+    this.options = options;
+    this.pool = new Pool(url, options);
+  }
+
+  get isOut(): boolean {
+    return performance.now() < this.outUntilMs;
+  }
+
+  leaveOut(): void {
+    this.outUntilMs = performance.now() + outMs;
+  }
+
+  takeBack(): void {
+    this.outUntilMs = 0;
+  }
+
+  /**
+   * Call it with the pool whose answer has `Connection: close`, which a service of ours sends while it stops. New
+   * requests go elsewhere, running ones are completed, and we close idle connections, because a request would be lost
+   * if the service closed its connection at the same moment.
+   */
+  leave(pool: Pool): void {
+    if (pool !== this.pool) return;
+    this.leaveOut();
+    this.pool = new Pool(this.url, this.options);
+    void pool.close();
+  }
+}
+
+interface Replicas {
+  /**
+   * Runs `call` on one replica after the other until one answers. Each replica is tried once. A single replica is tried
+   * twice, because its address may belong to several processes. A call is repeated only if it was certainly not begun,
+   * or with `isSafe`. `leftMs` is the rest of the time of a single attempt.
+   */
+  run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
+  /** Resolves when one of the replicas is ready. */
+  probe(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Calls replicas in turn. No further attempt begins after `withinMs`. */
+function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
+  const replicas = urls.map((url) => new Replica(url, options));
+  let turn = 0;
+  /** Each replica in turn, and those that failed lately behind the others. */
+  const inOrder = (): readonly Replica[] => {
+    if (replicas.length === 1) return [...replicas, ...replicas];
+    turn = (turn + 1) % replicas.length;
+    const turned = [...replicas.slice(turn), ...replicas.slice(0, turn)];
+    return turned.sort((one, other) => Number(one.isOut) - Number(other.isOut));
+  };
+  const probe = async (): Promise<void> => {
+    await Promise.any(replicas.map(probeReplica));
+  };
+  // A single replica is not probed: no result could send a request elsewhere.
+  const stopProbing =
+    replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
+  return {
+    run: async (call, isSafe) => {
+      const endsAtMs = performance.now() + withinMs;
+      let last: unknown;
+      for (const replica of inOrder()) {
+        const leftMs = Math.ceil(endsAtMs - performance.now());
+        if (leftMs <= 0) break;
+        try {
+          return await call(replica, leftMs);
+        } catch (error) {
+          if (!(error instanceof UnansweredError)) throw error;
+          replica.leaveOut();
+          if (error.mayBeBegun && !isSafe) throw error;
+          last = error;
+        }
+      }
+      throw last;
+    },
+    probe,
+    close: async () => {
+      stopProbing();
+      await Promise.all(replicas.map(({ pool }) => pool.close()));
+    },
+  };
+}
+
+/** Sends requests of our own that are safe to repeat. */
+export async function requestOf(
+  replica: Replica,
+  options: Dispatcher.RequestOptions & { signal: AbortSignal },
+): Promise<{ status: number; text: string }> {
+  const { pool } = replica;
+  try {
+    const response = await pool.request(options);
+    if (response.headers['connection'] === 'close') replica.leave(pool);
+    return { status: response.statusCode, text: await response.body.text() };
+  } catch (error) {
+    throw options.signal.aborted ? error : new UnansweredError(true, error);
+  }
+}
+
+/** A replica that is not ready, or that is stopping, gets no customer's request while another one is ready. */
+async function probeReplica(replica: Replica): Promise<void> {
+  try {
+    const { status } = await requestOf(replica, {
+      method: 'GET',
+      path: '/readyz',
+      signal: AbortSignal.timeout(scaled(probeMs)),
+    });
+    if (status !== 200) throw new Error(`${replica.url} answered ${status}`);
+    replica.takeBack();
+  } catch (error) {
+    replica.leaveOut();
+    throw error;
+  }
+}
+
+/** Repeats `run`, each time `everyMs` after the end of the one before. It does not keep the process alive. */
+function repeat(run: () => Promise<unknown>, everyMs: number): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const next = (): void => {
+    timer = setTimeout(() => void run().then(() => timer !== undefined && next()), everyMs).unref();
+  };
+  next();
+  return () => {
+    clearTimeout(timer);
+    timer = undefined;
+  };
+}
 
 export interface UpstreamLimits {
   connectMs: number;

@@ -1,7 +1,14 @@
 import { type Call, emptyReply, jsonReply, type PathValues, pathValue, type Reply } from '../protocol/call';
-import { locations, serverTypes } from './catalogue';
 import { refused } from './hetzner-errors';
-import { type HetznerWorld, imagesOf, type ProjectRoute, protocolAt, requireImage } from './hetzner-world';
+import {
+  type HetznerWorld,
+  imagesOf,
+  locations,
+  type ProjectRoute,
+  protocolAt,
+  requireImage,
+  serverTypes,
+} from './hetzner-world';
 import {
   allowNoBody,
   allowQuery,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
 import {
   type Call,
+  createCallLog,
   emptyReply,
   jsonReply,
   matchRoute,
@@ -12,7 +13,6 @@ import {
   type Route,
   routeAt,
 } from '../protocol/call';
-import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
@@ -21,8 +21,14 @@ import { openLedger, openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { catalogueRoutes, imageRoutes } from './catalogue-routes';
 import { errorReply, refused } from './hetzner-errors';
-import { hetznerStateSchema, serverStatuses } from './hetzner-state';
-import { type ActionSeconds, type HetznerWorld, openWorld, requireServer } from './hetzner-world';
+import {
+  type ActionSeconds,
+  type HetznerWorld,
+  hetznerStateSchema,
+  openWorld,
+  requireServer,
+  serverStatuses,
+} from './hetzner-world';
 import { actionRoutes, serverRoutes } from './server-routes';
 
 /**

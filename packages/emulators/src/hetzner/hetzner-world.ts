@@ -1,9 +1,164 @@
+import { z } from 'zod';
 import type { Call, PathValues, Reply } from '../protocol/call';
-import type { Clock } from '../protocol/clock';
-import type { LedgerFile, StateFile } from '../protocol/state-file';
-import { systemImages } from './catalogue';
+import { type Clock, clockAnchorSchema } from '../protocol/clock';
+import { diskSchema } from '../protocol/disk';
+import { type LedgerFile, ledgerEntrySchema, type StateFile } from '../protocol/state-file';
 import { refused } from './hetzner-errors';
-import type { Action, HetznerState, Image, Server } from './hetzner-state';
+
+const labels = z.record(z.string(), z.string());
+
+export const serverStatuses = [
+  'initializing',
+  'starting',
+  'running',
+  'stopping',
+  'off',
+  'deleting',
+  'migrating',
+  'rebuilding',
+  'unknown',
+] as const;
+
+/** All times are milliseconds since 1970 in the emulator's time. */
+const serverSchema = z.strictObject({
+  id: z.int(),
+  project: z.string(),
+  name: z.string(),
+  serverType: z.string(),
+  location: z.string(),
+  imageId: z.int().nullable(),
+  status: z.enum(serverStatuses),
+  /** True if a lock that no listing shows holds the server. */
+  isHiddenLocked: z.boolean(),
+  isProtected: z.boolean(),
+  labels,
+  created: z.number(),
+  ipv4: z.string().nullable(),
+  ipv6: z.string().nullable(),
+  disk: diskSchema,
+});
+
+const imageSchema = z.strictObject({
+  id: z.int(),
+  /** Null for an image of the provider. */
+  project: z.string().nullable(),
+  type: z.enum(['system', 'app', 'snapshot', 'backup']),
+  status: z.enum(['creating', 'available', 'unavailable']),
+  name: z.string().nullable(),
+  description: z.string(),
+  imageSize: z.number().nullable(),
+  diskSize: z.number(),
+  created: z.number(),
+  createdFrom: z.strictObject({ id: z.int(), name: z.string() }).nullable(),
+  boundTo: z.int().nullable(),
+  architecture: z.enum(['x86', 'arm']),
+  isDeleteProtected: z.boolean(),
+  labels,
+  disk: diskSchema,
+});
+
+const actionSchema = z.strictObject({
+  id: z.int(),
+  project: z.string(),
+  command: z.string(),
+  status: z.enum(['running', 'success', 'error']),
+  started: z.number(),
+  endsAt: z.number(),
+  finished: z.number().nullable(),
+  serverId: z.int(),
+  imageId: z.int().nullable(),
+  willFail: z.boolean(),
+  /** The content that the disk gets when the action succeeds. It is fixed at the start of the action. */
+  disk: diskSchema.nullable(),
+  /** The machine's status before the action. A failed action restores it. */
+  statusBefore: z.enum(serverStatuses),
+});
+
+export const hetznerStateSchema = z.strictObject({
+  clock: clockAnchorSchema,
+  lastId: z.int(),
+  lastEntry: ledgerEntrySchema.nullable(),
+  servers: z.array(serverSchema),
+  images: z.array(imageSchema),
+  actions: z.array(actionSchema),
+});
+
+type HetznerState = z.infer<typeof hetznerStateSchema>;
+export type Server = z.infer<typeof serverSchema>;
+export type Image = z.infer<typeof imageSchema>;
+export type Action = z.infer<typeof actionSchema>;
+
+/** The server types that can be ordered. Disks are in GB. */
+export const serverTypes = [
+  { id: 22, name: 'cpx11', cores: 2, memory: 2, disk: 40, architecture: 'x86' },
+  { id: 23, name: 'cpx21', cores: 3, memory: 4, disk: 80, architecture: 'x86' },
+  { id: 24, name: 'cpx31', cores: 4, memory: 8, disk: 160, architecture: 'x86' },
+  { id: 45, name: 'cax11', cores: 2, memory: 4, disk: 40, architecture: 'arm' },
+] as const;
+export type ServerType = (typeof serverTypes)[number];
+
+export const locations = [
+  {
+    id: 1,
+    name: 'fsn1',
+    description: 'Falkenstein DC Park 1',
+    country: 'DE',
+    city: 'Falkenstein',
+    network_zone: 'eu-central',
+    latitude: 50.47612,
+    longitude: 12.370071,
+  },
+  {
+    id: 2,
+    name: 'nbg1',
+    description: 'Nuremberg DC Park 1',
+    country: 'DE',
+    city: 'Nuremberg',
+    network_zone: 'eu-central',
+    latitude: 49.452102,
+    longitude: 11.076665,
+  },
+  {
+    id: 3,
+    name: 'hel1',
+    description: 'Helsinki DC Park 1',
+    country: 'FI',
+    city: 'Helsinki',
+    network_zone: 'eu-central',
+    latitude: 60.169855,
+    longitude: 24.938379,
+  },
+] as const;
+
+export const typeNamed = (name: string) => serverTypes.find((type) => type.name === name || String(type.id) === name);
+export const locationNamed = (name: string) =>
+  locations.find((location) => location.name === name || String(location.id) === name);
+
+const systemImage = (id: number, name: string, architecture: 'x86' | 'arm'): Image => ({
+  id,
+  project: null,
+  type: 'system',
+  status: 'available',
+  name,
+  description: name,
+  imageSize: null,
+  diskSize: 5,
+  created: Date.UTC(2024, 3, 25),
+  createdFrom: null,
+  boundTo: null,
+  architecture,
+  isDeleteProtected: false,
+  labels: {},
+  disk: { '/etc/hostname': `${name}\n` },
+});
+
+/** The images of the provider itself. */
+const systemImages: readonly Image[] = [
+  systemImage(161547269, 'ubuntu-24.04', 'x86'),
+  systemImage(161547270, 'ubuntu-24.04', 'arm'),
+  systemImage(114690387, 'debian-12', 'x86'),
+  systemImage(114690389, 'debian-12', 'arm'),
+];
 
 /**
  * Servers with this label ignore requests to shut down or restart. As at the real provider, the action succeeds but has

@@ -1,15 +1,18 @@
 import { type Call, jsonReply, type PathValues, pathValue, type Reply } from '../protocol/call';
-import { locationNamed, typeNamed } from './catalogue';
 import { invalidField, refused } from './hetzner-errors';
-import type { Action, Image, Server } from './hetzner-state';
 import {
+  type Action,
   goesUnheard,
   type HetznerWorld,
+  type Image,
   imagesOf,
   isLocked,
+  locationNamed,
   type ProjectRoute,
   protocolAt,
   requireServer,
+  type Server,
+  typeNamed,
 } from './hetzner-world';
 import {
   allowNoBody,

@@ -1,9 +1,17 @@
 import { z } from 'zod';
 import type { Call } from '../protocol/call';
-import { locationNamed, type ServerType, typeNamed } from './catalogue';
 import { invalidField, refused } from './hetzner-errors';
-import type { Action, Image, Server } from './hetzner-state';
-import { type HetznerWorld, imagesOf, isLocked } from './hetzner-world';
+import {
+  type Action,
+  type HetznerWorld,
+  type Image,
+  imagesOf,
+  isLocked,
+  locationNamed,
+  type Server,
+  type ServerType,
+  typeNamed,
+} from './hetzner-world';
 
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}+00:00`;
 

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { type Call, emptyReply, jsonReply, Refusal, type Route, routeAt } from './call';
-import type { CallLog } from './call-log';
+import { type Call, type CallLog, emptyReply, jsonReply, Refusal, type Route, routeAt } from './call';
 import type { Clock } from './clock';
 import { type FaultOrders, faultOrderSchema } from './fault-orders';
 import type { LedgerFile } from './state-file';

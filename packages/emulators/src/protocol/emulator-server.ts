@@ -3,8 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { closeServer, listen } from '@drydock/service/http';
 import { closeOnSignal, createLifetime } from '@drydock/service/process';
 import { createLog } from '@drydock/service/telemetry';
-import { type Call, emptyReply, jsonReply, matchRoute, Refusal, type Reply, type Route } from './call';
-import type { CallLog } from './call-log';
+import { type Call, type CallLog, emptyReply, jsonReply, matchRoute, Refusal, type Reply, type Route } from './call';
 import type { FaultOrders } from './fault-orders';
 import { sendFaulty, sendReply } from './send-reply';
 

@@ -1,7 +1,6 @@
 import { type Call, type PathValues, pathValue, type Reply } from '../protocol/call';
 import { dataReply, died, unreachable, unverified } from './proxmox-errors';
-import { nodeNames, storages, type Vm } from './proxmox-state';
-import { type AccountRoute, apiAt, type ProxmoxWorld } from './proxmox-world';
+import { type AccountRoute, apiAt, nodeNames, type ProxmoxWorld, storages, type Vm } from './proxmox-world';
 import { allowQuery, showResource, showStatus, showTask, showTaskStatus } from './shapes';
 
 /** Returns the VMs and templates that the account may see. */

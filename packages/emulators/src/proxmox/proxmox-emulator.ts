@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
 import {
   type Call,
+  createCallLog,
   emptyReply,
   jsonReply,
   matchRoute,
@@ -14,7 +15,6 @@ import {
   type Route,
   routeAt,
 } from '../protocol/call';
-import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
@@ -23,8 +23,15 @@ import { openLedger, openStateFile } from '../protocol/state-file';
 import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
 import { clusterRoutes } from './cluster-routes';
 import { forbidden, noSuchUri, unauthorized } from './proxmox-errors';
-import { proxmoxStateSchema, templates, type Vm } from './proxmox-state';
-import { openWorld, type ProxmoxWorld, startTask, type TaskSeconds } from './proxmox-world';
+import {
+  openWorld,
+  type ProxmoxWorld,
+  proxmoxStateSchema,
+  startTask,
+  type TaskSeconds,
+  templates,
+  type Vm,
+} from './proxmox-world';
 import { snapshotRoutes, vmRoutes } from './vm-routes';
 
 const vmChange = z

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Call } from '../protocol/call';
 import { unverified } from './proxmox-errors';
-import type { Snapshot, Task, Vm } from './proxmox-state';
+import type { Snapshot, Task, Vm } from './proxmox-world';
 
 const gib = 2 ** 30;
 

@@ -1,7 +1,15 @@
 import { type Call, type PathValues, pathValue, type Reply } from '../protocol/call';
 import { dataReply, died, noSuchUri, unverified } from './proxmox-errors';
-import { nodeNames, type Vm } from './proxmox-state';
-import { type AccountRoute, apiAt, isBusy, type ProxmoxWorld, requireVm, startTask } from './proxmox-world';
+import {
+  type AccountRoute,
+  apiAt,
+  isBusy,
+  nodeNames,
+  type ProxmoxWorld,
+  requireVm,
+  startTask,
+  type Vm,
+} from './proxmox-world';
 import { allowQuery, bodySchemas, parseForm, showConfig, showSnapshots, showStatus } from './shapes';
 
 const vmAt = (world: ProxmoxWorld, account: string, values: PathValues): Vm =>

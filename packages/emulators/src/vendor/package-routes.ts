@@ -1,7 +1,18 @@
 import { z } from 'zod';
 import { type Call, jsonReply, type PathValues, pathValue, Refusal } from '../protocol/call';
-import { type Item, isOf, isRunning, type Job, newItem, type Package, type Scope } from './vendor-state';
-import { type AccountRoute, accountAt, startJob, type VendorWorld } from './vendor-world';
+import {
+  type AccountRoute,
+  accountAt,
+  type Item,
+  isOf,
+  isRunning,
+  type Job,
+  newItem,
+  type Package,
+  type Scope,
+  startJob,
+  type VendorWorld,
+} from './vendor-world';
 
 /** Returns a refusal of the vendor: a status and a sentence for people. */
 const refused = (status: 401 | 404 | 409 | 422, message: string): Refusal =>

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
 import {
   type Call,
+  createCallLog,
   emptyReply,
   jsonReply,
   matchRoute,
@@ -13,16 +14,24 @@ import {
   type Route,
   routeAt,
 } from '../protocol/call';
-import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger, openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
-import { openPackageContent } from './package-content';
 import { packageRoutes, timelineRoutes } from './package-routes';
-import { type Item, newItem, type Package, packageFlagsSchema, scopeSchema, vendorStateSchema } from './vendor-state';
-import { addPoint, openVendorWorld, type VendorWorld } from './vendor-world';
+import {
+  addPoint,
+  type Item,
+  newItem,
+  openPackageContent,
+  openVendorWorld,
+  type Package,
+  packageFlagsSchema,
+  scopeSchema,
+  type VendorWorld,
+  vendorStateSchema,
+} from './vendor-world';
 
 const pattern = /^\/preview\/(\d+)\/(.*)$/;
 

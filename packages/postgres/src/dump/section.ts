@@ -18,14 +18,6 @@ export const sectionPaths = {
 
 export const dataPath = (index: number): string => `data/${index}.copy`;
 
-const dataPathPattern = /^data\/(\d{1,7})\.copy$/;
-
-/** Returns a table's index in tables.json, or null for another kind of path. */
-export function tableIndexOf(path: string): number | null {
-  const digits = dataPathPattern.exec(path)?.[1];
-  return digits === undefined ? null : Number(digits);
-}
-
 /** Reads a text section. Throws `dump_malformed` if it is longer than `bytesMax` or not UTF-8. */
 export async function readText(section: Section, bytesMax: number): Promise<string> {
   const parts: Buffer[] = [];
@@ -89,15 +81,16 @@ export class SectionReader {
   }
 }
 
-/** A named content that can be read once, before the next one is requested. */
+/** A named content that can be read once, and only before the next one is requested. */
 export interface Entry {
   path: string;
   content(): AsyncIterable<Buffer>;
 }
 
 /**
- * Turns entries of an archive into sections, one at a time. An archive is read in order, so each section waits until
- * the previous one was read. A loader that stops early (`return`) is released at once.
+ * Entries of an archive as sections of a dump, one at a time. An archive is read in order, so the next section comes
+ * when the one before it has been read to its end. A loader that asks ahead waits. One that gives up (`return`) is
+ * released at once.
  */
 export function sectionsInTurn(entries: AsyncGenerator<Entry>): AsyncIterable<Section> {
   let read: Promise<void> = Promise.resolve();

@@ -6,8 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from '../server/postgres';
-import { runMigrations } from './run-migrations';
-import { fingerprintOf } from './service-databases';
+import { fingerprintOf, runMigrations } from './service-databases';
 
 const run = promisify(execFile);
 const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { listFiles, root } from '@drydock/testing/conventions/source-files';
 import { readSharedCluster } from '../testing/test-cluster';
-import { readPendingSql } from './run-migrations';
+import { readPendingSql } from './service-databases';
 
 const services = listFiles('services/*/prisma.config.ts').map((file) => path.dirname(file));
 

@@ -3,8 +3,16 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { dataPath, type Section, sectionPaths, tableIndexOf } from '../dump/section';
+import { dataPath, type Section, sectionPaths } from '../dump/section';
 import { TransferError } from '../session/transfer-error';
+
+const dataPathPattern = /^data\/(\d{1,7})\.copy$/;
+
+/** Returns a table's index in tables.json, or null for another kind of path. */
+function tableIndexOf(path: string): number | null {
+  const digits = dataPathPattern.exec(path)?.[1];
+  return digits === undefined ? null : Number(digits);
+}
 
 async function* readFileContent(file: string): AsyncGenerator<Buffer> {
   for await (const part of createReadStream(file, { highWaterMark: 256 * 1024 })) yield part;

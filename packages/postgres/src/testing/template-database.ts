@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
-import { runMigrations } from '../migrate/run-migrations';
+import { runMigrations } from '../migrate/service-databases';
 import { ownerRole, ownerUrl, readSharedCluster } from './test-cluster';
 
 /**

@@ -1,8 +1,7 @@
-import type { Server, Socket } from 'node:net';
+import { connect, type Server, type Socket } from 'node:net';
 import { DatabaseAddress } from '@drydock/agent/host';
 import { scaled } from '@drydock/process';
-import { EndpointSession } from './endpoint-session';
-import { SessionPlaces } from './session-places';
+import { type Occupant, SessionPlaces } from './session-places';
 import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
@@ -181,4 +180,107 @@ export class Endpoint {
     if (hangUps > hangUpsMax) client.destroy();
     else setTimeout(() => this.admit(client, { ...passage, hangUps }), retryMs);
   }
+}
+
+/**
+ * Milliseconds that a backend has to notice that its client has gone. Afterwards the host ends the backend, repeatedly
+ * until it is gone.
+ */
+const leavingMs = 1_000;
+/** Milliseconds that a client has to read the last message before its socket is closed. */
+const lastWordsMs = 10_000;
+
+export interface EndpointSessionOptions {
+  /** The server's port. */
+  port: number;
+  /** The client's first bytes, which are passed on to the server. */
+  first: Buffer;
+  /** Ends the backend of the session that comes from this port of ours. */
+  endBackend: (port: number) => Promise<void>;
+  onAnswer: () => void;
+  /** Called when the socket to the server has closed, and with it its backend has ended. */
+  onOver: () => void;
+}
+
+/**
+ * A session between a client and a server. Its place depends on the backend, which may work on for a while after the
+ * client has gone.
+ */
+class EndpointSession implements Occupant {
+  readonly origin: string;
+  /** Whether a server has accepted the connection, and whether it has sent anything. */
+  isTaken = false;
+  isAnswered = false;
+  private readonly client: Socket;
+  private readonly upstream: Socket;
+  private readonly options: EndpointSessionOptions;
+  private ending: NodeJS.Timeout | undefined;
+
+  constructor(client: Socket, options: EndpointSessionOptions) {
+    this.client = client;
+    this.options = options;
+    this.origin = client.remoteAddress ?? '';
+    this.upstream = connect({ host: '127.0.0.1', port: options.port, noDelay: true });
+    this.upstream.on('error', () => undefined);
+    this.upstream.once('connect', () => {
+      this.isTaken = true;
+    });
+    this.upstream.once('data', (answer) => this.passOn(answer));
+    this.upstream.once('close', () => {
+      clearInterval(this.ending);
+      client.off('close', this.leave);
+      options.onOver();
+    });
+    client.once('close', this.leave);
+    this.upstream.write(options.first);
+  }
+
+  get port(): number | undefined {
+    return this.upstream.localPort;
+  }
+
+  /** Ends the session. Its backend gets some time to end by itself. */
+  end(): void {
+    this.client.destroy();
+    this.leave();
+  }
+
+  /** Leaves the server at once; the caller decides what happens to the client. */
+  abandon(): void {
+    this.upstream.destroy();
+  }
+
+  /** Closes the client's socket after the last message was sent. */
+  finish(): void {
+    this.client.destroySoon();
+    this.client.setTimeout(lastWordsMs, () => this.client.destroy());
+  }
+
+  private passOn(answer: Buffer): void {
+    const { client, upstream } = this;
+    this.isAnswered = true;
+    this.options.onAnswer();
+    if (client.destroyed) {
+      upstream.resume();
+      return;
+    }
+    client.write(answer);
+    client.pipe(upstream);
+    upstream.pipe(client);
+  }
+
+  /**
+   * Postgres notices that the client has gone only when it reads again. Until then it may work on a statement without
+   * end.
+   */
+  private readonly leave = (): void => {
+    const { upstream } = this;
+    if (this.ending !== undefined || upstream.destroyed) return;
+    upstream.unpipe();
+    upstream.end();
+    upstream.resume();
+    this.ending = setInterval(() => {
+      if (upstream.localPort !== undefined) void this.options.endBackend(upstream.localPort).catch(() => undefined);
+    }, leavingMs);
+  };
 }

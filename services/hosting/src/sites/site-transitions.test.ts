@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { assertTransition, siteTransitions, statusesBefore } from './site.rules';
+import { siteTransitions, statusesBefore } from './site.rules';
 
 it('knows no edge that is not in the table', () => {
-  expect(() => assertTransition('active', 'restoring')).not.toThrow();
-  expect(() => assertTransition('failed', 'active')).toThrow('cannot go from failed to active');
+  expect(statusesBefore('active')).not.toContain('failed');
   expect(statusesBefore('restoring')).toEqual(['active', 'suspended']);
 });
 

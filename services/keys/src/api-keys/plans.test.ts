@@ -2,8 +2,7 @@ import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
 import { type KeysDatabase, openDatabase } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
-import { verifySql } from '../verify/verify.store';
-import { oneOrgQuery, subtreeQuery } from './api-key.store';
+import { oneOrgQuery, subtreeQuery, verifySql } from './api-key.store';
 
 const keyCount = 100_000;
 

@@ -4,9 +4,9 @@ import type { Sql } from '@drydock/service/database';
 import { internalRoute } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
 import { effectiveScopes } from '../api-keys/api-key.rules';
+import { findVerifiableKey, type KeyUse, noteUses } from '../api-keys/api-key.store';
 import type { KeysDatabase } from '../context/database.store';
 import type { KeySecrets } from '../secrets/api-key.secret';
-import { findVerifiableKey, type KeyUse, noteUses } from './verify.store';
 
 interface LastUses {
   /** Remembers a use without a query. */

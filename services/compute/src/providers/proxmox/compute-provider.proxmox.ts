@@ -1,9 +1,21 @@
-import type { Closing, ComputeDriver, ComputeReader } from '../compute-provider';
-import { openProviderApi, type ReadPath } from '../http/provider-api';
-import { sendChange } from './proxmox-changes';
-import { findChange, prepareChange } from './proxmox-find';
-import type { ProxmoxOptions } from './proxmox-options';
-import { proxmoxReader } from './proxmox-reader';
+import { setTimeout as wait } from 'node:timers/promises';
+import { z } from 'zod';
+import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
+import { isPowered, type PowerKind } from '../change.rules';
+import type { Accepted, Change, Checkpoint } from '../compute.types';
+import { type Closing, type ComputeDriver, ComputeError, type ComputeReader } from '../compute-provider';
+import { openProviderApi, type ProviderApi, type ReadPath } from '../http/provider-api';
+import type { HttpCall } from '../http/provider-http';
+import {
+  findChange,
+  firstDisk,
+  type ProxmoxOptions,
+  powerOrderOf,
+  prepareChange,
+  readCheckpoint,
+} from './proxmox-find';
+import { findVm, proxmoxReader } from './proxmox-reader';
+import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
 import { refusalIn } from './proxmox-tasks';
 
 /** A task is in its node's list as soon as it is forked. */
@@ -38,4 +50,210 @@ export function proxmoxCompute(options: ProxmoxOptions): ComputeDriver & Closing
     find: (change, checkpoint, signal) => findChange({ api, reader, options }, change, checkpoint, signal),
     close: () => api.close(),
   };
+}
+
+type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
+
+interface Sender {
+  api: ProviderApi;
+  reader: ComputeReader;
+  options: ProxmoxOptions;
+}
+
+const upidAnswer = dataOf(upidSchema);
+const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
+
+/** Sends one change, once. */
+async function sendChange(
+  sender: Sender,
+  change: Change,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  switch (change.kind) {
+    case 'create':
+      return await sendClone(sender, change, signal);
+    case 'start':
+      return await sendStart(sender, change, signal);
+    case 'power_on':
+    case 'power_off':
+    case 'reboot':
+      return await sendPower(sender, change, checkpoint, signal);
+    case 'delete':
+      return await sendDelete(sender, change, checkpoint, signal);
+    case 'take_snapshot':
+      return await sendSnapshot(sender, change, checkpoint, signal);
+    case 'delete_snapshot':
+      return await sendDeleteSnapshot(sender, change, checkpoint, signal);
+    case 'rollback':
+      return await sendRollback(sender, change, checkpoint, signal);
+    case 'rebuild':
+      throw new ComputeError('unsupported', 'Proxmox builds no VM anew in place');
+  }
+}
+
+async function sendClone(
+  { api, options }: Sender,
+  { kind, order }: Of<'create'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const template = Object.hasOwn(options.templates, order.image) ? options.templates[order.image] : undefined;
+  if (template === undefined || !Object.hasOwn(options.sizes, order.spec))
+    throw new ComputeError('order_refused', `no template for ${order.image}, or no size ${order.spec}`);
+  const source = await findVm(api, String(template), signal);
+  if (source === null) throw new ComputeError('order_refused', `template ${template} is not there`);
+  const newid = String(vmidOf(order.name));
+  const fields = { newid, name: order.name, full: '1', target: order.zone, description: noteOf(order) };
+  const upid = await api.change(
+    { method: 'POST', path: vmPath(source, 'clone'), ...form(fields) },
+    kind,
+    upidAnswer,
+    signal,
+  );
+  return { actionId: upid, machineId: newid, snapshotId: null };
+}
+
+async function sendStart(
+  { api, reader, options }: Sender,
+  { kind, machineId, order }: Of<'start'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const [vm, machine] = [await requireVm(api, machineId, signal), await reader.readMachine(machineId, signal)];
+  const size = options.sizes[order.spec];
+  if (machine?.isLocked === true) throw new ComputeError('locked', `VM ${machineId} is still being made`);
+  if (machine?.powerState === 'on' || size === undefined) return { actionId: null, machineId, snapshotId: null };
+  const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
+  await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
+  const grown = { disk: firstDisk, size: `${size.diskGb}G` };
+  // The provider's G is 2^30 bytes.
+  if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
+    await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
+  const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
+  return { actionId: upid, machineId, snapshotId: null };
+}
+
+async function sendPower(
+  { api, reader }: Sender,
+  change: Of<PowerKind>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const { kind, machineId } = change;
+  const machine = await assertPowerAllowed(reader, change, signal);
+  if (isPowered(machine, kind)) return { actionId: null, machineId, snapshotId: null };
+  const vm = await requireFree(api, machineId, checkpoint, signal);
+  const timeout = kind === 'power_on' || change.isForced ? {} : form({ timeout: String(change.guestSeconds) });
+  const call = { method: 'POST', path: vmPath(vm, 'status', powerOrderOf(change)), ...timeout } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
+}
+
+/** A running VM is not deleted: its power is cut first, and only a VM that is off is destroyed. */
+async function sendDelete(
+  { api, reader }: Sender,
+  change: Of<'delete'>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const { kind, machineId } = change;
+  if ((await assertDeletionAllowed(reader, change, signal)) === null)
+    return { actionId: null, machineId, snapshotId: null };
+  const vm = await requireFree(api, machineId, checkpoint, signal);
+  if (vm.status === 'running') await stopVm(api, reader, vm, signal);
+  const call = { method: 'DELETE', path: vmPath(vm), query: [['purge', '1']] } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
+}
+
+const looksMax = 20;
+
+/**
+ * Cuts the power. If that fails, no deletion was accepted. The deletion then begins again and checks whether the VM
+ * still runs.
+ */
+async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
+  const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;
+  const upid = await api.change(call, 'power_off', upidAnswer, signal).catch((error: unknown) => {
+    if (!(error instanceof ComputeError) || error.reason !== 'ambiguous') throw error;
+    throw new ComputeError('unavailable', `no answer to the stop of VM ${vm.vmid}`, { cause: error });
+  });
+  for (let look = 0; look < looksMax; look += 1) {
+    if ((await reader.readAction(String(vm.vmid), upid, signal)).state !== 'running') return;
+    await wait(500, undefined, { signal });
+  }
+  throw new ComputeError('locked', `VM ${vm.vmid} is still stopping`);
+}
+
+async function sendSnapshot(
+  { api }: Sender,
+  change: Of<'take_snapshot'>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const { kind, machineId, description, reference } = change;
+  const vm = await requireFree(api, machineId, checkpoint, signal);
+  const snapname = snapshotNameOf(reference);
+  const call = {
+    method: 'POST',
+    path: vmPath(vm, 'snapshot'),
+    ...form({ snapname, description, vmstate: '0' }),
+  } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: snapname };
+}
+
+async function sendDeleteSnapshot(
+  { api, reader }: Sender,
+  { kind, machineId, snapshotId }: Of<'delete_snapshot'>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null)
+    return { actionId: null, machineId, snapshotId: null };
+  const vm = await requireFree(api, machineId, checkpoint, signal);
+  const upid = await api.change(
+    { method: 'DELETE', path: vmPath(vm, 'snapshot', snapshotId) },
+    kind,
+    upidAnswer,
+    signal,
+  );
+  return { actionId: upid, machineId, snapshotId: null };
+}
+
+async function sendRollback(
+  { api, reader }: Sender,
+  change: Of<'rollback'>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const { kind, machineId, snapshotId } = change;
+  await assertRollbackAllowed(reader, change, signal);
+  const vm = await requireFree(api, machineId, checkpoint, signal);
+  const start = readCheckpoint(checkpoint).wasRunning ? '1' : '0';
+  const call = { method: 'POST', path: vmPath(vm, 'snapshot', snapshotId, 'rollback'), ...form({ start }) } as const;
+  return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
+}
+
+const vmPath = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
+
+async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<Resource> {
+  const vm = await findVm(api, machineId, signal);
+  if (vm === null) throw new ComputeError('machine_not_found', `no VM ${machineId}`);
+  return vm;
+}
+
+/**
+ * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because a lost answer
+ * is searched only there. The lock matters because the provider would accept the call and let its task fail, which
+ * would look like our own failure.
+ */
+async function requireFree(
+  api: ProviderApi,
+  machineId: string,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Resource> {
+  const vm = await requireVm(api, machineId, signal);
+  const { node } = readCheckpoint(checkpoint);
+  if (vm.node !== node)
+    throw new ComputeError('rejected', `VM ${machineId} has moved from ${node ?? 'nowhere'} to ${vm.node}`);
+  if (vm.lock !== undefined) throw new ComputeError('locked', `VM is locked (${vm.lock})`);
+  return vm;
 }

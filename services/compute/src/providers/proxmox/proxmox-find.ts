@@ -2,11 +2,35 @@ import { z } from 'zod';
 import type { PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
 import type { ComputeReader } from '../compute-provider';
-import type { ProviderApi } from '../http/provider-api';
-import type { ProxmoxOptions } from './proxmox-options';
+import type { ApiOptions, ProviderApi } from '../http/provider-api';
 import { findOrderedVm, findVm, makingAction } from './proxmox-reader';
 import { snapshotNameOf } from './proxmox-shapes';
 import { listTasks } from './proxmox-tasks';
+
+/** A size that this cluster sells. */
+export interface VmSize {
+  cores: number;
+  memoryMb: number;
+  /** The size to which the first disk grows; a disk never shrinks. */
+  diskGb: number;
+}
+
+export interface ProxmoxOptions extends ApiOptions {
+  /**
+   * `USER@REALM!TOKENID=UUID`, with VM.Audit, VM.Clone, VM.Config.*, VM.Allocate, VM.PowerMgmt, VM.Snapshot,
+   * Datastore.AllocateSpace and .Audit.
+   */
+  token: string;
+  /** PEM of the cluster's own authority. */
+  ca?: string | undefined;
+  /** The sizes, by the name under which each is ordered. */
+  sizes: Readonly<Record<string, VmSize>>;
+  /** The template that is cloned for each image. */
+  templates: Readonly<Record<string, number>>;
+}
+
+/** The disk that a size applies to: templates made by Proxmox' own guide boot from it. */
+export const firstDisk = 'scsi0';
 
 /** `node` null: there was no such VM. */
 const checkpointSchema = z.strictObject({

@@ -2,8 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { reviveMachines } from './begin-work';
-import { type MachineFolders, openMachineFolders } from './machine-folders';
-import { claimJob, type JobRecord, readJobs, saveJob } from './qemu-records';
+import {
+  claimJob,
+  type JobRecord,
+  type MachineFolders,
+  openMachineFolders,
+  readJobs,
+  saveJob,
+} from './machine-folders';
 
 let root: string;
 let folders: MachineFolders;

@@ -3,8 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { ComputeError } from '../compute-provider';
-import type { MachineFolders } from './machine-folders';
-import { claimJob, type JobRecord, readJobs } from './qemu-records';
+import { claimJob, type JobRecord, type MachineFolders, readJobs } from './machine-folders';
 import { readStatus } from './qmp';
 
 const run = promisify(execFile);

@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { faultpoint, readIfThere } from '@drydock/process';
-import { removeRecord, retireMachine } from './machine-folders';
+import {
+  type JobRecord,
+  type MachineRecord,
+  machineRecordSchema,
+  readLastJob,
+  removeRecord,
+  retireMachine,
+  saveJob,
+  snapshotIdOf,
+} from './machine-folders';
 import {
   applyInside,
   createDisk,
@@ -15,14 +24,6 @@ import {
   stopQemu,
   takeInside,
 } from './qemu-process';
-import {
-  type JobRecord,
-  type MachineRecord,
-  machineRecordSchema,
-  readLastJob,
-  saveJob,
-  snapshotIdOf,
-} from './qemu-records';
 import { readStatus } from './qmp';
 
 class SnapshotMissing extends Error {

@@ -1,9 +1,56 @@
-import type { Closing, ComputeDriver, ComputeReader } from '../compute-provider';
-import { beginWork, reviveMachines } from './begin-work';
-import { openMachineFolders } from './machine-folders';
-import { findChange, prepareChange, type QemuChanges, sendChange } from './qemu-changes';
-import type { QemuOptions } from './qemu-options';
+import { faultpoint } from '@drydock/process';
+import { z } from 'zod';
+import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
+import { isPowered } from '../change.rules';
+import type { Accepted, Change, Checkpoint } from '../compute.types';
+import { type Closing, type ComputeDriver, ComputeError, type ComputeReader } from '../compute-provider';
+import { assertTools, beginWork, reviveMachines, shouldRun } from './begin-work';
+import {
+  claimJob,
+  isName,
+  type JobRecord,
+  type MachineFolders,
+  type MachineRecord,
+  openMachineFolders,
+  readJobs,
+  readLastJob,
+  snapshotIdOf,
+} from './machine-folders';
 import { looked, qemuReader } from './qemu-reader';
+import { readStatus } from './qmp';
+
+/**
+ * The files that a machine boots from: its own boot loader, or a kernel that QEMU loads. They are never changed in
+ * place: disks are overlays over them.
+ */
+export interface QemuImage {
+  /** A qcow2 image, absolute. */
+  disk: string;
+  kernel?: string | undefined;
+  initrd?: string | undefined;
+  /** The kernel's command line. */
+  append?: string | undefined;
+}
+
+export interface QemuSize {
+  cpus: number;
+  memoryMb: number;
+  /** GB of 10^9 bytes. */
+  diskGb: number;
+}
+
+export interface QemuOptions {
+  /**
+   * The folder of one deploy target in one mode, an absolute path: its machines, their disks and the record of their
+   * jobs.
+   */
+  folder: string;
+  zone: string;
+  images: Readonly<Record<string, QemuImage>>;
+  sizes: Readonly<Record<string, QemuSize>>;
+  /** Starts the work on a machine; by default in a process of its own that outlives this one. */
+  beginWork?: (machineFolder: string) => void;
+}
 
 /**
  * A claim is visible to everybody at once. The limit covers the time that a worker needs between its note and its
@@ -39,4 +86,132 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
     find: (change, checkpoint) => looked(findChange(changes, change, checkpoint)),
     close,
   };
+}
+
+interface QemuChanges {
+  folders: MachineFolders;
+  reader: ComputeReader;
+  options: QemuOptions;
+  beginWork(machineFolder: string): void;
+}
+
+const checkpointSchema = z.strictObject({ highestJob: z.int(), wasOn: z.boolean() });
+const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> =>
+  checkpointSchema.parse(JSON.parse(checkpoint));
+
+/** The machine's newest job: every later change has a higher number. */
+async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
+  const machineFolder = 'machineId' in change ? folders.of(change.machineId) : null;
+  const last = machineFolder === null ? null : await readLastJob(machineFolder);
+  const wasOn = machineFolder !== null && (await isMeantToRun(machineFolder));
+  return JSON.stringify({ highestJob: last?.number ?? 0, wasOn } satisfies z.infer<typeof checkpointSchema>);
+}
+
+/**
+ * Whether the machine should run, which is so unless its owner has powered it off. A paused or busy machine has its
+ * process, and a machine that was lost is about to be started again.
+ */
+async function isMeantToRun(machineFolder: string): Promise<boolean> {
+  const status = await readStatus(machineFolder);
+  return status === 'off' ? shouldRun(await readJobs(machineFolder)) : status !== 'shutdown';
+}
+
+/**
+ * Finds the job that this change has begun since `prepare`. If there is none, but its result is there already, the
+ * change counts as done. Otherwise null.
+ */
+async function findChange(
+  { folders, reader }: QemuChanges,
+  change: Change,
+  checkpoint: Checkpoint,
+): Promise<Accepted | null> {
+  const machineId = 'machineId' in change ? change.machineId : change.order.name;
+  const jobs = await readJobs(await folders.withJobs(machineId), parse(checkpoint).highestJob);
+  const begun = jobs.find(({ kind, reference }) => kind === change.kind && reference === change.reference);
+  if (begun !== undefined) return accepted(machineId, begun);
+  const isDone =
+    (change.kind === 'delete' && (await folders.read(machineId)) === null) ||
+    (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId)) === null);
+  return isDone ? done(machineId) : null;
+}
+
+/** Accepts one change: a claimed job is carried out whichever process dies, and is never accepted twice. */
+async function sendChange(
+  changes: QemuChanges,
+  change: Change,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  await assertTools();
+  if (change.kind === 'rebuild') throw new ComputeError('unsupported', 'qemu machines are not rebuilt');
+  const { folders, reader, beginWork } = changes;
+  const begun = await findChange(changes, change, checkpoint);
+  if (begun !== null) return begun;
+  if (change.kind === 'create') return await sendCreate(changes, change, signal);
+  const { machineId } = change;
+  // The last job is read before anything is decided, so that the claim fails if another job was claimed since.
+  const last = await readLastJob(folders.of(machineId));
+  const machine = await reader.readMachine(machineId, signal);
+  if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
+  if (change.kind === 'start' && machine.powerState === 'on') return done(machineId);
+  if (change.kind === 'delete') await assertDeletionAllowed(reader, change, signal);
+  if (change.kind === 'rollback') await assertRollbackAllowed(reader, change, signal);
+  if (change.kind === 'power_on' || change.kind === 'power_off' || change.kind === 'reboot') {
+    if (isPowered(await assertPowerAllowed(reader, change, signal), change.kind)) return done(machineId);
+  }
+  if (machine.isLocked || last?.state === 'running')
+    throw new ComputeError('locked', `machine ${machineId} is being worked on`);
+  const startsAfter = change.kind === 'reboot' || (change.kind === 'rollback' && parse(checkpoint).wasOn);
+  const job = jobOf(change, (last?.number ?? 0) + 1, startsAfter);
+  faultpoint(`qemu.${change.kind}.before_claim`);
+  signal?.throwIfAborted();
+  if (!(await ambiguously(claimJob(folders.of(machineId), job))))
+    throw new ComputeError('locked', 'somebody else was quicker');
+  beginWork(folders.of(machineId));
+  return accepted(machineId, job);
+}
+
+type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
+
+async function sendCreate(
+  { folders, options, beginWork }: QemuChanges,
+  change: Of<'create'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  const { name, spec, image, zone, labels } = change.order;
+  const size = Object.hasOwn(options.sizes, spec) ? options.sizes[spec] : undefined;
+  const system = Object.hasOwn(options.images, image) ? options.images[image] : undefined;
+  if (size === undefined || system === undefined || zone !== options.zone || !isName(name))
+    throw new ComputeError('order_refused', `${spec}, ${image} or ${zone} is not configured, or ${name} no name`);
+  const record: MachineRecord = { name, spec, image, zone, labels: { ...labels }, ...size, system };
+  const job = jobOf(change, 1, false);
+  signal?.throwIfAborted();
+  // Names are ids of our servers, so a machine that has the name was made by an earlier call whose answer was lost.
+  if (!(await ambiguously(folders.create(record, job))))
+    throw new ComputeError('ambiguous', `there is a machine ${name}`);
+  beginWork(folders.of(name));
+  return accepted(name, job);
+}
+
+const jobOf = (change: Exclude<Change, Of<'rebuild'>>, number: number, startsAfter: boolean): JobRecord => ({
+  ...{ number, kind: change.kind, reference: change.reference, state: 'running', isApplied: false, startsAfter },
+  snapshotId: 'snapshotId' in change ? change.snapshotId : null,
+  description: 'description' in change ? change.description : '',
+  isForced: 'isForced' in change && change.isForced,
+  guestSeconds: 'guestSeconds' in change ? change.guestSeconds : 0,
+  failure: null,
+  begunAt: new Date().toISOString(),
+});
+
+const accepted = (machineId: string, job: JobRecord): Accepted => ({
+  ...{ machineId, actionId: String(job.number) },
+  snapshotId: job.kind === 'take_snapshot' ? snapshotIdOf(job) : null,
+});
+const done = (machineId: string): Accepted => ({ actionId: null, machineId, snapshotId: null });
+
+/** Turns the error of a write into `ambiguous`, because a write that failed may still have taken effect. */
+function ambiguously<T>(claim: Promise<T>): Promise<T> {
+  return claim.catch((error: unknown) => {
+    throw new ComputeError('ambiguous', error instanceof Error ? error.message : String(error), { cause: error });
+  });
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { readIfThere, syncFolder } from '@drydock/process';
 import { z } from 'zod';
-import type { MachineRecord } from './qemu-records';
+import type { MachineRecord } from './machine-folders';
 import { askQmp, readStatus } from './qmp';
 
 type Accelerator = 'kvm' | 'tcg';

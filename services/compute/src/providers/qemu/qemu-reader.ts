@@ -1,8 +1,15 @@
 import type { Machine, MachineSnapshot, PowerState, ProviderAction } from '../compute.types';
 import { ComputeError, type ComputeReader } from '../compute-provider';
-import type { MachineFolders } from './machine-folders';
+import {
+  type JobRecord,
+  type MachineFolders,
+  type MachineRecord,
+  readJob,
+  readJobs,
+  readLastJob,
+  snapshotIdOf,
+} from './machine-folders';
 import { listInside } from './qemu-process';
-import { type JobRecord, type MachineRecord, readJob, readJobs, readLastJob, snapshotIdOf } from './qemu-records';
 import { readStatus } from './qmp';
 
 /** QEMU's run states; any other one is unknown to us as well. */
