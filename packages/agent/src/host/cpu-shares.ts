@@ -287,7 +287,7 @@ export class CpuShares {
     return found;
   }
 
-  /** Null for a process of the server that is no session of a site, of a job, or of the platform. */
+  /** Null for a process that has no title yet, and for one of a shared server that is no session of a site. */
   private readSession({ pid, parent }: ProcessUse, found: ReadonlyMap<number, Root>): Root | null {
     const server = found.get(parent);
     const title = readText(`/proc/${pid}/cmdline`);
@@ -297,8 +297,8 @@ export class CpuShares {
     // In a box the server has other numbers for its processes. Its worker then counts as the rest of the server does.
     const leader = found.get(Number(/^postgres: parallel worker for PID (\d+) /.exec(title)?.[1]));
     if (leader !== undefined && leader.server === server) return { ...leader, cpuMs: null };
-    const isOurs = title.startsWith('postgres: postgres ');
-    return server !== undefined && isOurs ? { ...server, kind: 'job', cpuMs: null, server } : null;
+    if (server === undefined || !title.startsWith('postgres: ')) return null;
+    return title.startsWith('postgres: postgres ') ? { ...server, kind: 'job', cpuMs: null, server } : server;
   }
 
   private currentPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
