@@ -28,8 +28,8 @@ function secretsOf(program: string): Set<string> {
 }
 
 /**
- * Returns the secrets that an API shares only with its worker, the gateway and keys. `readersOf` has the read-only
- * ones.
+ * Returns the secrets that an API shares only with its worker and the services `gateway` and `keys`. `readersOf` has
+ * the API's read-only secrets.
  */
 const ownSecrets = (service: string): string[] => [
   `<postgres:${service}>`,

@@ -231,9 +231,8 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     volumes: ['backups', 'spool'],
     memoryMb: 1_024,
-    // glibc creates a memory arena for each thread. Two are enough for the archive's threads and save about 13 MB. By
-    // default glibc returns each buffer over 128 kB to the kernel at once. Keeping them makes an extraction a fifth
-    // faster.
+    // glibc creates a memory arena for each thread. Two are enough for the archive's threads and save about 13 MB. The
+    // thresholds keep freed buffers of up to 16 MB for the next use, which makes an extraction a fifth faster.
     environment: (place) => ({
       ...hostingEnvironment(place),
       SPOOL_DIR: place.folderOf('spool'),

@@ -87,8 +87,8 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
     expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
     await guest.run('echo after > /srv/state; sync');
 
-    // The worker dies first between recording the send and reserving the machine, and then between the reservation and
-    // its record.
+    // The worker dies twice. The first death is between the note of the send and the reservation of the machine. The
+    // second is between the reservation and the record of the step's result.
     for (const point of ['qemu.rollback.before_claim', 'roll_back_server.send.after_effect']) tokens.arm(point, 'kill');
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
     expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);

@@ -160,9 +160,9 @@ export function foldName(name: ByteString): string {
 }
 
 /**
- * The names of one directory as 64-bit hashes in open addressing. It takes about 16 bytes for a name, because a
- * directory may have a million. Among a million names the chance of equal hashes is about 1 in 30 million, and the
- * archive would then only be refused.
+ * The names of one directory, as 64-bit hashes in a table with open addressing. A directory may have a million names,
+ * so a name takes only 16 to 32 bytes. With a million names, two different ones have equal hashes in about 1 of 37
+ * million directories. A valid archive is then refused, but nothing is lost.
  */
 export class FoldedNames {
   private slots = new BigUint64Array(16);

@@ -87,7 +87,7 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
     ...further,
     // "none" means the login itself. No role can have this name.
     role: role ?? 'none',
-    // The setting could change the role only in a superuser's session.
+    // A stored session_authorization could change the role only in a superuser's session. Others need no override.
     ...(purpose === 'admin' ? { session_authorization: login } : {}),
     ...valueSettings,
     ...ownSettings,

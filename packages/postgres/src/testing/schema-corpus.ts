@@ -15,9 +15,9 @@ export interface RealSchema {
 const inlineRows = /^COPY [^;]*FROM stdin[^;]*;\n[\s\S]*?^\\\.$/gim;
 /** Matches a command of psql. */
 const metaCommand = /^\\.*$/gm;
-/** Matches statements about plpgsql, because every database has this language and the customer does not own it. */
+/** Matches statements about plpgsql, which are removed. Every database has it, and the customer does not own it. */
 const languageStatement = /^(?:CREATE (?:EXTENSION|LANGUAGE)|COMMENT ON EXTENSION)\b[^;]*\bplpgsql\b[^;]*;/gim;
-/** Matches changes of owners, because the customer owns everything here. */
+/** Matches changes of owners, which are removed. The customer owns everything here. */
 const ownerStatement = /^ALTER [^;]* OWNER TO [^;]*;/gim;
 
 /** Matches grants to a program's own roles. The role is replaced, because only the grant matters. */

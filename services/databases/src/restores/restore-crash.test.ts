@@ -47,7 +47,7 @@ describe('a restore survives the crash of every step', () => {
     lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
   const read = async (databaseId: string) =>
     (await world.api.call('GET', `/v1/databases/${databaseId}`)).json as ManagedDatabase;
-  /** Runs the crash cases. Except in chaos, they are the deaths, and the failure whose undo takes longest. */
+  /** Runs a workflow's crash cases. In the usual long run, these are only the cases that match `onlyInCi`. */
   const crash = async (
     kind: string,
     onlyInCi: RegExp,

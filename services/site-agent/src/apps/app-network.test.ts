@@ -14,8 +14,8 @@ import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 /**
- * An address of this machine that is not loopback. Applications treat it as outside, and the host's setting
- * SITES_OUTGOING_ALLOW allows it.
+ * This machine's IPv4 address that is not loopback. The site agent's setting SITES_OUTGOING_ALLOW lets applications
+ * connect to it.
  */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])

@@ -54,7 +54,7 @@ const server = require('node:net').createServer({ noDelay: true }, (socket) => {
 }).listen(0, process.argv[1], () => console.log(server.address().port));
 `;
 
-/** An address that is not loopback. Applications treat it as outside, and the operator allows it. */
+/** This machine's IPv4 address that is not loopback. SITES_OUTGOING_ALLOW lets applications connect to it. */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;

@@ -9,9 +9,9 @@ import { syncRoles } from './roles';
 import { planSchema } from './schema-statements';
 
 /**
- * Stage: refuses the customer's DDL from now on. Creates the roles and an empty database with the old database's types,
- * functions, tables, views, and the keys for replication. It always starts with an empty target. Throws UpgradeError
- * `busy`, `statement_failed`, TransferError `dump_failed`.
+ * Stage: refuses the customer's DDL from now on. Creates the target database again, with its roles and with the old
+ * database's types, functions, tables and views, but without rows. If rows will be replicated, creates the unique keys
+ * and replica identities as well. Throws UpgradeError `busy` or `statement_failed`, or TransferError `dump_failed`.
  */
 export async function copySchema(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
