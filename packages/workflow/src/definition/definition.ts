@@ -120,7 +120,7 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   >;
   /**
    * Once every step before has succeeded nothing is undone any more: later failures are retried, and then wait for
-   * staff.
+   * staff. Only a step that throws `conclude` still has the steps before it undone.
    */
   pointOfNoReturn(): WorkflowBuilder<Context, Tx, Input, Outputs>;
   onEnd(hooks: EndHooks<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs>;

@@ -148,7 +148,7 @@ function localDescriptions(
 }
 
 /**
- * Drives the sites of the site agent on the worker's own machine: every call and every job goes to that process.
+ * Drives the sites of the one site agent at SITE_HOST_URL: every call and every job goes to that process.
  */
 export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };
