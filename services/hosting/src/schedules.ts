@@ -60,7 +60,10 @@ export async function scheduleRegulars(sql: Sql): Promise<void> {
   }
 }
 
-/** Purges run every hour in each mode; the relay starts them, even if the queue is lost. */
+/**
+ * Purges run every hour in each mode. The relay of packages/workflow starts them, so they start even if the queue is
+ * lost.
+ */
 const intervalSeconds = 3_600;
 
 async function schedulePurges(sql: Sql): Promise<void> {
@@ -80,8 +83,8 @@ async function schedulePurges(sql: Sql): Promise<void> {
 }
 
 /**
- * Each function writes the rows of some schedules, which the relay starts when due. Writing the same rows again changes
- * nothing.
+ * Each function writes the rows of some schedules. The relay of packages/workflow starts the work when it is due.
+ * Writing the same rows again changes nothing.
  */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];
 

@@ -36,10 +36,13 @@ interface Allowance {
 /** The beginning of the window in which on-demand backups count. */
 export const allowanceWindowStart = (now: Date): Date => new Date(now.getTime() - dayMs);
 
-/** The allowance of a site whose platform takes no backups: there is nothing to wait for. */
+/** The allowance of a site whose platform takes no backups. `nextAt` is null, because waiting brings no allowance. */
 export const noAllowance: Allowance = { limit: onDemandLimit, used: 0, remaining: 0, nextAt: null };
 
-/** On-demand backups of the last 24 hours that did not fail. Safety copies and scheduled backups do not count. */
+/**
+ * Counts the on-demand backups of the last 24 hours that did not fail. Safety copies and scheduled backups do not
+ * count.
+ */
 export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | 'createdAt'>[], now: Date): Allowance {
   const since = allowanceWindowStart(now);
   const counted = backups
@@ -47,7 +50,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // If the window holds more than the limit, a place becomes free only when enough of them have left it.
+  // The window may hold more backups than the limit. A backup is allowed again only when their number falls below the
+  // limit.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,
@@ -97,7 +101,10 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
   return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
 }
 
-/** The end of the lock. S3 keeps whole seconds, so it is rounded up and never lies before the promised time. */
+/**
+ * The time when a backup's lock ends. S3 keeps whole seconds, so the time is rounded up and is never before the
+ * promised one.
+ */
 export const lockEnd = (completedAt: Date): Date =>
   new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
 

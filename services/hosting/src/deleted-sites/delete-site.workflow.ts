@@ -19,11 +19,11 @@ import { changeStatus } from '../sites/site.store';
 import { moveToDeleted } from './deleted-site.store';
 
 interface Inspected {
-  /** The release to pack; null: there is nothing whole to back up. */
+  /** The release to pack. Null if no last backup is packed. */
   releaseId: string | null;
   /**
-   * Whether an earlier run of this workflow has packed and destroyed the site, whose record was lost when Drydock's
-   * database was put back. Absent otherwise.
+   * True if an earlier run of this workflow has packed and destroyed the site, and the record of that run was lost when
+   * Drydock's database was put back. Absent otherwise.
    */
   isDestroyed?: boolean;
   /**

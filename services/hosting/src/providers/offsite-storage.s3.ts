@@ -137,7 +137,7 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
   };
 }
 
-/** One customer's bucket, open. */
+/** An open bucket of one customer. */
 class OpenS3 implements OffsiteStorage {
   private readonly client: S3Client;
   private readonly place: OffsitePlace;
@@ -188,7 +188,7 @@ class OpenS3 implements OffsiteStorage {
         throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
       if (!(await this.isListed(key))) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
     } catch (error) {
-      // The bucket is the customer's: a failed probe removes its object if it can.
+      // A failed probe removes its object if it can, because the bucket belongs to the customer.
       await this.delete(key).catch(() => undefined);
       throw asUnusable(error);
     }
@@ -225,7 +225,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
-    // A bucket with locks accepts nothing without a digest. Every storage knows this one.
+    // A bucket with locks accepts no object without a digest. MD5 is the digest that every storage knows.
     const ContentMD5 = createHash('md5').update(Body).digest('base64');
     const command = new PutObjectCommand({
       Bucket: this.place.bucket,
@@ -270,7 +270,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private folderOf(objectKey: string): string {
-    // Keys are our own, made of ids; this check keeps a bug from reaching outside the prefix.
+    // Drydock makes keys from ids. This check keeps a bug from reaching outside the prefix.
     if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
     return this.at(objectKey);
   }

@@ -7,7 +7,7 @@ import {
 import type { Site } from './site.types';
 
 /**
- * The behaviour that a sandbox site's name asks for, an error or slowness, so that a client can test its own paths
+ * The behaviour that a sandbox site's name asks for, an error or slowness. It lets a client test how it handles them
  * (decisions.md 5). A live site's name asks for nothing.
  */
 export function sandboxBehaviour(
@@ -62,8 +62,8 @@ export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_b
 }
 
 /**
- * The database that a site has. Sites of our own hosts had Postgres before there was a choice. The databases of the
- * other platforms are not known here, so the result is null.
+ * The database that a site has. A site of Drydock's own hosts without an entry has Postgres, because it was made before
+ * there was a choice. The databases of the other platforms are not known here, so the result is null.
  */
 export function databaseOf({
   platform,
