@@ -160,8 +160,9 @@ class PostgresDatabase implements ReleaseDatabase {
 }
 
 /**
- * Probes with a session of its own, whose settings the site cannot change: its own functions would else come before the
- * server's, and answer as much as fits into its memory, and thus into ours. Never throws.
+ * Probes with a session of its own, whose settings the site cannot change. Otherwise the site's functions would come
+ * before the server's. They could answer as much as fits into the server's memory, and this process would have to hold
+ * it. Never throws.
  */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
   const signal = AbortSignal.timeout(deadlineMs);
@@ -180,5 +181,5 @@ export async function probePostgres(url: string, deadlineMs: number): Promise<Sq
   }
 }
 
-/** The server starts, stops or has no connection left: SQLSTATE classes 57P, 53 and 08. */
+/** Whether the server starts, stops or has no connection left: SQLSTATE classes 57P, 53 and 08. */
 const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

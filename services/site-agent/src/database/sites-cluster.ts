@@ -14,14 +14,14 @@ import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
-/** How many of the cluster's `max_connections` are kept from the sites. */
+/** How many of the cluster's `max_connections` are not for the sites. */
 const keptSessions = 20;
 /**
  * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads have
  * roles of their own without the limit.
  */
 const temporaryFiles = '1GB';
-/** A setting that only marks a role as read-only by us. */
+/** A setting without effect, by which this host marks the roles that it has made read-only. */
 const readOnlyMark = 'drydock.is_disk_full';
 /**
  * All databases of a server share some tables, such as those of comments on databases and of settings of roles. Their
@@ -96,8 +96,8 @@ export class SitesCluster {
   }
 
   /**
-   * Call it once, before any site uses it: ends the leftovers of an earlier process of this host, and counts its
-   * places.
+   * Ends the leftovers of an earlier process of this host, and counts the places of the cluster. Call this once, before
+   * any site uses the cluster.
    */
   async open(): Promise<void> {
     await this.waitForServer();
@@ -109,7 +109,7 @@ export class SitesCluster {
     this.places = { budget: new ConnectionBudget(sessions - newcomersMax), newcomers: new Newcomers(newcomersMax) };
   }
 
-  /** The sessions of all its sites. */
+  /** Shares the cluster's sessions between all its sites. */
   get budget(): ConnectionBudget {
     return this.opened.budget;
   }
@@ -213,8 +213,8 @@ export class SitesCluster {
   }
 
   /**
-   * Any site of the cluster can give the role a right on what is in that site's database, and the role cannot go before
-   * it. It then goes when this host starts again, or with the cluster.
+   * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and a role
+   * with such a right cannot be dropped. It is then dropped when this host starts again, or with the cluster.
    */
   async dropRole(role: string): Promise<void> {
     const admin = await this.connect();
@@ -225,7 +225,7 @@ export class SitesCluster {
     }
   }
 
-  /** Drops the roles that {@link dropRole} had to leave. Those that still cannot go stay. */
+  /** Drops the roles that {@link dropRole} had to leave. Roles that still cannot be dropped stay. */
   private async dropLeftRoles(): Promise<void> {
     const { rows } = await this.query(leftRolesSql);
     for (const { name } of z.array(z.object({ name: z.string() })).parse(rows))
@@ -239,8 +239,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends all sessions in it and drops it. No error if it is gone already. Its owner can make it a template, which
-   * cannot be dropped, so it is taken from its owner first.
+   * Ends all sessions in the database and drops it. No error if it is gone already. Its owner can make it a template,
+   * and a template cannot be dropped, so the database is taken from its owner first.
    */
   async dropDatabase(name: string): Promise<void> {
     const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);
@@ -291,8 +291,8 @@ export class SitesCluster {
   }
 
   /**
-   * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted. The mark
-   * tells our own setting from a customer's.
+   * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted.
+   * `readOnlyMark` tells this setting from a customer's own.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
@@ -302,16 +302,16 @@ export class SitesCluster {
   }
 
   /**
-   * The URL of a database for a site's role, not through the site's endpoint: for this process, because no box shows
-   * the socket.
+   * The URL by which this process reaches a database as a site's role, without the site's endpoint. Only this process
+   * can use it, because no box shows the socket.
    */
   directUrl(role: string, password: string, database: string): string {
     return loginUrl(this.url.href, { role, password }, database);
   }
 
   /**
-   * Whether the cluster has a port. Applications can reach that too, use up its places, and take the port itself while
-   * the server is down.
+   * Whether the cluster has a port. Applications can reach a port too, use up the cluster's places, and take the port
+   * itself while the server is down.
    */
   async hasPort(): Promise<boolean> {
     if (this.socketFolder === null) return true;
@@ -329,7 +329,7 @@ export class SitesCluster {
   }
 
   /**
-   * The number of sessions for all sites together: some are kept for this host, for backups and restores, and for its
+   * The number of sessions for all sites together. The others are for this host, for backups and restores, and for the
    * superuser.
    */
   private async sessionsForSites(): Promise<number> {

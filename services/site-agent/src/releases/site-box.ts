@@ -14,21 +14,21 @@ import {
 } from '@drydock/process';
 import type { JobAccess } from '../database/release-database';
 
-/** The folder in the box where its files are. */
+/** The path in the box at which the site's files are. */
 const filesInBox = '/site';
 const socketInBox = '/database';
 
 export interface SiteProgram {
   isolation: Isolation;
-  /** The site's account; null if we are not root. */
+  /** The site's account. Null if this process is not root. */
   uid: number | null;
   /** Rights over the box's files that the account does not have; none without a box. */
   rights?: readonly BoxRight[];
-  /** The file name of our compiled program in this package. */
+  /** The file name of a compiled program in this package. */
   program: string;
-  /** The only files of the machine that it sees, besides programs; null: none. */
+  /** The only files of the machine that the program sees, besides programs. Null if it sees none. */
   files: { dir: string; writable: boolean } | null;
-  /** The folder of a database's socket, for our programs that dump and load; applications never see it. */
+  /** The folder of a database's socket, for the programs that dump and load. Applications never see it. */
   socketFolder?: string | null;
 }
 
@@ -63,9 +63,9 @@ export const asOwner = [
 ];
 
 /**
- * Starts one of our programs on a site's content, in a box as the site's account: hostile content can reach nothing but
- * itself. Without boxes no code of customers runs either, so nothing changes the files while the program works; it then
- * runs as the account alone.
+ * Starts a program of this package on a site's content, in a box as the site's account, so that hostile content can
+ * reach nothing but itself. Without boxes the program runs as the account alone. No code of customers runs then either,
+ * so nothing changes the files while the program works.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
@@ -95,7 +95,7 @@ export function startSiteProgram(
   });
 }
 
-/** A longer count is given up. */
+/** The time after which a count is given up. */
 const countMs = 60_000;
 /**
  * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number

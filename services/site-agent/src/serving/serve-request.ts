@@ -10,7 +10,7 @@ export class PageFailed extends Error {
   override readonly name = 'PageFailed';
 }
 
-/** The Postgres of a page is away for a moment. */
+/** The database of a page is not available at the moment. */
 export class PageUnavailable extends Error {
   override readonly name = 'PageUnavailable';
 }
@@ -89,7 +89,7 @@ async function sendFile(
 }
 
 function giveBackWhenSent(response: ServerResponse, leave: () => void): void {
-  // It is measured from the last byte that the visitor has taken: a file may take hours.
+  // The time is measured from the last byte that the visitor has taken, because a file may take hours.
   response.setTimeout(untakenMs, () => response.destroy());
   if (response.destroyed) leave();
   else response.once('close', leave);
@@ -120,7 +120,7 @@ export async function serveRequest(
     app_runs: release.app.running !== null,
   };
   const { content } = release;
-  // A probe is told the process before anything else is asked.
+  // A probe is told the process first, so it is never passed on to a running one at once.
   const due = isProbe ? null : release.app.due;
   const visited =
     due === null
@@ -226,5 +226,5 @@ const types: Record<string, string> = {
   '.wasm': 'application/wasm',
 };
 
-/** By a lower-case extension with its dot; an unknown one is a download. */
+/** The content type for a lower-case extension with its dot. A file with an unknown extension is a download. */
 const contentTypeOf = (extension: string): string => types[extension] ?? 'application/octet-stream';

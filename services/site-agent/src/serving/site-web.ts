@@ -36,7 +36,7 @@ export class SiteWeb {
     return { [probeHeader]: this.probeToken };
   }
 
-  /** Lets running requests end, for at most 3 s. */
+  /** Closes the server, and lets running requests end for at most 3 s. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     this.server.closeIdleConnections();

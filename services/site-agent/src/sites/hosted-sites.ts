@@ -98,7 +98,7 @@ export class HostedSites {
   }
 
   /**
-   * Runs one change of an existing site, after it has ended the work of older claims. Throws `unknown_site`,
+   * Runs one change of an existing site, after jobs with an older fence have ended. Throws `unknown_site`,
    * `stale_fence`, and the errors of `work`.
    */
   async change<T>(siteId: string, name: ChangeName, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
@@ -138,7 +138,7 @@ export class HostedSites {
     await Promise.all([...this.sites.values()].map((site) => site.close()));
   }
 
-  /** The site exists, so it must not be reported as lost or destroyed. */
+  /** Throws if the site's record cannot be read. The site exists, so it must not be reported as lost or destroyed. */
   private assertReadable(siteId: string): void {
     if (this.unreadable.has(siteId))
       throw new SiteHostError(
@@ -148,8 +148,8 @@ export class HostedSites {
   }
 
   /**
-   * Null for a folder that is no site, and for one whose record cannot be read: that needs an operator, and its ports
-   * stay its own only as long as no other site gets them.
+   * Reads a folder's record. Null for a folder that is no site, and for one whose record cannot be read. An operator
+   * has to repair such a record, and until then another site may get the ports in it.
    */
   private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
     try {
@@ -167,7 +167,7 @@ export class HostedSites {
   private openInTurn(site: Site): Promise<void> {
     const { site_id: siteId } = site.record;
     return this.changes.inTurn(siteId, async () => {
-      // When its turn comes, it may have been destroyed, or the host may be closing.
+      // When the site's turn comes, it may have been destroyed, or the host may be closing.
       if (this.isClosing || this.sites.get(siteId) !== site) return;
       try {
         await site.open();
@@ -224,7 +224,10 @@ export class HostedSites {
   }
 }
 
-/** A destroyed site has no folder. Its fence is kept, so that a late worker cannot bring it back. */
+/**
+ * Keeps the fences of destroyed sites, which have no folder any more, so that a late worker cannot bring such a site
+ * back.
+ */
 class DestroyedFences {
   private readonly folder: string;
 
@@ -232,7 +235,7 @@ class DestroyedFences {
     this.folder = path.join(sitesDir, 'destroyed');
   }
 
-  /** Throws `stale_fence` for a claim that is older than the destruction. */
+  /** Throws `stale_fence` for a fence that is older than that of the destruction. */
   async admit(siteId: string, fence: string): Promise<void> {
     await refuseStale(path.join(this.folder, siteId), fence);
   }

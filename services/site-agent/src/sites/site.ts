@@ -24,7 +24,7 @@ import { SiteApp } from './site-app';
 import { SiteDisk } from './site-disk';
 import type { SiteSurroundings } from './site-surroundings';
 
-/** Longer than a page's statement may take, shorter than visitors put up with. */
+/** Longer than a page's statement may take, and shorter than visitors are willing to wait. */
 const drainMs = 3_000;
 /**
  * From the switch on nobody may see the new release before it was probed. A worker that dies right after the switch
@@ -44,8 +44,8 @@ export interface PreparedRelease {
 }
 
 /**
- * One hosted site: its folder, its two addresses, and the one pointer that both follow. Callers change it one at a
- * time.
+ * One hosted site: its folder, its two addresses, and the link `current`, which names the release that both addresses
+ * serve. Callers change it one at a time.
  */
 export class Site {
   readonly folder: SiteFolder;
@@ -110,7 +110,10 @@ export class Site {
     return this.settings;
   }
 
-  /** The domain is kept only for people: the site is reached by its port. The organisation is whose share it uses. */
+  /**
+   * Records the domain and the organisation. The domain is kept only for people, because the site is reached by its
+   * port. The organisation is the one whose share the site uses.
+   */
   async learn(told: { domain?: string; organisation_id?: string | undefined }): Promise<void> {
     const { domain = this.settings.domain, organisation_id = this.settings.organisation_id } = told;
     if (domain === this.settings.domain && organisation_id === this.settings.organisation_id) return;
@@ -118,7 +121,7 @@ export class Site {
     await this.folder.writeRecord(this.settings);
   }
 
-  /** Called by a job; it takes turns with the site's other changes. */
+  /** Records the organisation for a job. The change takes turns with the site's other changes. */
   async learnOrganisation(organisationId: string): Promise<void> {
     if (organisationId === this.settings.organisation_id) return;
     await this.around.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
@@ -172,7 +175,7 @@ export class Site {
     return this.around.isolation;
   }
 
-  /** Where a job reads a release. */
+  /** The folder of a release and the access to its database, for a job that reads them. */
   async openForReading(releaseId: string): Promise<{ filesDir: string; reader: JobAccess }> {
     const database = await this.requireRelease(releaseId);
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
@@ -230,7 +233,7 @@ export class Site {
     if (isThere) return old.database.serve();
     await this.requireRelease(releaseId);
     const next = await this.openRelease(releaseId);
-    // This is done while visitors still get the old release, so that they do not wait for it.
+    // The child is started while visitors still get the old release, so that they do not wait for it.
     await next.content.warm();
     const failure = await this.gate
       .freeze(switchFreezeMs)
@@ -254,7 +257,6 @@ export class Site {
     if (failure !== null) throw failure.error;
   }
 
-  /** Never throws. */
   private async retire(release: Release): Promise<void> {
     try {
       await release.retire();
