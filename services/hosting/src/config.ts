@@ -19,7 +19,7 @@ const siteFields = {
   SITE_HOST_URL: urlField('Where the site-host process takes control calls'),
 };
 
-/** The API's own secret for the site host. The site host refuses changes that are signed with it. */
+/** The API's own secret for the site host. The site host refuses changes that are signed with this secret. */
 const askSiteHost = {
   SITE_HOST_READER_SECRET: secretsField(
     'Signs questions to the site-host process, which has the same value; it can change nothing there',

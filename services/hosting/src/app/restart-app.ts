@@ -17,7 +17,7 @@ import { restartAppWorkflow } from './restart-app.workflow';
 interface AppWorld {
   site: Pick<Site, 'status'>;
   unfinished: UnfinishedWorkflow | null;
-  /** Null when the host did not say. */
+  /** Null if the host did not answer. */
   hasApp: boolean | null;
 }
 

@@ -34,7 +34,7 @@ export interface BackupToPack {
   releaseId: string;
 }
 
-/** The engine shows `findings` as the workflow's findings. */
+/** The workflow engine shows `findings` as the workflow's findings. */
 export type PackedBackup = StoredArchive & { findings: Finding[] };
 
 type Step = StepContext<unknown, unknown>;

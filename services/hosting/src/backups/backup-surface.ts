@@ -110,7 +110,7 @@ function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
 
 const timestamp = (at: Date | null): string | null => at?.toISOString() ?? null;
 
-/** SiteBackup of decisions.md 3. */
+/** The SiteBackup of decisions.md 3. */
 function viewBackup(backup: Backup, now: Date): SiteBackup {
   const status = statusAt(backup, now);
   return {

@@ -44,7 +44,7 @@ export interface WorkContext {
   archiveKey: RootKey;
   /** The shortest time of a restore on a sandbox site whose name asks for a slow one. */
   slowMs: number;
-  /** The time when the lock ends that an immutability check puts on its control object, if that is written now. */
+  /** The end of the lock on the control object of an immutability check, if the object is written now. */
   controlEnd(): Date;
   /** Reads a site's files and rows for the restore drill. Null if the platform has no site for drills. */
   drillProbe: DrillProbe | null;

@@ -76,7 +76,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const host = hostOf(context.siteHosts, step.input.platform);
       const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
       const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
-      // A live release other than the first one means that the site was restored before, and the record of it was lost.
+      // A live release other than the first one means that an earlier run has restored the site, and the record of that
+      // run was lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
     undo: async (step, context) => {

@@ -35,7 +35,7 @@ type CopyInput = z.infer<typeof input>;
  */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
-/** The engine shows `findings` as the workflow's findings. */
+/** The workflow engine shows `findings` as the workflow's findings. */
 interface PackedCopy {
   archive: CopyArchive;
   skipped: SkippedSummary;

@@ -82,7 +82,7 @@ export function createProofReader(
 const dayMs = 24 * 3_600_000;
 /** A drill of an old backup proves nothing about the backups of today. */
 const backupAgeMaxMs = 9 * dayMs;
-/** A backup is drilled only if a day of its retention is left, so that it outlives its drill. */
+/** A backup is drilled only if at least a day of its retention is left, so that it outlives its drill. */
 const leftMinMs = dayMs;
 
 export interface DrillChoice {

@@ -33,7 +33,7 @@ interface Sentinels {
 /** How many sentinels of each kind are kept: enough to notice a mix-up, few enough to be asked for within seconds. */
 const sentinelsMax = 8;
 
-/** The size of the largest file that is sampled. The restore compares the hashes of larger ones already. */
+/** The size of the largest file that is sampled. The restore itself compares the hashes of larger files. */
 const bytesMax = 2 ** 20;
 
 /**

@@ -40,9 +40,9 @@ import {
 const abortsAtOnce = 4;
 
 /**
- * Aborts unfinished multipart uploads below `prefix`: a worker that was killed during one leaves parts that cost money
- * and are listed nowhere else. If the storage does not know the call, or the key may not make it, they are left to the
- * bucket's own rules.
+ * Aborts unfinished multipart uploads below `prefix`. A worker that was killed during an upload leaves parts that cost
+ * money and are listed nowhere else. If the storage does not support the call, or the key may not make it, the parts
+ * are left to the bucket's own rules.
  */
 async function abortUploads(
   client: S3Client,

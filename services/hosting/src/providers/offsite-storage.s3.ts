@@ -120,8 +120,8 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
       forcePathStyle: true,
       followRegionRedirects: false,
       disableS3ExpressSessionAuth: true,
-      // Newer checksums are off, because storages other than Amazon's do not know them. The signature covers the sent
-      // bytes, and our own HMACs cover the read bytes.
+      // Newer checksums are off, because storages other than Amazon's do not know them. The signature covers the bytes
+      // that are sent, and the archives' own HMACs cover those that are read.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts: 3,

@@ -28,7 +28,7 @@ export const siteTransitions = {
   deleting: ['active', 'suspended', 'failed'],
 } as const satisfies Record<SiteStatus, readonly SiteStatus[]>;
 
-/** Throws if the change is not in the table: that is a bug, never a caller's mistake. */
+/** Throws if the change is not in `siteTransitions`, which is a bug and never a caller's mistake. */
 export function assertTransition(from: SiteStatus, to: SiteStatus): void {
   const reachable: readonly SiteStatus[] = siteTransitions[from];
   if (!reachable.includes(to)) throw new Error(`a site cannot go from ${from} to ${to}`);

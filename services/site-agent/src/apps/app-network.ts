@@ -81,7 +81,7 @@ class OutgoingDialler {
     this.outgoing = outgoing;
   }
 
-  /** Serves one connection of the application's. */
+  /** Serves one connection from the application. */
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
     client.setTimeout(questionMs, () => client.destroy());

@@ -91,7 +91,7 @@ export class Outgoing {
   }
 
   /**
-   * Serves one connection of the application's. Only the head of a request is parsed here, because a body or an answer
+   * Serves one connection from the application. Only the head of a request is parsed here, because a body or an answer
    * may have ten thousand chunks in one piece.
    */
   accept(client: Socket): void {
@@ -116,7 +116,7 @@ export class Outgoing {
     return this.inPlace(() => this.policy.resolve(name));
   }
 
-  /** Throws {@link OutgoingError}, or the system's error. */
+  /** Connects after the policy has approved the address. Throws {@link OutgoingError}, or the system's error. */
   async dial(host: string, port: number): Promise<Socket> {
     if (!(port > 0 && port < 65_536)) throw new OutgoingError('EINVAL', 'there is no such port');
     return this.inPlace(async () => {

@@ -22,7 +22,7 @@ import {
   sessionSchema,
 } from './protocol';
 
-/** The path is the same from src/ and dist/: the child is always the compiled one. */
+/** The path is the same from src/ and dist/, because the child is always the compiled program. */
 const program = path.join(__dirname, '../../dist/content/server.js');
 /** The limit is longer than the time that the child itself gives a page. */
 const answerMs = 15_000;

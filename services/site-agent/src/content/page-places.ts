@@ -120,7 +120,8 @@ export interface PlacedProcess {
 /**
  * The share of this host that sites' pages and applications may use, by organisation: processes for files and pages,
  * pages that are being rendered or sent, long files that are being sent, visitors of applications, and the pieces of
- * the answers to them. An organisation gets at most half of each, and another one finds its own share at once.
+ * the answers to them. An organisation gets at most half of each, so that another organisation finds its own share at
+ * once.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;

@@ -56,7 +56,7 @@ class PageQueries implements Submittable {
       connection.parse({ name: '', text: sql, types: [] }, noMore);
       connection.bind({}, noMore);
       if (rows !== null) connection.describe({ type: 'P', name: '' }, noMore);
-      // The types want the number as a string, which pg would not send.
+      // pg's types want the number of rows as a string, which pg would not send.
       Reflect.apply(connection.execute, connection, [{ rows: pageRowsMax }]);
     }
     connection.sync();
@@ -75,7 +75,7 @@ class PageQueries implements Submittable {
     this.at += 1;
   }
 
-  /** The query has more rows than a page shows. */
+  /** Called if the query has more rows than a page shows. */
   handlePortalSuspended(): void {
     this.at += 1;
   }

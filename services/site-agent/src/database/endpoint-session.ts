@@ -21,7 +21,7 @@ const refusals: Record<Refusal, [sqlState: string, message: string]> = {
 
 /** Reads the start of a session on a server, and keeps only what it needs. */
 export interface SessionStart {
-  /** Whether the client has proved itself. */
+  /** Whether the client has authenticated. */
   readonly isAuthenticated: boolean;
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;

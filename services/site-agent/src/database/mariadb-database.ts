@@ -22,7 +22,7 @@ import { WokenServer } from './woken-server';
 
 /** The only database of a release's server. */
 export const mariadbDatabase = 'site';
-/** The customer's account in it. Its host is `localhost`, because clients come by the server's socket. */
+/** The customer's account in the database. Its host is `localhost`, because clients come by the server's socket. */
 export const siteAccount = 'site';
 /** The account of a release's pages. Its name has the platform's prefix, so that no dump contains it. */
 export const pagesAccount = 'drydock_pages';
@@ -203,7 +203,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.access();
   }
 
-  /** If the dump had no database of that name, the server has none after the load; its accounts are locked. */
+  /** Ends the load. If the dump had no database of this name, the server has none now, and its accounts are locked. */
   async closeLoader(): Promise<void> {
     await this.asAdmin(async (admin) => {
       await this.giveAccount(admin);

@@ -69,7 +69,7 @@ export class PostgresDatabases implements SiteDatabases {
     return `postgresql://${role}:${password}@${host}:${port}/${database?.name ?? endpointDatabase}`;
   }
 
-  /** The name of the database determines the release. */
+  /** The database's name in the URL determines the release, so the pages need no socket of their own. */
   pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase): string {
     return this.urlOf(record, at, database);
   }

@@ -39,7 +39,7 @@ export interface DatabaseLook {
   pid: number | null;
 }
 
-/** The database of a release on any kind of server. Two releases of one name share it. */
+/** The database of a release on any kind of server. Two releases that name the same database share it. */
 export interface ReleaseDatabase {
   readonly name: string;
   /** Resolves when its server runs. Call it before opening a session; the methods here do so themselves. */
@@ -65,9 +65,14 @@ export interface ReleaseDatabase {
   endSiteSessions(): Promise<void>;
   /** Whether the database may grow while nobody has a session. */
   readonly worksAlone: boolean;
-  /** The size of the database, and the size that it may reach. Null if the database has gone or its server sleeps. */
+  /**
+   * The size of the database on disk, and whether it is read-only. Null if the database has gone or its server sleeps.
+   */
   look(): Promise<DatabaseLook | null>;
-  /** Keeps the site's sessions from filling space, but not from freeing it, as far as the engine has such sessions. */
+  /**
+   * Keeps the site's sessions from taking more space, and still lets them free some, as far as the engine can limit
+   * sessions so.
+   */
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Probes the database as the site. Never throws. */
   probe(deadlineMs: number): Promise<SqlProbe>;
@@ -105,7 +110,10 @@ export interface SiteEndpoint {
   /** The number of sessions so far: while it stays the same and none is open, nobody has written. */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
-  /** Serves a client that did not come by this address, but by the own network of this release's application. */
+  /**
+   * Serves a client that did not come by this address, but by the network that this release's application has for
+   * itself.
+   */
   accept(client: Socket, database: ReleaseDatabase): void;
   /**
    * Opens a socket for the pages of a release. It works while the site is frozen too, because a probe requests pages

@@ -67,8 +67,9 @@ export class SitesCluster {
 
   /**
    * `name` is the host's own and the same at every start. With `socketFolder` every connection uses the socket there,
-   * whatever host the URL names, because anybody could take the port of a server that is down. Null: the port is used.
-   * `server` is an organisation's own, which sleeps while nobody uses it. Null: the operator runs it for all sites.
+   * whatever host the URL names, because anybody could take the port of a server that is down. If it is null, the port
+   * is used. `server` is an organisation's own, which sleeps while nobody uses it. If it is null, the operator runs one
+   * server for all sites.
    */
   constructor(
     adminUrl: string,
@@ -140,7 +141,7 @@ export class SitesCluster {
     return (await this.admin.query(othersSql, [this.name])).rowCount === 0;
   }
 
-  /** Whether no site has a database or a role in it. */
+  /** Whether no site has a database or a role in the cluster. */
   async isEmpty(): Promise<boolean> {
     return (await this.query(contentSql)).rowCount === 0;
   }
@@ -281,7 +282,7 @@ export class SitesCluster {
 
   /**
    * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
-   * gone, or the server sleeps: looking does not keep it awake.
+   * gone, or if the server sleeps, because looking must not wake it.
    */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
     if (this.server?.isStarted === false) return null;

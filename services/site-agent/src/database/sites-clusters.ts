@@ -148,8 +148,8 @@ type Clustered = Pick<SiteRecord, 'cluster'>;
 
 /**
  * All clusters with databases of this host's sites: one for each organisation, and a shared one if the operator has
- * named it. A release names the cluster of its database; one without a name, as in earlier versions, is in the shared
- * one.
+ * named it. A release names the cluster of its database. Releases of earlier versions name none, and their databases
+ * are in the shared cluster.
  */
 export class SitesClusters {
   private readonly options: SitesClustersOptions;

@@ -72,7 +72,8 @@ export class TransferAccess {
   }
 
   /**
-   * Call it when the database has gone: a role that owns something because of a hostile load can be dropped only then.
+   * Drops all roles of a database. Call this when the database has gone, because only then can a role be dropped that
+   * owns something after a hostile load.
    */
   async forget(database: string): Promise<void> {
     this.readers.delete(database);

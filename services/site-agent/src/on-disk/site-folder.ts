@@ -116,7 +116,7 @@ export class SiteFolder {
     return path.join(this.root, 'app.log');
   }
 
-  /** Zeros before the first process. */
+  /** Before the first process the generation is 0. */
   async readApp(): Promise<AppRecord> {
     const text = await readIfThere(path.join(this.root, 'app.json'));
     return text === null ? { generation: 0, last_restart_at: null } : appRecordSchema.parse(JSON.parse(text));

@@ -63,7 +63,7 @@ export class SlowRemoval {
   private readonly againMs: number;
   private readonly places = new FairPlaces(atOnceMax);
   private readonly running = new Set<Promise<void>>();
-  /** The folders of each site that have not been tried to the end yet, each with the end of its try. */
+  /** The folders of each site that are not tried to the end yet, each with a promise for the end of its try. */
   private readonly waiting = new Map<string, Map<string, Promise<void>>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
@@ -237,7 +237,7 @@ export class SlowRemoval {
     const isRoot = process.getuid?.() === 0;
     const isOurs = isRoot && uid === 0;
     const hasBoxes = this.isolation.kind !== 'none';
-    // Without boxes, root's own files were never a site's.
+    // Without boxes, files of root are no customer's files, so no child has to remove them.
     if (isOurs && !hasBoxes) return nothingLeft;
     let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
     if (emptied.isOver) return emptied;

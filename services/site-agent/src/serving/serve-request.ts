@@ -104,7 +104,7 @@ async function* bytesOf(body: Buffer, rest: RestOfFile, start: number, end: numb
 const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
 
-/** Answers one request from one release, whatever happens to the site's pointer meanwhile. */
+/** Answers a request from one release, even if another release becomes live meanwhile. */
 export async function serveRequest(
   request: IncomingMessage,
   response: ServerResponse,

@@ -20,8 +20,8 @@ const openMs = 15_000;
 const modes: readonly Mode[] = ['live', 'sandbox'];
 
 /**
- * All sites of this host. Every change goes through here: one at a time for each site, with its fence checked and a
- * line in the ledger.
+ * All sites of this host. Every change of a site goes through here. The changes of one site run one at a time. Each has
+ * its fence checked and is written to the ledger.
  */
 export class HostedSites {
   private readonly sitesDir: string;

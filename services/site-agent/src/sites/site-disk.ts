@@ -27,9 +27,9 @@ export interface SiteDiskSettings {
 }
 
 /**
- * Watches the size of a site's live release on disk. An application with too many files is ended, and not started until
- * they are fewer. Sessions of a database that is too large begin read-only unless they ask otherwise; a fifth above the
- * limit there are no sessions. A restore starts both afresh.
+ * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
+ * until they are fewer. Sessions of a database that is too large begin read-only unless they ask otherwise. If it is a
+ * fifth above the limit, there are no sessions. A new live release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
@@ -102,8 +102,8 @@ export class SiteDisk {
   }
 
   /**
-   * Includes files that the application has removed but still holds open. Null if they could not be counted: then the
-   * tree keeps its last known size.
+   * The bytes of the release's files, including those that the application has removed but still holds open. Null if
+   * they could not be counted. The tree then keeps its last known size.
    */
   private async countFiles({ filesDir, app }: Release): Promise<number | null> {
     const { isolation, uid, watch } = this.settings;
@@ -132,7 +132,7 @@ function addFile(sizes: Map<string, number>, file: string): void {
     const { dev, ino, nlink, blocks } = statSync(file);
     if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
   } catch {
-    // It was closed, or its process has gone.
+    // The file was closed, or its process has gone.
   }
 }
 

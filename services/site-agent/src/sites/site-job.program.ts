@@ -170,7 +170,7 @@ export interface ReleaseToStage {
   key: readonly DerivedKeys[];
   /** The empty folder for the files. */
   filesDir: string;
-  /** Fresh and empty. Null: only the files are staged. */
+  /** A fresh and empty database. Null if only the files are staged. */
   database: ProgramDatabase | null;
   progress(share: number): void;
 }

@@ -93,7 +93,7 @@ export class Site {
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /** Serves the release that the pointer names, or answers 503. A second call continues after a failure. */
+  /** Serves the release that the link `current` names, or answers 503. A second call continues after a failure. */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);
@@ -131,7 +131,10 @@ export class Site {
     return this.settings.organisation_id ?? this.settings.site_id;
   }
 
-  /** Call it when a process that works for this site starts. */
+  /**
+   * Registers a process that works for this site, so that it gets its share of processor time. Call this when the
+   * process starts.
+   */
   watch(child: GuardedChild, kind: WorkKind): void {
     this.around.cpu.watch(child, this.organisation, kind);
   }
@@ -141,7 +144,7 @@ export class Site {
     if (this.current !== null) await this.disk.check(this.current);
   }
 
-  /** Makes the parts that a crash may have left out: role, first release, pointer. */
+  /** Makes the parts that a crash may have left out: role, first release, link `current`. */
   async complete(): Promise<void> {
     await closeToOthers(this.folder.root, this.record.uid);
     if (this.current !== null) return this.current.database.settleAccount();
@@ -219,9 +222,9 @@ export class Site {
   }
 
   /**
-   * Switches files and database together, by one rename. Waiting requests get the new release, and sessions of the old
-   * database are ended. A restart reads the same pointer, so after a kill the site is the old one or the new one, and
-   * never a mixture.
+   * Switches files and database together, by one rename of the link `current`. Waiting requests get the new release,
+   * and sessions of the old database are ended. A restart reads the same link, so after a kill the site is the old one
+   * or the new one, and never a mixture.
    */
   async switchTo(releaseId: string, expectedRelease: string): Promise<void> {
     const old = this.current;
@@ -243,7 +246,7 @@ export class Site {
         () => null,
         (error: unknown) => ({ error }),
       );
-    // The pointer on disk decides, even after an error, which may have come after the rename.
+    // The link on disk decides, even after an error, which may have come after the rename.
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
