@@ -13,11 +13,14 @@ import { platformOrgId, platformResourceKey, platformSubject } from './sites/sit
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
 /**
- * When the first drill runs. By then a new installation may have a backup. If it has none, the drill tries again the
- * next day.
+ * The time of the first drill, in minutes from now. By then a new installation may have a backup. If it has none, the
+ * drill tries again the next day.
  */
 const firstDrillMinutes = 3;
-/** Weekly, with room for a run that is late. */
+/**
+ * The age in days at which a passed drill is repeated. It is a little less than a week, because the drill of a week ago
+ * may have run late.
+ */
 const drillAgeDays = 6.5;
 
 interface Regular {

@@ -18,7 +18,7 @@ import { findingsOfSkipped, summarise } from './skipped.view';
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Steps during which customers' requests wait. */
+/** Limits of steps during which customers' requests wait. */
 export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
 
 /**

@@ -5,8 +5,8 @@ import type { Site } from '../sites/site.types';
 import type { Backup, StoredArchive } from './backup.types';
 
 /**
- * File system blocks, index pages and write-ahead log take a quarter more than the bare bytes. A small site's database
- * takes a fixed amount besides.
+ * A release takes a quarter more space than its bare bytes, because of file system blocks, index pages and the
+ * write-ahead log. The database of even a small site takes a fixed amount besides.
  */
 const overheadFactor = 1.25;
 const overheadBytes = 64 * 2 ** 20;
@@ -19,7 +19,7 @@ export const hasSpace = (neededBytesCount: number, freeBytes: number): boolean =
 
 const dayMs = 24 * 3_600_000;
 
-/** The site and the work on it, which every rule about its backups needs. */
+/** The facts that every rule about a site's backups needs. */
 interface BackupWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
@@ -81,9 +81,7 @@ export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Da
   return isAtWork ?? refusePoint(backup, now) ?? refuseByPlatform(world);
 }
 
-/**
- * The reasons against a restore that lie in the backup alone.
- */
+/** Refuses a restore for reasons that lie in the backup alone. */
 function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   const status = statusAt(backup, now);

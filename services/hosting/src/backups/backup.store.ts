@@ -78,7 +78,7 @@ export async function findLeftBackup(tx: Reader, siteId: string): Promise<string
   return row?.id ?? null;
 }
 
-/** The newest completed backup of the site that has not expired; null without one. */
+/** The id of the site's newest completed backup that has not expired. Null if there is none. */
 export async function findNewestBackup(tx: Reader, siteId: string, now: Date): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: { gt: now } },
@@ -176,7 +176,7 @@ async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[
   return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 
-/** The unpacked size of the site's newest completed backup; null without one. */
+/** The unpacked size of the site's newest completed backup. Null if there is none. */
 export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed' },

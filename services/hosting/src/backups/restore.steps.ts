@@ -46,9 +46,9 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
 
 /**
  * Finds the release that a restore replaces, which is the live one when the restore begins. If the live release is one
- * that this restore has unpacked, an earlier run has made it live, and its record was lost. The replaced release is
- * then the only other one. If there is no other release, or several, returns the live one. A caller that gets one of
- * the restore's own releases knows that the old one is unknown.
+ * that this restore has unpacked, an earlier run has made it live, and the record of that run was lost. The replaced
+ * release is then the only other one. If there is no other release, or several, returns the live one. A caller that
+ * gets one of the restore's own releases knows that the old one is unknown.
  */
 export function replacedBy(
   step: Step,

@@ -52,7 +52,7 @@ export interface SwitchOverInput {
   /** The backup that is made of the replaced state. */
   safetyCopyId: string;
   platform: SitePlatform;
-  /** The site's status once the restore is over. */
+  /** The status that the site gets when the restore is over. */
   statusBefore: SiteStatus;
   /** All contents when absent. */
   contents?: RestoreContents | undefined;

@@ -38,7 +38,7 @@ export const checkServingWorkflow = defineWorkflow({
   })
   .build();
 
-/** False too if the host does not answer, because only an answer proves that the site serves. */
+/** Whether the site serves. False if the host does not answer, because only an answer proves that the site serves. */
 async function doesServe(
   { siteHosts }: WorkContext,
   step: StepContext<unknown, unknown>,

@@ -97,7 +97,7 @@ const commonOf = (row: Common & { metadata: unknown }) => ({
 
 /**
  * Inserts the site again, under its old id and suspended, with its domain. False if another site has the domain or the
- * id: a unique index decides, whatever was read before.
+ * id. A unique index decides this, because a site may have taken them since they were read.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
   const { siteId: id } = record;

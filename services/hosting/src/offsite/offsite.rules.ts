@@ -4,7 +4,7 @@ import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import type { Copy, CopyArchive } from './offsite.types';
 
-/** The site, the work on it and its destination, which every rule about its copies needs. */
+/** The facts that every rule about a site's copies needs. */
 export interface OffsiteWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;

@@ -23,7 +23,7 @@ export const lookMs = 8_000;
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** How many objects are read at once. Each one is held in memory, and most of them have 8 MB. */
+/** How many objects are read at once. Each one is held in memory, and most of them are 8 MB large. */
 export const readsAtOnce = 6;
 
 /** The problem for a storage that does not answer: 503, with the time to try again (decisions.md 1). */

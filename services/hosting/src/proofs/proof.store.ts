@@ -80,7 +80,7 @@ export function createProofReader(
 }
 
 const dayMs = 24 * 3_600_000;
-/** A drill of an old backup proves nothing about the backups of today. */
+/** The greatest age of a backup that is drilled. A drill of an old backup proves nothing about the backups of today. */
 const backupAgeMaxMs = 9 * dayMs;
 /** A backup is drilled only if at least a day of its retention is left, so that it outlives its drill. */
 const leftMinMs = dayMs;

@@ -211,8 +211,8 @@ const found = <T>(value: T) => ({ reason: '' as const, found: value });
 const drillSeconds = 6 * 3_600;
 
 /**
- * Restores a backup onto a site of its own. Each step continues with the result of the one before. The site is the
- * drill's own and is removed at its end, so that no customer's data stays on it.
+ * Restores a backup onto a site that is made for this drill. The site is removed at the end, so that no customer's data
+ * stays on it. Each step continues with the result of the step before.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',

@@ -44,15 +44,15 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
   return (status >= 300 && status < 500) || status === 501 || status === 507 ? 'bucket_unusable' : 'may_pass';
 }
 
-/** Turns the error for a missing object into ArchiveError `missing`. */
+/** Whether the error means that an object is missing. */
 export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
 /** The code is the storage's own text, so only a single word of it is recorded. */
 const wordOf = (code: string): string => (/^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : 'no code');
 
 /**
- * TLS errors as OpenSSL and Node name them: an expired certificate, another name, an unknown authority, a missing
- * intermediate, or no TLS at all.
+ * TLS errors as OpenSSL and Node name them: an expired certificate, a certificate for another name, an unknown
+ * authority, a missing intermediate, or no TLS at all.
  */
 const tlsCodes = /^(?:ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|HOSTNAME_MISMATCH|EPROTO$)|SELF_SIGNED|_CA$/;
 

@@ -21,7 +21,9 @@ import {
   readObjectBody,
 } from './s3-bucket';
 
-/** The limit is twice a page of a listing: a thousand of the longest keys, with their fields. */
+/**
+ * The most bytes of a page of a listing. This is twice the size of a thousand of the longest keys with their fields.
+ */
 const listingBytesMax = 4 * 1024 * 1024;
 /**
  * Limit for errors and for answers other than listings. They are parsed on the process's only thread, so a large one
@@ -97,10 +99,13 @@ interface S3OffsiteOptions {
 /** The deadlines are twice the time of the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/** An archive of 4 TB comes to 820 pages, and its folder holds what a few attempts at it have left. */
+/**
+ * The most pages of a listing. An archive of 4 TB takes 820 pages, and its folder also holds what a few attempts at it
+ * have left.
+ */
 const defaultPagesMax = 5_000;
 
-/** Objects deleted at once; each is one small call. */
+/** How many objects are deleted at once. Each delete is one small call. */
 const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;

@@ -24,7 +24,10 @@ export const isMissingObject = (error: unknown): boolean =>
 const isUnknownCall = (error: unknown): boolean =>
   error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501;
 
-/** The errors for a version under a lock: AWS and Ceph deny access, MinIO calls the request invalid. */
+/**
+ * Whether the error's name is one for a version under a lock. AWS and Ceph deny access, and MinIO calls the request
+ * invalid.
+ */
 export const isLockRefusal = (name: string | undefined): boolean =>
   name !== undefined && ['AccessDenied', 'InvalidRequest', 'ObjectLocked'].includes(name);
 
@@ -42,7 +45,7 @@ export interface S3Place {
 
 /** An attempt fails after this time without a byte. A storage that works answers within seconds. */
 const idleMs = 30_000;
-/** The limit is twice the number of objects that are moved at once. */
+/** The most sockets, which is twice the number of objects that are moved at once. */
 const socketsMax = 32;
 
 export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {

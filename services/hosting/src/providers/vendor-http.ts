@@ -18,7 +18,7 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** The limit is above the size of any real answer. */
+/** The most bytes of an answer, which is more than any real one has. */
 const answerBytesMax = 1024 * 1024;
 
 /**
@@ -57,7 +57,9 @@ export interface VendorHttp {
   close(): Promise<void>;
 }
 
-/** The slowest answer of a healthy API is a listing of a few seconds. */
+/**
+ * The time for an answer, in milliseconds. The slowest answer of a healthy API is a listing that takes a few seconds.
+ */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
 /**

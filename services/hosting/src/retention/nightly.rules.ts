@@ -36,7 +36,7 @@ export interface NightlyDecision {
    * since.
    */
   isDue: boolean;
-  /** When the site is looked at next. */
+  /** The time when a sweep next considers the site. */
   nextLookAt: Date;
 }
 

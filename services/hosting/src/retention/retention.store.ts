@@ -20,7 +20,7 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
  * backups of all.
  */
 export const pageSites = 25;
-/** The time is longer than the time between two nightly slots of a site. */
+/** How far back scheduled backups are read. This is longer than the time between two nightly slots of a site. */
 const lookBackMs = 48 * 3_600_000;
 
 export type NightlySite = SiteOfTheNight & { orgId: string };
@@ -61,7 +61,10 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
 
 /** How many backups are handled at once. A sweep goes from page to page. */
 const pageBackups = 100;
-/** Data of a failed attempt may be locked for as long as a backup is kept. */
+/**
+ * The age after which the data of a failed attempt is not locked any more. Data can be locked for as long as a backup
+ * is kept.
+ */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
 interface Spent {

@@ -40,8 +40,8 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
 }
 
 /**
- * Whether the answer may be transient. A 503 may come from a busy site host. For a site that already failed when it was
- * backed up, it may be permanent.
+ * Whether the answer may be transient. A 503 may come from a busy site host. A 503 of a site that already failed when
+ * it was backed up may be permanent.
  */
 export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);

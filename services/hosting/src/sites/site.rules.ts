@@ -53,7 +53,7 @@ function reaches(from: SiteStatus, to: SiteStatus): boolean {
 
 const readyStatuses: readonly SiteStatus[] = ['active', 'suspended'];
 
-/** A site whose files and database can be read and overwritten. */
+/** Whether a site of this status has files and a database that can be read and overwritten. */
 export const isReady = (status: SiteStatus): boolean => readyStatuses.includes(status);
 
 /** The reason why the platform takes no backups of a site; '' if it takes them. */

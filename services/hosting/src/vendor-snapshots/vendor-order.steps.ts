@@ -12,7 +12,7 @@ import { findSite } from '../sites/site.store';
 import { noteSending, takeBackNote } from './vendor-order.store';
 import { nameBeside } from './vendor-snapshot.rules';
 
-/** Seconds until an order or a job is looked at again. */
+/** The pause before an order or a job is checked again, in seconds. */
 const laterSeconds = 5;
 
 /**

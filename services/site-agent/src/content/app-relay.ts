@@ -51,7 +51,7 @@ export class AppRelay {
     const visitor = new RelayedRequest(upstream, hasBody, say);
     this.visitors.set(id, visitor);
     upstream.once('close', () => {
-      // A visitor who left before the connection was made needs none.
+      // A visitor who left before the connection was made needs no connection.
       this.take(id)?.(new Error('the visitor has gone'));
       if (visitor.isOver) this.visitors.delete(id);
       else visitor.onOver = () => this.visitors.delete(id);

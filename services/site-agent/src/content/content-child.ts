@@ -24,7 +24,7 @@ import {
 
 /** The path is the same from src/ and dist/, because the child is always the compiled program. */
 const program = path.join(__dirname, '../../dist/content/server.js');
-/** The limit is longer than the time that the child itself gives a page. */
+/** The time for an answer, in milliseconds. It is longer than the time that the child itself gives a page. */
 const answerMs = 15_000;
 const sweepMs = 1_000;
 const askedMax = 1_000;

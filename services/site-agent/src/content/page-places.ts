@@ -1,7 +1,7 @@
 import os from 'node:os';
 import { FairPlaces } from '@drydock/agent/jobs';
 
-/** The length of a turn: there are a hundred a second. */
+/** The length of a turn in milliseconds. A second has a hundred turns. */
 const turnMs = 10;
 
 /**

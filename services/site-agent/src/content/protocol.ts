@@ -9,7 +9,7 @@ export interface Frame {
 }
 
 const headBytes = 12;
-/** The limit exceeds the size of a page. */
+/** The most bytes of a frame, which is more than a page has. */
 const frameBytesMax = 32 * 2 ** 20;
 
 /** The frame is `[length of JSON][length of body][id]`, four bytes each, followed by the JSON and the body. */

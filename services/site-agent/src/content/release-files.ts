@@ -52,9 +52,9 @@ function placeOf(fd: number, file: string): string {
 
 /**
  * Finds and opens the file for a path below `root` (a real path). Links are followed only within the same release; any
- * other target counts as missing. The caller closes the descriptor.
- * The calls are synchronous: each takes a few microseconds on a local disk, ten times less than a way through Node's
- * threads. A slow disk delays only this site's process.
+ * other target counts as missing. The caller closes the descriptor. The calls are synchronous, because each takes a few
+ * microseconds on a local disk, ten times less than through Node's threads. A slow disk delays only this site's
+ * process.
  */
 export function resolveFile(root: string, pathname: string): Resolved {
   const segments = segmentsOf(pathname);

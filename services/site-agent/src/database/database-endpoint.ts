@@ -56,7 +56,10 @@ export class DatabaseEndpoint implements SiteEndpoint {
     return this.address.server;
   }
 
-  /** The database's name in the client's first packet says which release it is from. */
+  /**
+   * Serves a client from an application's own network. The database's name in the client's first packet says which
+   * release the client belongs to.
+   */
   accept(client: Socket): void {
     this.address.accept(client);
   }

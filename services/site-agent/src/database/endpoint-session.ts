@@ -26,7 +26,7 @@ export interface SessionStart {
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** The message for the client that replaces the server's last one. */
+  /** The message that the client gets instead of the server's last one. */
   refuse(why: Refusal): Buffer;
 }
 

@@ -35,7 +35,7 @@ const everything = `${mariadbDatabase}.*`;
  */
 const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
 
-/** The limit exceeds the number of sessions that the endpoint opens. The rest is for this host. */
+/** The most connections of a server. The endpoint opens fewer sessions, and the rest is for this host. */
 const connectionsMax = 200;
 const placesMax = 25;
 const newcomersMax = 20;
@@ -299,7 +299,7 @@ export class MariadbDatabase implements ReleaseDatabase {
    * this host need not start the server to find out.
    */
   private async noteEvents(admin: Admin): Promise<boolean> {
-    // information_schema would read the text of each event first.
+    // mysql.event is read, because information_schema would read the text of each event first.
     const rows = await admin.texts(`SELECT 1 FROM mysql.event WHERE status = 'ENABLED' LIMIT 1`);
     const hasEvents = rows.length > 0;
     if (hasEvents !== existsSync(this.eventsNote))

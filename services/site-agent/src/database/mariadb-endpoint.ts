@@ -157,7 +157,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
 const greetingProtocol = 10;
 const okPacket = 0x00;
-/** A greeting has some hundred bytes: a version, a number, a scramble. */
+/** The most bytes of a greeting. A real one has some hundred: a version, a number, a scramble. */
 const greetingBytesMax = 1_024;
 
 const refusals: Record<Refusal, [code: number, message: string, sqlState: string]> = {

@@ -38,7 +38,7 @@ export class PostgresDatabases implements SiteDatabases {
 
   async create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase> {
     const cluster = await this.clusters.of(place.cluster);
-    // The site may never have had a database in this cluster.
+    // The site may never have had a database in this cluster, so its role may be missing.
     await cluster.ensureRole(record.role, record.password);
     await cluster.createDatabase(place.database, record.role);
     return new PostgresDatabase(cluster, place.database, record);

@@ -78,10 +78,10 @@ export interface ReleaseDatabase {
   probe(deadlineMs: number): Promise<SqlProbe>;
   /** Access for a job that reads everything and changes nothing. */
   openReader(): Promise<JobAccess>;
-  /** Access for one load into it, while it is empty and nobody has entered it. {@link closeLoader} ends it. */
+  /** Access for one load into the database, while it is empty and has had no session. {@link closeLoader} ends it. */
   openLoader(): Promise<JobAccess>;
   closeLoader(): Promise<void>;
-  /** Ends all sessions in it and drops it. No error if it has gone already. */
+  /** Ends all sessions in the database and drops it. No error if it has gone already. */
   drop(): Promise<void>;
 }
 

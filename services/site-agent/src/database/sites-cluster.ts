@@ -34,7 +34,7 @@ const lookSql = `
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: an earlier, interrupted attempt has made the role. */
 const duplicateCode = '42710';
-/** After a crash of the machine Postgres may recover for so long. */
+/** How long Postgres may recover after a crash of the machine. */
 const recoveryMs = 60_000;
 const lookMs = 2_000;
 
@@ -115,7 +115,7 @@ export class SitesCluster {
     return this.opened.budget;
   }
 
-  /** Sessions of all its sites that Postgres has not let in yet, by site. */
+  /** The sessions of all the cluster's sites that have not logged in yet, by site. */
   get newcomers(): Newcomers {
     return this.opened.newcomers;
   }

@@ -13,7 +13,10 @@ import { SitesCluster } from './sites-cluster';
 import { WokenServer } from './woken-server';
 
 const connectionsMax = 100;
-/** A backup locks every table of a site at once. The lock table takes 11 MB of the cluster's memory. */
+/**
+ * The room for locks in a cluster, because a backup locks every table of a site at once. The lock table takes 11 MB of
+ * the cluster's memory.
+ */
 const locksMax = 80_000;
 
 /** Buffers take the machine's memory only as they are used, so an organisation that does little takes little. */

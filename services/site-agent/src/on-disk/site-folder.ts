@@ -8,7 +8,10 @@ import { z } from 'zod';
 /** Every role of a cluster can read the names of all others, so a name is random. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
-/** site.json: everything about a site that must survive. 0600, because it contains the password of the site's role. */
+/**
+ * site.json: everything about a site that must survive. The file has mode 0600, because it contains the password of the
+ * site's role.
+ */
 const siteRecordSchema = z.strictObject({
   site_id: z.string(),
   mode: z.enum(['live', 'sandbox']),
@@ -29,7 +32,7 @@ const siteRecordSchema = z.strictObject({
    */
   mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
   /**
-   * The cluster for its new databases. It is fixed with the first of them, and stays if the site changes its
+   * The cluster for the site's new databases. It is fixed with the first of them, and stays if the site changes its
    * organisation, because the site's role is in it.
    */
   cluster: z.string().optional(),

@@ -32,11 +32,11 @@ export interface SiteProgram {
   socketFolder?: string | null;
 }
 
-/** The path of the files for the program. */
+/** The path at which the program sees the files. */
 export const filesPathIn = (isolation: Isolation, dir: string): string =>
   isolation.kind === 'none' ? dir : filesInBox;
 
-/** The database for the program, by its socket if it has one. */
+/** The database as the program reaches it, by the socket if there is one. */
 export function databaseIn(isolation: Isolation, { database, socketFolder }: JobAccess): ProgramDatabase {
   if (isolation.kind === 'none' || socketFolder === null) return database;
   if (database.engine === 'postgres') return { ...database, url: bySocket(database.url, socketInBox) };
@@ -51,9 +51,9 @@ const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '16777216', M
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', ...allocator };
 
 /**
- * A user namespace that contains only the site's account: it has an owner's rights over its files, whatever their modes
- * are, and no rights over anything else. So a file that its owner has closed to himself is packed and removed like any
- * other. Without namespaces the program runs without it.
+ * A user namespace that contains only the site's account. In it the program has an owner's rights over the account's
+ * files, whatever their modes are, and no rights over anything else. So a file whose mode excludes its own owner is
+ * packed and removed like any other. Without namespaces the program runs without these rights.
  */
 export const asOwner = [
   '/bin/sh',
@@ -107,7 +107,7 @@ const entryBytes = 4_096;
 const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
 
 interface TreeCount extends Pick<SiteProgram, 'isolation' | 'uid'> {
-  /** Gets the child that counts. */
+  /** Called with the child that counts. */
   watch?(child: GuardedChild): void;
 }
 
@@ -125,7 +125,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
       ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
       : await spawnInBox({
           isolation,
-          // A folder that its owner has closed to itself counts too.
+          // As owner, the child also counts folders whose mode excludes the site's account.
           command: [...asOwner, ...countIn(filesInBox)],
           env,
           account: uid,

@@ -271,7 +271,10 @@ export class SlowRemoval {
   }
 }
 
-/** The time is in the folder's name; for a folder of an earlier version it is in its inode. */
+/**
+ * The time when a folder was moved aside. It is in the folder's name, or, for a folder of an earlier version, in its
+ * inode.
+ */
 async function movedAsideAt(folder: string): Promise<number> {
   const inName = /\.(\d{13})-[0-9a-f]{12}$/.exec(folder)?.[1];
   return inName === undefined ? (await lstat(folder)).ctimeMs : Number(inName);

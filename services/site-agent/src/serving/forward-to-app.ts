@@ -202,7 +202,7 @@ export class AppVisit implements AppVisitor {
       }
       this.talk?.say({ say: 'body_end' });
     } catch {
-      this.leave(); // a request's body that breaks off ends the request
+      this.leave(); // A request's body that breaks off ends the request.
     }
   }
 

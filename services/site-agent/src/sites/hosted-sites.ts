@@ -57,7 +57,7 @@ export class HostedSites {
         folders.push(new SiteFolder(this.sitesDir, mode, siteId));
     }
     const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
-    // A folder without a record was never given out as a site.
+    // A folder without a record never became a site, so it is left out.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
     for (const { record } of known)
       for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);

@@ -24,12 +24,15 @@ import { SiteApp } from './site-app';
 import { SiteDisk } from './site-disk';
 import type { SiteSurroundings } from './site-surroundings';
 
-/** Longer than a page's statement may take, and shorter than visitors are willing to wait. */
+/**
+ * The time that running requests get to end before a switch. It is longer than a page's statement may take, and shorter
+ * than visitors are willing to wait.
+ */
 const drainMs = 3_000;
 /**
- * From the switch on nobody may see the new release before it was probed. A worker that dies right after the switch
- * leaves the probe to another one, which takes over once the lease has ended and a sweep has found the work: 35 s at
- * most (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
+ * The length of the freeze that begins before a switch. From the switch on nobody may see the new release before it was
+ * probed. A worker that dies right after the switch leaves the probe to another one, which takes over once the lease
+ * has ended and a sweep has found the work: 35 s at most (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
  */
 const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;

@@ -315,8 +315,8 @@ end_sessions
 ask_database "$(database_of "$release" "$1")"
 `,
   /**
-   * Passenger's contract for a restart: sets a later mtime of tmp/restart.txt and reads it back. A new file replaces
-   * the old one, so that no link is followed.
+   * Restarts the application by Passenger's contract: sets a later mtime of tmp/restart.txt and reads it back. A new
+   * file replaces the old one, so that no link is followed.
    */
   restartApp: `
 claim

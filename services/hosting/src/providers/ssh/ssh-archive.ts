@@ -28,8 +28,8 @@ import type { SshArchiveTools } from './ssh-connection';
 import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './ssh-site';
 
 /**
- * The two roots of a site's archive are one stream each, as the host's own tools write and read them. The path names
- * the tool.
+ * Each of the two roots of a site's archive is one stream, as the host's own tools write and read it. The path tells
+ * which tool wrote the stream.
  */
 const filesStream = { root: 'files', path: 'files.tar' } as const;
 

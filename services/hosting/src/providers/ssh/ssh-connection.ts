@@ -76,7 +76,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** Below OpenSSH's MaxSessions, which is 10 by default. */
+/** The most channels of a connection. This is below OpenSSH's MaxSessions, which is 10 by default. */
 const channelsMax = 8;
 
 interface Line {
