@@ -167,7 +167,10 @@ export class Content {
     return touchedSchema.parse(value).seconds;
   }
 
-  /** Ends the child, after running downloads have had `lastDownloadMs` to end. */
+  /**
+   * Ends the child once it is not busy any more, or after `lastDownloadMs` at the latest, so that running downloads can
+   * end.
+   */
   async close(): Promise<void> {
     this.isClosed = true;
     const child = await this.child?.catch(() => null);

@@ -282,7 +282,7 @@ export class SitesCluster {
 
   /**
    * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
-   * gone, or if the server sleeps, because looking must not wake it.
+   * gone or the server sleeps, because a look does not wake the server.
    */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
     if (this.server?.isStarted === false) return null;

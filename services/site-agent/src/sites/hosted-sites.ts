@@ -98,7 +98,7 @@ export class HostedSites {
   }
 
   /**
-   * Runs one change of an existing site, after jobs with an older fence have ended. Throws `unknown_site`,
+   * Runs one change of an existing site. Jobs of the site with an older fence are ended first. Throws `unknown_site`,
    * `stale_fence`, and the errors of `work`.
    */
   async change<T>(siteId: string, name: ChangeName, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
