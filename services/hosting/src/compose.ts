@@ -62,7 +62,7 @@ export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox:
 
 const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
-/** Looks in `current`, then in the place where backups were before. */
+/** Looks in `current`, and then in `former`, where older backups may be. */
 const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({
   locationIn: (mode) => current.locationIn(mode),
   placeIn: (mode) => current.placeIn(mode),
@@ -98,8 +98,8 @@ export function movedStorage(current: BackupStorage, former: BackupStorage): Bac
 }
 
 /**
- * Live backups go to object storage if it is configured. Those of the sandbox, and those from before, are in the
- * folder.
+ * Live backups go to object storage if it is configured. Sandbox backups are in the folder BACKUPS_DIR, and so are live
+ * ones from before object storage was configured.
  */
 function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): BackupStorage {
   const { BACKUPS_S3_ACCESS_KEY_ID: id, BACKUPS_S3_SECRET_ACCESS_KEY: secret } = config;
@@ -141,7 +141,7 @@ interface Credential {
   names: string;
 }
 
-/** @throws Error when only a part of it is configured, so that no backup is stored in an unintended place */
+/** @throws Error if only some of the settings are given, so that no backup is stored in an unintended place */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {
     BACKUPS_S3_ENDPOINT: endpoint,
@@ -155,7 +155,7 @@ function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Pla
   throw new Error(`BACKUPS_S3_BUCKET, ${names} are needed together`);
 }
 
-/** The ssh host of each mode that has one; without any, the platform ssh is not offered. */
+/** Opens the ssh host of each mode that has one. If no mode has one, the platform ssh is not offered. */
 function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
   const open = (text: string | undefined, name: string): SshTools | undefined => {
     if (text === undefined) return undefined;
@@ -173,7 +173,7 @@ const sshModesOf = (hosts: SshHosts): Mode[] => modeSchema.options.filter((mode)
 
 const hasSshHost = (hosts: SshHosts): boolean => sshModesOf(hosts).length > 0;
 
-/** The vendor of each mode that has one: the sandbox has an account of its own, at an emulator. */
+/** Opens the vendor's account of each mode that has one. The sandbox's account is at an emulator of the vendor. */
 function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_KEY },
@@ -182,7 +182,7 @@ function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines 
   return openAccounts(accounts, twentyiTimeline, lifetime);
 }
 
-/** Opens the vendor's accounts for the process that only reads, with keys that allow nothing else. */
+/** Opens the vendor's accounts for the API process, with keys that allow only reading. */
 function openVendorReaders(config: ServerConfig, lifetime: Lifetime): VendorTimelineReaders {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_READER_KEY },
@@ -236,12 +236,12 @@ function openerOf(settings: Settings) {
   };
 }
 
-/** The part for requests: seals credentials, and reads a storage without changing it. */
+/** Access to customers' storage for requests, which seal credentials and read a storage without changing it. */
 function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const [key] = credentialKeysOf(settings);
   return {
-    // The sandbox may use emulators only, which are the endpoints that are allowed by name.
+    // Sandbox sites may use only emulators, whose endpoints are the ones that are allowed by name.
     allows: (endpoint, mode) =>
       mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint)),
     seal: (place, credentials) => sealCredentials(key, place, credentials),
@@ -249,7 +249,7 @@ function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   };
 }
 
-/** The part for workflow steps. */
+/** Access to customers' storage for workflow steps. */
 function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
   return {
     open: openerOf(settings),
@@ -260,10 +260,10 @@ function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DI
   };
 }
 
-/** The name of both processes for the queue and for the tokens of the gateway. */
+/** Both processes use this name, for the queue and for the gateway's tokens. */
 const serviceName = 'hosting';
 
-/** Sites whose creation failed do not count. */
+/** The quota does not count sites whose creation failed. */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
 /** The process that answers requests: it reads the outside world, and writes only to its own database. */
@@ -307,7 +307,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
 }
 
-/** The process that works: the only one with drivers and with the key of the archives. */
+/** The process that runs workflows. No other process has drivers and the key of the archives. */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

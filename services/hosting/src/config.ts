@@ -19,7 +19,7 @@ const siteFields = {
   SITE_HOST_URL: urlField('Where the site-host process takes control calls'),
 };
 
-/** The API's own secret for the site host, which accepts no change with it. */
+/** The API's own secret for the site host. The site host refuses changes that are signed with this secret. */
 const askSiteHost = {
   SITE_HOST_READER_SECRET: secretsField(
     'Signs questions to the site-host process, which has the same value; it can change nothing there',
@@ -61,7 +61,7 @@ const changeBucket = {
 const optional = (name: string) => z.url('must be a URL').optional().meta({ description: name });
 const vendorKey = (description: string) => z.string().min(8).optional().meta({ description, secret: true });
 
-/** The settings of the platform vendor, which is not offered without them. */
+/** Without these settings, the platform vendor is not offered. */
 const vendorFields = {
   VENDOR_URL: optional("Base of the hosting vendor's API; unset, no live site can be of platform vendor"),
   VENDOR_SANDBOX_URL: optional('The same for sandbox sites: an emulator, never the vendor'),
@@ -87,7 +87,7 @@ const sshHost = (description: string) =>
     .optional()
     .meta({ description, secret: true });
 
-/** The settings of the platform ssh, which is not offered without them. */
+/** Without these settings, the platform ssh is not offered. */
 const sshFields = {
   SSH_SITE_HOST: sshHost(
     'The host of live sites of platform ssh, as JSON (README); the private key is in a file that it names',
@@ -132,7 +132,7 @@ const spoolFields = {
     .meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
 };
 
-/** The API opens no archive and has no key to one: every secret here lets it read, but neither change nor remove. */
+/** The API opens no archive, so it has no key to one. Its secrets for other systems allow only reading. */
 export const serverShape = {
   ...serviceFields('hosting'),
   ...apiFields,

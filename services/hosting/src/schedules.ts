@@ -13,11 +13,14 @@ import { platformOrgId, platformResourceKey, platformSubject } from './sites/sit
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
 /**
- * When the first drill runs. By then a new installation may have a backup. If it has none, the drill tries again the
- * next day.
+ * The time of the first drill, in minutes from now. By then a new installation may have a backup. If it has none, the
+ * drill tries again the next day.
  */
 const firstDrillMinutes = 3;
-/** Weekly, with room for a run that is late. */
+/**
+ * The age in days at which a passed drill is repeated. It is a little less than a week, because the drill of a week ago
+ * may have run late.
+ */
 const drillAgeDays = 6.5;
 
 interface Regular {
@@ -60,7 +63,10 @@ export async function scheduleRegulars(sql: Sql): Promise<void> {
   }
 }
 
-/** Purges run every hour in each mode; the relay starts them, even if the queue is lost. */
+/**
+ * Purges run every hour in each mode. The relay of packages/workflow starts them, so they start even if the queue is
+ * lost.
+ */
 const intervalSeconds = 3_600;
 
 async function schedulePurges(sql: Sql): Promise<void> {
@@ -80,8 +86,8 @@ async function schedulePurges(sql: Sql): Promise<void> {
 }
 
 /**
- * Each function writes the rows of some schedules, which the relay starts when due. Writing the same rows again changes
- * nothing.
+ * Each function writes the rows of some schedules. The relay of packages/workflow starts the work when it is due.
+ * Writing the same rows again changes nothing.
  */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];
 

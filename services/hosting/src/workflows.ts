@@ -19,7 +19,7 @@ import { createSiteWorkflow } from './sites/create-site.workflow';
 import { vendorRestoreWorkflow } from './vendor-snapshots/vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-snapshots/vendor-take-snapshot.workflow';
 
-/** Every workflow of this service; tests crash each of their steps. */
+/** Every workflow of this service. Tests crash each step of each of them. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createSiteWorkflow,
   deleteSiteWorkflow,

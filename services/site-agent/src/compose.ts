@@ -32,8 +32,8 @@ interface HostSettings {
 }
 
 /**
- * Opens the host: cluster, every site, and last the control port, so that a caller who reaches it finds all sites
- * served.
+ * Opens the database servers, every site, and last the control port, so that a caller who reaches the port finds all
+ * sites served.
  */
 export async function composeSiteHost(
   config: SiteHostConfig,
@@ -136,7 +136,7 @@ interface ClustersToOpen {
   log: Log;
 }
 
-/** Waits for the shared Postgres, if there is one; an organisation's starts with its first site. */
+/** Waits for the shared Postgres, if one is configured. An organisation's own Postgres starts with its first site. */
 async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen): Promise<SitesClusters> {
   const { SITES_DATABASE_URL: given, SITES_DATABASE_SOCKET: socketFolder = null, SITES_DATABASE_FOR: use } = config;
   const url = given === undefined ? undefined : await settleSuperuser(given, socketFolder);

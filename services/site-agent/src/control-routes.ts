@@ -32,7 +32,7 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       );
       return done;
     }),
-    // A freeze for another duration is another effect: a repeated step freezes for longer.
+    // `detail` tells freezes of different durations apart, because a repeated step may freeze for longer.
     change(
       'POST /freeze',
       { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema },

@@ -17,11 +17,10 @@ import { restartAppWorkflow } from './restart-app.workflow';
 interface AppWorld {
   site: Pick<Site, 'status'>;
   unfinished: UnfinishedWorkflow | null;
-  /** Null when the host did not say. */
+  /** Null if the host did not answer. */
   hasApp: boolean | null;
 }
 
-/** May the site's application be restarted? */
 function refuseRestart({ site, unfinished, hasApp }: AppWorld): Refusal | null {
   const refusal = refusalByWorkflow(unfinished);
   if (refusal !== null) return refusal;
@@ -49,8 +48,8 @@ export const getApp = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getSiteApp>;
 
 /**
- * The preflight of the restart: it asks the same rule and changes nothing. When the host does not answer, the preflight
- * reports the same refusal as the restart itself.
+ * The preflight decides by the same rule as the restart, and changes nothing. If the host does not answer, it reports
+ * the same refusal as the restart.
  */
 export const preflightRestart = (context: HandlerContext) =>
   ({
@@ -78,7 +77,7 @@ export const preflightRestart = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightSiteAppRestart>;
 
 interface FoundApp {
-  /** Null: the host did not answer; `error` says why. */
+  /** Null if the host did not answer. `error` then holds the reason. */
   hasApp: boolean | null;
   error?: unknown;
 }
@@ -99,7 +98,7 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // The host's silence comes last, because every other refusal holds whether or not the host answers.
+      // A host that does not answer is reported last, because every other refusal holds whether or not it answers.
       if (hasApp === null) throw hostUnavailable(error);
       const work = {
         definition: restartAppWorkflow,

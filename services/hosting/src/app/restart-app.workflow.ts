@@ -15,10 +15,7 @@ const codeOfRefusal: Partial<Record<SiteHostRefusal, ProblemCode>> = {
   unsupported: 'platform_unsupported',
 };
 
-/**
- * Restarts the application by touching its restart file, and then makes a request, because a fresh process starts only
- * with the next one.
- */
+/** Touches the application's restart file and then makes a request, because only a request starts a fresh process. */
 export const restartAppWorkflow = defineWorkflow({
   kind: 'restart_app',
   input: z.strictObject({ platform: z.enum(['local', 'ssh', 'vendor']) }),
@@ -42,8 +39,8 @@ export const restartAppWorkflow = defineWorkflow({
       const { appGeneration, detail } = await host.probe(refOf(step), fencedCall(step));
       if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
         const internal = `${detail} generation ${appGeneration}`;
-        // The host waits a second before it starts an application again that did not start; the probe may have fallen
-        // into that second.
+        // After a failed start the host waits a second before it starts the application again. The probe may have
+        // fallen into that second, so it is tried again.
         throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
       }
       return { generation: appGeneration };

@@ -13,12 +13,12 @@ import type { KeptBackup, StoredArchive } from './backup.types';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**
- * Limits of steps that move every byte of a site: 4 TB, the most an archive may hold, at 200 MB/s. They are tried more
- * often than others, because a failure loses much work.
+ * Limits of steps that move every byte of a site. The time allows for 4 TB, the most an archive may hold, at 200 MB/s.
+ * These steps are tried more often than others, because a failure loses much work.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Steps during which customers' requests wait. */
+/** Limits of steps during which customers' requests wait. */
 export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
 
 /**
@@ -34,14 +34,14 @@ export interface BackupToPack {
   releaseId: string;
 }
 
-/** `findings`: the engine shows them as the workflow's findings. */
+/** The workflow engine shows `findings` as the workflow's findings. */
 export type PackedBackup = StoredArchive & { findings: Finding[] };
 
 type Step = StepContext<unknown, unknown>;
 
 /**
- * Packs a release into a folder of this attempt's own. Permanent failure `storage_full`. The archive counts only once
- * it was verified.
+ * Packs a release into a folder that belongs to this attempt alone. The archive counts only after it was verified.
+ * Permanent failure `storage_full`.
  */
 export async function packBackup(
   context: WorkContext,
@@ -70,9 +70,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete attempt at a backup that lies in the storage but is not on record: it was written after the
- * moment to which Drydock's database was put back. Null if there is none. The facts in its manifest are sealed with our
- * key; the content is still to be verified.
+ * Finds the newest complete archive of a backup in the storage. The archive may not be on record, because it was
+ * written after the moment to which Drydock's database was put back. Null if there is none. The facts in its manifest
+ * are sealed with `archiveKey`. The content is not verified here.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -100,8 +100,8 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 }
 
 /**
- * Packs a release that may be gone by now, because the database was put back from a backup. Then an archive that an
- * earlier attempt has written counts. Permanent failure `superseded` if there is none.
+ * Packs a release. If Drydock's database was put back from a backup, the release may be gone by now. In that case the
+ * archive of an earlier attempt is used. Permanent failure `superseded` if there is none.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);
@@ -118,8 +118,8 @@ export async function discardPacked(context: WorkContext, step: Step, backupId: 
 }
 
 /**
- * Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record. Permanent
- * failures with the codes of {@link archiveFailures}.
+ * Reads the whole archive back. Checks every MAC and every index entry, and that the manifest is the one on record.
+ * Permanent failures with the codes of {@link archiveFailures}.
  */
 export async function verifyStored(
   context: WorkContext,

@@ -22,7 +22,7 @@ import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type Sk
 import type { Backup } from './backup.types';
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
-/** The list that the cursors of a surface belong to, whichever endpoint returned them. */
+/** The list that every cursor of a backup surface names, whichever endpoint returned the cursor. */
 export const backupList = listSiteBackups.id;
 
 /** The rows that a request has read, or written, in its own transaction when it accepted work on a site. */
@@ -40,8 +40,8 @@ export const readSurfaceRows = (
 ): Promise<Backup[]> => listRows(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
 /**
- * The surface as `tx` sees it: in a request's transaction it includes the work that was just accepted. `known` is not
- * read again. `filter` narrows the backups only.
+ * Reads the backup surface within `tx`. In a request's transaction it includes the work that was just accepted. The
+ * rows in `known` are not read again. `filter` narrows only the list of backups.
  */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
@@ -65,7 +65,7 @@ export async function readSurface(
 
 interface SurfaceFacts {
   site: Site;
-  /** A page of the site's, newest first. */
+  /** One page of the site's backups, newest first. */
   backups: SiteBackup[];
   page: PageMeta;
   /** The backups that count against the allowance. */
@@ -74,7 +74,10 @@ interface SurfaceFacts {
   proofs: BackupProofs;
 }
 
-/** The backup surface of interface.md 2.2. It claims only what was proved recently. */
+/**
+ * The backup surface of interface.md 2.2. Its promises about backups are limited to those that a recent check has
+ * proved.
+ */
 function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;
   const unsupportedReason = unsupportedReasonOf(site.platform);
@@ -107,7 +110,7 @@ function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
 
 const timestamp = (at: Date | null): string | null => at?.toISOString() ?? null;
 
-/** SiteBackup of decisions.md 3. */
+/** The SiteBackup of decisions.md 3. */
 function viewBackup(backup: Backup, now: Date): SiteBackup {
   const status = statusAt(backup, now);
   return {

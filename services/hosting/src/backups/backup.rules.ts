@@ -5,8 +5,8 @@ import type { Site } from '../sites/site.types';
 import type { Backup, StoredArchive } from './backup.types';
 
 /**
- * File system blocks, index pages and write-ahead log take a quarter more than the bare bytes. A small site's database
- * takes a fixed amount besides.
+ * A release takes a quarter more space than its bare bytes, because of file system blocks, index pages and the
+ * write-ahead log. The database of even a small site takes a fixed amount besides.
  */
 const overheadFactor = 1.25;
 const overheadBytes = 64 * 2 ** 20;
@@ -19,7 +19,7 @@ export const hasSpace = (neededBytesCount: number, freeBytes: number): boolean =
 
 const dayMs = 24 * 3_600_000;
 
-/** The site and the work on it, which every rule about its backups needs. */
+/** The facts that every rule about a site's backups needs. */
 interface BackupWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
@@ -36,10 +36,13 @@ interface Allowance {
 /** The beginning of the window in which on-demand backups count. */
 export const allowanceWindowStart = (now: Date): Date => new Date(now.getTime() - dayMs);
 
-/** The allowance of a site whose platform takes no backups: there is nothing to wait for. */
+/** The allowance of a site whose platform takes no backups. `nextAt` is null, because waiting brings no allowance. */
 export const noAllowance: Allowance = { limit: onDemandLimit, used: 0, remaining: 0, nextAt: null };
 
-/** On-demand backups of the last 24 hours that did not fail. Safety copies and scheduled backups do not count. */
+/**
+ * Counts the on-demand backups of the last 24 hours that did not fail. Safety copies and scheduled backups do not
+ * count.
+ */
 export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | 'createdAt'>[], now: Date): Allowance {
   const since = allowanceWindowStart(now);
   const counted = backups
@@ -47,7 +50,8 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // If the window holds more than the limit, a place becomes free only when enough of them have left it.
+  // The window may hold more backups than the limit. A backup is allowed again only when their number falls below the
+  // limit.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,
@@ -77,9 +81,7 @@ export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Da
   return isAtWork ?? refusePoint(backup, now) ?? refuseByPlatform(world);
 }
 
-/**
- * The reasons against a restore that lie in the backup alone.
- */
+/** Refuses a restore for reasons that lie in the backup alone. */
 function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   const status = statusAt(backup, now);
@@ -97,7 +99,10 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
   return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
 }
 
-/** The end of the lock. S3 keeps whole seconds, so it is rounded up and never lies before the promised time. */
+/**
+ * The time when a backup's lock ends. S3 keeps whole seconds, so the time is rounded up and is never before the
+ * promised one.
+ */
 export const lockEnd = (completedAt: Date): Date =>
   new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
 

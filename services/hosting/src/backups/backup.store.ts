@@ -23,7 +23,7 @@ export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }:
     WHERE id = ${backupId}::uuid`;
 }
 
-/** Postgres text holds neither NUL nor half a surrogate pair. */
+/** Replaces NUL and unpaired surrogates, which Postgres text cannot hold. */
 export const storable = ({ path, reason }: SkippedPath): SkippedPath => ({
   path: Buffer.from(path).toString().replaceAll('\0', '\ufffd'),
   reason,
@@ -31,7 +31,7 @@ export const storable = ({ path, reason }: SkippedPath): SkippedPath => ({
 
 /**
  * How many paths each backup of the site left out, and a sample of them, by the backup's id. A backup that left out
- * nothing has no entry. The caller has checked that the site is its own.
+ * nothing has no entry. The caller has checked that the site belongs to the requesting organisation.
  */
 async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, SkippedSummary>> {
   const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`
@@ -51,7 +51,10 @@ export interface SkippedRow extends SkippedPath {
   position: number;
 }
 
-/** Skipped paths in order, from behind `after`. The caller has checked that the backup is its own. */
+/**
+ * Lists the skipped paths of a backup that come after position `after`. The caller has checked that the backup belongs
+ * to the requesting organisation.
+ */
 export function listSkipped(
   tx: Reader,
   backupId: string,
@@ -63,8 +66,8 @@ export function listSkipped(
 }
 
 /**
- * The last backup of a deletion that was given up after the site's destruction had begun, recognised by having no
- * expiry. Null without one.
+ * Finds the last backup that a deletion took before it was abandoned in the middle of the site's destruction. The
+ * backup is recognised by having no expiry. Null if there is none.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
@@ -75,7 +78,7 @@ export async function findLeftBackup(tx: Reader, siteId: string): Promise<string
   return row?.id ?? null;
 }
 
-/** The newest completed backup of the site that has not expired; null without one. */
+/** The id of the site's newest completed backup that has not expired. Null if there is none. */
 export async function findNewestBackup(tx: Reader, siteId: string, now: Date): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: { gt: now } },
@@ -85,7 +88,7 @@ export async function findNewestBackup(tx: Reader, siteId: string, now: Date): P
   return row?.id ?? null;
 }
 
-/** Removes the backup's expiry: the deleted site that needs it decides from here on. */
+/** Removes the backup's expiry. From then on the purge of the deleted site decides how long the backup is kept. */
 export async function keepBackup(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'completed' }, data: { expiresAt: null } });
 }
@@ -152,7 +155,7 @@ export async function findBackup(tx: Reader, site: Owner & { id: string }, backu
   return backup;
 }
 
-/** The site's backups, newest first, behind `after`. */
+/** Lists the site's backups that come after the backup `after`, newest first. */
 export async function listBackups(
   tx: Reader,
   siteId: string,
@@ -165,7 +168,7 @@ export async function listBackups(
   return withSkipped(tx, siteId, rows);
 }
 
-/** The row tells whether a backup has skipped anything. Most have not, which saves the query. */
+/** A backup's row counts its skipped paths. Most backups have none, so the query for the paths is usually saved. */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
     ? await listSkippedOfSite(tx, siteId)
@@ -173,7 +176,7 @@ async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[
   return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 
-/** The unpacked size of the site's newest completed backup; null without one. */
+/** The unpacked size of the site's newest completed backup. Null if there is none. */
 export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed' },
@@ -193,7 +196,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** `expiresAt` null: the backup is kept as long as the deleted site that needs it. */
+/** If `expiresAt` is null, the backup is kept as long as the deleted site that needs it. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,
@@ -235,8 +238,8 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
 }
 
 /**
- * Makes the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another
- * kind.
+ * Schedules the sweep's next look at the site, because its nightly backup has failed. Does nothing for a backup of
+ * another kind.
  */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`

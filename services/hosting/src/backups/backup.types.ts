@@ -17,7 +17,10 @@ export interface StoredArchive {
   manifestMac: string;
 }
 
-/** An archive that is verified and locked. Times are ISO 8601 text, because it is a step's output. */
+/**
+ * The facts about an archive that is verified and locked. Times are ISO 8601 text, because a step's output is kept as
+ * JSON.
+ */
 export interface KeptBackup {
   completedAt: string;
   /** Null: the storage has no lock. */

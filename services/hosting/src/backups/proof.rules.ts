@@ -11,11 +11,11 @@ interface Finding<Reason extends string> {
 }
 
 export interface BackupProofs {
-  /** Whether object storage is configured for this world. */
+  /** Whether backups of the site's mode are kept in object storage. */
   isOffsiteEnabled: boolean;
-  /** The newest check of the storage that is in use; null: there was none. */
+  /** The newest check of the storage that is in use. Null if there was none. */
   immutability: Finding<ImmutabilityReason> | null;
-  /** The last time that the storage refused a delete there. */
+  /** The last time that this storage refused to delete a locked object. */
   refusedAt: Date | null;
   drill: Finding<RestoreDrillReason> | null;
 }
@@ -51,13 +51,13 @@ interface DrillClaim {
 }
 
 /**
- * The platforms whose backups are drilled. Only these have a drill site of ours to restore onto, and rows that can be
- * counted beforehand.
+ * The platforms whose backups are drilled. Only these platforms have a drill site that belongs to Drydock, and rows
+ * that can be counted beforehand.
  */
 export const drilledPlatforms: readonly SitePlatform[] = ['local'];
 
 /**
- * The drill's claim for the backups of a site on `platform`. A drill of one platform proves nothing about restores of
+ * The drill's result for the backups of a site on `platform`. A drill of one platform proves nothing about restores of
  * another.
  */
 export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, now: Date): DrillClaim {
@@ -66,7 +66,7 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/** A passed drill is good for some days; a failed one is repeated at the next occasion. */
+/** A passed drill is repeated after `passedAgeMinDays` days, a failed one at the next opportunity. */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

@@ -23,8 +23,8 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 import { findingsOfSkipped, type SkippedSummary } from './skipped.view';
 
 /**
- * The preflight of a restore: asks the same rule and changes nothing. A host that does not answer is a finding, not a
- * failure.
+ * The preflight decides by the same rule as the restore, and changes nothing. If the host does not answer, the
+ * preflight still succeeds and reports this as a finding.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -59,7 +59,7 @@ export const preflightRestore = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof preflightSiteBackupRestore>;
 
-/** Endpoint 3: accepts a restore of the site to the named backup, which {@link restoreBackupWorkflow} carries out. */
+/** Accepts a restore of the site to the named backup, which {@link restoreBackupWorkflow} carries out. */
 export const restoreBackup = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -106,9 +106,9 @@ export interface PreflightFacts {
   skipped?: SkippedSummary;
   /** How the site answered when the point was taken; left out for a kind of point that does not record it. */
   answer?: RecordedAnswer;
-  /** The archive should be in our storage, but is not. */
+  /** Whether the archive is missing from the storage that should hold it. */
   isMissing: boolean;
-  /** The part that was asked for; absent: all. */
+  /** The part of the contents to restore. Undefined stands for everything. */
   contents: RestoreContents | undefined;
 }
 
@@ -132,7 +132,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-/** `left`: the fate of the database when only the files are restored. */
+/** `left` completes the sentence that says what happens to the database when only the files are restored. */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
     ? { level: 'WARNING', code: 'files_only', detail: `Only the files are restored; the database ${left}.` }

@@ -26,7 +26,7 @@ interface RestorePlan {
   retentionDays: number;
   /** How the site answered when the backup was taken. */
   answer: RecordedAnswer;
-  /** The sandbox's own error paths. */
+  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
@@ -68,12 +68,15 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
   });
 
 /**
- * Restores a site from a backup: verifies the whole archive, stages it beside the live release, then {@link
- * switchOver}.
+ * Restores a site from a backup. Verifies the whole archive and unpacks it beside the live release. {@link switchOver}
+ * does the rest.
  */
 export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
 
-/** Asks the request's rule again, for the status that the site had before this workflow. */
+/**
+ * Applies the rule of the request again. The site's status is the one from before this workflow, which has changed it
+ * since.
+ */
 async function recheckRestore(context: WorkContext, step: Step): Promise<RestorePlan> {
   const { database, siteHosts, now } = context;
   const { backupId, platform, statusBefore } = step.input;

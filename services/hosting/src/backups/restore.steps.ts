@@ -28,9 +28,8 @@ export async function assertRoom(
 }
 
 /**
- * The state of a site with respect to a restore of it, read from its host. The host is right if the restore's own
- * record differs: when Drydock's database was put back from a backup, the record has gone back in time, but the site
- * has not.
+ * The state of a site that is being restored, as its host reports it. If the restore's own record differs, the host is
+ * right. The record goes back in time when Drydock's database is put back from a backup, but the site does not.
  */
 export type Standing =
   /** The site serves the release that was live when the restore began. */
@@ -46,11 +45,10 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * The release that a restore replaces, which is the live one when the restore begins.
- * The live release may be one that this restore has staged: then an earlier run has come this far, and its record was
- * lost. In that case the replaced release is the only other one.
- * If there is no other release, or several, returns the live one although it is the restore's own. A caller knows by
- * this that no old release is known.
+ * Finds the release that a restore replaces, which is the live one when the restore begins. If the live release is one
+ * that this restore has unpacked, an earlier run has made it live, and the record of that run was lost. The replaced
+ * release is then the only other one. If there is no other release, or several, returns the live one. A caller that
+ * gets one of the restore's own releases knows that the old one is unknown.
  */
 export function replacedBy(
   step: Step,
@@ -75,7 +73,8 @@ export async function standingOf(
 }
 
 /**
- * Permanent failure `superseded`: the site stays as it is. The host itself says so, and staff have nothing to decide.
+ * Permanent failure `superseded`, which leaves the site as it is. Staff have nothing to decide, because the host itself
+ * has reported the state.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
@@ -103,8 +102,8 @@ export async function isRestored(
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 
 /**
- * Stages an archive, or a chain of them, as a whole release beside the live one. Resolves with its id, and reports
- * paths that the host did not restore whole.
+ * Unpacks an archive, or a chain of archives, into a complete release beside the live one. Resolves with the release's
+ * id, and with findings about what the host did not restore whole.
  */
 export async function stageRelease(
   context: WorkContext,
@@ -151,8 +150,8 @@ interface Expected {
 }
 
 /**
- * Probes the restored site while its visitors still wait. Permanent failure `restore_probe_failed` if it answers worse
- * than the record allows: then everything is switched back.
+ * Probes the restored site while its visitors still wait. If it answers worse than the recorded `answer` allows, fails
+ * permanently with `restore_probe_failed`, and everything is switched back.
  */
 export async function assertServes(
   context: WorkContext,
@@ -166,9 +165,9 @@ export async function assertServes(
 }
 
 /**
- * Probes a rebuilt site. There is no release to switch back to, and the page's answer may be the fault of its own code,
- * so only the database counts: permanent failure `restore_probe_failed` if it takes no query, unless it took none when
- * the backup was taken.
+ * Probes a rebuilt site. There is no release to switch back to, and the page's answer may be the fault of the site's
+ * own code. So only the database counts: permanent failure `restore_probe_failed` if it takes no query. A database that
+ * took no query when the backup was taken is accepted.
  */
 export async function assertRebuilt(
   context: WorkContext,
@@ -194,7 +193,10 @@ async function probeRestored(
   return askSite(context, step, platform, whileFrozen, answer);
 }
 
-/** Longer than one probe and the pause before the next one, and than the lease of a worker that dies meanwhile. */
+/**
+ * The freeze outlasts one probe and the pause before the next one. It also outlasts the lease of a worker that dies
+ * meanwhile.
+ */
 const probeFreezeMs = 45_000;
 
 function probeFailed(probe: Probe, failed: readonly string[], recorded: RecordedAnswer): Error {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 /** How many of a backup's skipped paths are shown with it. */
 export const sampleSize = 10;
 
-/** A backup, a copy and their preflights show this. */
+/** The form in which a backup, a copy and their preflights show skipped paths. */
 export const skippedSummarySchema = z.strictObject({
   count: z.int(),
   sample: z.array(z.strictObject({ path: z.string(), reason: z.string() })),

@@ -38,8 +38,8 @@ import type { KeptBackup } from './backup.types';
 import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
 /**
- * `safetyCopyId`: the backup that is made of the replaced state. `statusBefore`: the site's status once the restore is
- * over.
+ * `safetyCopyId` is the backup that is made of the replaced state. `statusBefore` is the status that the site gets when
+ * the restore is over.
  */
 export const switchOverInput = {
   safetyCopyId: z.uuid(),
@@ -52,7 +52,7 @@ export interface SwitchOverInput {
   /** The backup that is made of the replaced state. */
   safetyCopyId: string;
   platform: SitePlatform;
-  /** The site's status once the restore is over. */
+  /** The status that the site gets when the restore is over. */
   statusBefore: SiteStatus;
   /** All contents when absent. */
   contents?: RestoreContents | undefined;
@@ -60,24 +60,24 @@ export interface SwitchOverInput {
 
 /** The outputs of the earlier steps that these steps need. */
 interface Staged {
-  /** `answer`: the record of the restored backup. Absent in checkpoints of earlier versions. */
+  /** `answer` is how the site answered when the backup was taken. It is absent in checkpoints of earlier versions. */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };
   readonly stage: { releaseId: string };
 }
 
 /**
- * The answer of the site before it was replaced. Undefined if the restore had passed this step before an earlier
- * version ran it.
+ * How the site answered before it was replaced. Undefined if the restore had passed this point under an earlier
+ * version, which had no such step.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
 }
 
 /**
- * The second half of every restore: makes the staged release live, and a safety copy of the release that it replaces.
- * Until `probe` has succeeded, every failure undoes everything. After it the site is the restored one: a freeze ends
- * by itself, so visitors may write to it whether or not `thaw` succeeds. Before anything is frozen, a trial proves
- * that the safety copy can be made.
+ * The second half of every restore. It makes the staged release live, and makes a safety copy of the release that it
+ * replaces. Before the site is frozen, a trial proves that the safety copy can be made. A failure up to `probe` undoes
+ * everything. After `probe` the restored site stays, because its freeze ends by itself and visitors may write to it
+ * even if `thaw` fails.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -91,8 +91,8 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
 ) {
   return staged
     .step('prove_safety_copy', {
-      // A restore that has passed this place under an earlier version skips the trial. If the replaced state cannot be
-      // packed then, it is kept as a release.
+      // A restore that had passed this point under an earlier version skips the trial. If the replaced state cannot be
+      // packed later, it is kept as a release.
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
@@ -129,7 +129,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
       undo: async (step, context) => {
         const { oldRelease: to } = step.outputs.recheck;
         const standing = await standingOf(context, step, step.input.platform, to);
-        // A release of later work must stay, and a release that is gone cannot be restored.
+        // Nothing is switched back if later work has changed the site, or if the old release is gone.
         if (standing.is !== 'restored' || !standing.releases.includes(to)) return;
         const move = { from: standing.releaseId, to };
         await definitely(
@@ -160,7 +160,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
         const { safetyCopyId: id } = input;
-        // Backups are listed by their ids, so the shown time is that of the id.
+        // The list of backups is ordered by id, so the shown time is the one in the id.
         const copy = { id, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: timeOfId(id) } as const;
         await insertBackup(tx, step, { ...copy, location });
       },
@@ -215,8 +215,8 @@ export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput
 };
 
 /**
- * The answer of the live site, for the record of its safety copy. A site that does not answer is a common reason for a
- * restore, so this does not wait for it.
+ * Asks the live site how it answers, for the record of its safety copy. A site that does not answer is a common reason
+ * for a restore, so the lack of an answer is no failure.
  */
 async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAnswer> {
   const probe = await hostOf(context.siteHosts, step.input.platform)
@@ -227,7 +227,7 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
-/** Replaces the archive if the replaced state could not be packed: it stays on the host as the release that it is. */
+/** The result if the replaced state could not be packed. The replaced release then stays on the host. */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
   findings: Finding[];
@@ -237,10 +237,10 @@ const contentCode = 'site_content_refused';
 const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
- * Proves that the live release can be packed for its safety copy: packs it and discards the result. The site keeps
- * serving, at the cost of one more read of it. A copy that was taken before the switch would need a freeze for as long
- * as it takes, or would lose what visitors write meanwhile. Permanent failure `site_content_refused` if something in
- * the site cannot be packed. Nothing has changed then.
+ * Proves that the live release can be packed for its safety copy. Packs the release and discards the result, while the
+ * site keeps serving. The result cannot serve as the safety copy: it lacks what visitors write until the switch, or the
+ * site would have to be frozen all that time. Permanent failure `site_content_refused`, before anything has changed, if
+ * something in the site cannot be packed.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;
@@ -257,9 +257,8 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
 }
 
 /**
- * Makes a backup of the replaced release. The trial has packed its content moments ago. If that fails now all the same,
- * the release is kept instead and the restore ends: nobody can repair content that is no longer served, and the site
- * need not wait for it.
+ * Makes a backup of the replaced release, which the trial has packed shortly before. If packing fails now, the release
+ * is kept instead and the restore ends, because nobody can repair content that is no longer served.
  */
 async function packSafetyCopy(
   context: WorkContext,
@@ -286,15 +285,15 @@ async function packSafetyCopy(
 }
 
 /**
- * Whether the replaced release is still to be packed. If it is gone, its copy was taken before Drydock's record of it
- * was lost.
+ * Whether the host still has the replaced release. If it is gone, its copy was taken already, and Drydock's record of
+ * the copy was lost.
  */
 async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
   const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
   return !isOwnRelease(step, releaseId) && (hosted?.releases.includes(releaseId) ?? false);
 }
 
-/** The safety copy that cannot be made any more, because the replaced state is gone. The site need not wait for it. */
+/** The result if the replaced release is gone, so that no safety copy of it can be made any more. */
 function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
   step.log.error(
     { release_id: releaseId, alarm: 'safety_copy_failed' },
@@ -307,7 +306,10 @@ function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
   };
 }
 
-/** Verifies the safety copy. If it is gone, and its release too, it is recorded as failed: it cannot be taken again. */
+/**
+ * Verifies the safety copy. If both the copy and its release are gone, the copy is recorded as failed, because it
+ * cannot be taken again.
+ */
 async function verifyCopy(
   context: WorkContext,
   step: CopyStep,
@@ -344,7 +346,10 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
   return { code: contentCode, detail: problems[contentCode].title };
 }
 
-/** Removes every release that is neither served nor kept, including those that earlier restores have kept. */
+/**
+ * Removes every release except the served one and `keptRelease`. Releases that earlier restores have kept are removed
+ * too.
+ */
 async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
   const host = hostOf(context.siteHosts, step.input.platform);
   const hosted = await host.describe(refOf(step), step.signal);

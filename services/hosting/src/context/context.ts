@@ -35,18 +35,18 @@ export interface WorkContext {
   offsite: OffsiteDrivers;
   vendorTimelines: VendorTimelines;
   /**
-   * The pause between two looks at the vendor's jobs, and how long one may take to show after an order whose answer was
-   * lost.
+   * `vendorPollMs` is the pause between two reads of the vendor's jobs. `vendorWatchMs` is how long a job may take to
+   * appear after an order whose answer was lost.
    */
   vendorPollMs: number;
   vendorWatchMs: number;
   /** 32 bytes: every archive is sealed with a key derived from it. */
   archiveKey: RootKey;
-  /** The time that a restore takes at least on a sandbox site that is slow on purpose. */
+  /** The shortest time of a restore on a sandbox site whose name asks for a slow one. */
   slowMs: number;
-  /** The time when the lock of an immutability check's control ends, if it is written now. */
+  /** The end of the lock on the control object of an immutability check, if the object is written now. */
   controlEnd(): Date;
-  /** Reads a site's files and rows, for the drill. Null where the platform has no sites of its own. */
+  /** Reads a site's files and rows for the restore drill. Null if the platform has no site for drills. */
   drillProbe: DrillProbe | null;
   now(): Date;
 }

@@ -8,9 +8,9 @@ import {
 import { PrismaPg } from '@prisma/adapter-pg';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';
 
-/** The pool or a transaction, as stores that only read take it. */
+/** The pool or a transaction. Store functions that only read accept both. */
 export type Reader = Prisma.TransactionClient;
-/** A transaction, as stores that write or lock take it. */
+/** A transaction, which store functions that write or lock require. */
 export type Tx = InTransaction<Reader>;
 
 export type HostingDatabase = PrismaDatabase<Reader>;

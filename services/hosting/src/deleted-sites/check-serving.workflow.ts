@@ -6,15 +6,15 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
 import { admitServing, listWaiting, type WaitingSite } from './deleted-site.store';
 
-/** Limit for sites that one run checks; the others are due in the next run, a minute later. */
+/** The most sites that one run checks. The others are due in the next run, a minute later. */
 const checksMax = 40;
 const checksAtOnce = 8;
-/** A page may take 15 s before it counts as no answer. */
+/** The time for all checks of a run, as a page may take 15 s before it counts as no answer. */
 const checkSeconds = 120;
 
 /**
- * Makes a restored site active once its owner has repaired it. A site that was broken when it was deleted is restored
- * broken, with all its content, and suspended.
+ * Makes a restored site active once its owner has repaired it. A site that was broken when it was deleted is broken
+ * after its restore too, and stays suspended until then.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',
@@ -38,7 +38,7 @@ export const checkServingWorkflow = defineWorkflow({
   })
   .build();
 
-/** A host that does not answer proves nothing about the site. */
+/** Whether the site serves. False if the host does not answer, because only an answer proves that the site serves. */
 async function doesServe(
   { siteHosts }: WorkContext,
   step: StepContext<unknown, unknown>,

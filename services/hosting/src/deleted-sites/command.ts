@@ -1,5 +1,5 @@
-// node services/hosting/dist/deleted-sites/command.js hold|release|purge ID Staff run it next to the database. It holds
-// a deleted site for abuse, releases it, or has its data removed now.
+// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run it next to the database.
+// `hold` reserves a deleted site for staff because of abuse, `release` ends that, and `purge` has its data removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process';

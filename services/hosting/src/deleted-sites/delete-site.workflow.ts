@@ -19,11 +19,11 @@ import { changeStatus } from '../sites/site.store';
 import { moveToDeleted } from './deleted-site.store';
 
 interface Inspected {
-  /** The release to pack; null: there is nothing whole to back up. */
+  /** The release to pack. Null if no last backup is packed. */
   releaseId: string | null;
   /**
-   * Whether an earlier run of this workflow has packed and destroyed the site, whose record was lost when Drydock's
-   * database was put back. Absent otherwise.
+   * True if an earlier run of this workflow has packed and destroyed the site, and the record of that run was lost when
+   * Drydock's database was put back. Absent otherwise.
    */
   isDestroyed?: boolean;
   /**
@@ -95,8 +95,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // An earlier run of this workflow has destroyed the site, and its record was lost. The last backup was complete
-      // by then.
+      // An earlier run of this workflow has destroyed the site, and the record of that run was lost. The last backup
+      // was complete by then.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },

@@ -28,7 +28,10 @@ interface AboutDeletedSite {
   params: { deletedSiteId: string };
 }
 
-/** The caller's record. Throws the same 404 in every other case. */
+/**
+ * Reads the record of a deleted site of the caller. Throws the same 404 whether there is no such record or it belongs
+ * to another.
+ */
 export async function readDeletedSite(
   context: HandlerContext,
   { caller, params }: AboutDeletedSite,
@@ -48,7 +51,7 @@ function present(record: DeletedSite | null): DeletedSite {
   return record;
 }
 
-/** The parent of workflows that restore a deleted site, which are found under its record. */
+/** Workflows that restore a deleted site are found under the path of its record. */
 export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
   context,
   param: 'deletedSiteId',
@@ -68,7 +71,7 @@ export async function judgeDeletedSite(
 
 interface LastBackup {
   backup: Backup | null;
-  /** Whether the storage has just confirmed that the object exists. */
+  /** Whether the storage has just confirmed that the object of the last backup exists. */
   hasObject: boolean;
 }
 
@@ -79,8 +82,8 @@ interface Asking {
 }
 
 /**
- * Asks the storage itself for the record's last backup, if the answer matters. Throws 503 if the storage cannot be
- * asked.
+ * Asks the storage whether the record's last backup exists, unless the restore is refused for another reason anyway.
+ * Throws 503 if the storage cannot be asked.
  */
 export async function lookForObject(
   { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,
@@ -160,7 +163,7 @@ async function lookForObjects(
   return found;
 }
 
-/** interface.md 2.5 */
+/** The DeletedSite of interface.md 2.5. */
 export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReason): DeletedSiteView => ({
   id: record.id,
   site_id: record.siteId,
@@ -170,7 +173,8 @@ export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReas
   deleted_at: record.deletedAt.toISOString(),
   deleted_by: record.deletedBy,
   purge_due_at: purgeDueAt(record).toISOString(),
-  // From `purgedAt` on it cannot be restored. Its data is gone only when the storage has released the last of it.
+  // From `purgedAt` on the site cannot be restored. Its data is gone only when the storage has removed the last of it,
+  // so that later time is shown.
   purged_at: record.dataRemovedAt?.toISOString() ?? null,
   restored_at: record.restoredAt?.toISOString() ?? null,
   restorable: reasonCode === '',

@@ -19,18 +19,21 @@ export interface DeletedSite {
   mode: Mode;
   name: string;
   primaryDomain: string;
-  /** The time of the site's proof of its domain. A site that had only claimed the domain is restored with a claim. */
+  /**
+   * The time when the organisation proved that it controls the domain. Null if it never did, and the site is then
+   * restored with an unproven domain.
+   */
   domainProvenAt: Date | null;
   platform: SitePlatform;
-  /** The database in the site's row. It is null, too, if the site had the default one of its platform. */
+  /** The database in the site's row. Null stands for the default database of the site's platform. */
   database: SiteDatabase | null;
   /** The metadata of the site, which is not interpreted. */
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;
-  /** The time when the site was made; null for sites that were deleted before this was kept. */
+  /** The time when the site was made. Null for sites that were deleted before this time was recorded. */
   siteCreatedAt: Date | null;
-  /** The sequence number of its last backup: a newer archive always has a greater one. */
+  /** The sequence number of the site's last backup. A newer archive always has a greater one. */
   backupSequence: bigint;
   /** Null: there was nothing to back up. */
   backupId: string | null;
@@ -44,26 +47,32 @@ export interface DeletedSite {
 
 const dayMs = 86_400_000;
 
-/** Facts from outside the record that the rules need. */
+/** The record, and the facts from elsewhere that the rules need. */
 export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
   /** Whether the last backup's object was found in the storage just now. */
   hasObject: boolean;
-  /** Whether another site has the domain, as far as the owner may know. */
+  /** Whether another site has the domain. A site that the record's owner must not learn of does not count. */
   isDomainHeld: boolean;
-  /** Whether the caller is staff, who may pass an abuse hold. */
+  /** Whether the caller is staff, who may also restore a site that is held for abuse. */
   isStaff: boolean;
 }
 
-/** The time when the backup is removed, by the retention that holds now: a change of the policy moves it. */
+/**
+ * The time when the backup is removed. It follows from the retention that holds now, so a change of the platform's
+ * maximum moves it.
+ */
 export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetentionDays'>): Date =>
   new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);
 
-/** A closed window counts as purged, whether or not the purge has run. */
+/** A site whose retention is over counts as purged, whether or not the purge has run. */
 export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean =>
   record.purgedAt !== null || purgeDueAt(record) <= now;
 
-/** The reason why it cannot be restored, in this order; '' if it can. `restorable` shows it, and the guard asks it. */
+/**
+ * The first reason why the site cannot be restored, in the order below; '' if it can. The field `restorable` and the
+ * request's own check both use this rule.
+ */
 export function reasonNotRestorable(
   { record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld,
   now: Date,
@@ -75,6 +84,8 @@ export function reasonNotRestorable(
   return isDomainHeld ? 'domain_in_use' : '';
 }
 
-/** Whether the storage needs to be asked: refusals that come before the backup do not depend on it. */
+/**
+ * Whether the storage must be asked for the backup. It need not be if the restore is refused before the backup matters.
+ */
 export const needsObject = ({ record, isStaff }: Pick<DeletedSiteWorld, 'record' | 'isStaff'>, now: Date): boolean =>
   reasonNotRestorable({ record, isStaff, hasObject: true, isDomainHeld: false }, now) === '';

@@ -12,7 +12,10 @@ import type { DeletedSite } from './deleted-site.rules';
 /** The number of records that are processed in one run. */
 export const purgePageSize = 500;
 
-/** Records of this mode that were neither brought back nor purged to the end, oldest first, from behind `after`. */
+/**
+ * Lists the records of `mode` whose site was not restored and whose data is not completely removed, oldest first, after
+ * the record `after`.
+ */
 export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
     where: { mode, restoredAt: null, dataRemovedAt: null, ...(after === null ? {} : { id: { gt: after } }) },
@@ -94,17 +97,17 @@ const commonOf = (row: Common & { metadata: unknown }) => ({
 
 /**
  * Inserts the site again, under its old id and suspended, with its domain. False if another site has the domain or the
- * id: a unique index decides, whatever was read before.
+ * id. A unique index decides this, because a site may have taken them since they were read.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
   const { siteId: id } = record;
-  // The id was made with the site.
+  // Older records have no creation time. The id contains it, because the id was made with the site.
   const site = { ...commonOf(record), id, createdAt: record.siteCreatedAt ?? timeOfId(id) };
   const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
   return count === 1;
 }
 
-/** A site that is being restored and that its visitors do not get yet. */
+/** The columns of a site that is being restored and is not yet released to its visitors. */
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
@@ -115,8 +118,8 @@ export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
 
 /**
- * Gives the domain and the id back; a site that is not there is no error. False, without any change, if the site has
- * been released to its visitors.
+ * Removes the site's row, which frees its domain and its id. True if there is no row afterwards. False, without any
+ * change, if the site has been released to its visitors.
  */
 export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
   await tx.site.deleteMany({ where: { id: siteId, ...notLetGo } });

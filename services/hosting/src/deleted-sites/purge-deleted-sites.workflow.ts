@@ -58,8 +58,8 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 }
 
 /**
- * Marks each site first, so that it cannot be restored any more, and then removes its data. After a kill between the
- * two, the next run removes the data.
+ * Marks each site first, so that it cannot be restored any more, and then removes its data. If a worker dies in
+ * between, the next run removes the data.
  */
 export const purgeDeletedSitesWorkflow = defineWorkflow({
   kind: 'purge_deleted_sites',

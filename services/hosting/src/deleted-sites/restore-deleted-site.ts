@@ -29,11 +29,11 @@ import {
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**
- * The refusal of a restore of a deleted site, and of its preflight. The first reason counts, in this order: a restore
- * that is rebuilding the site, the reason of the record, and no host with the programs of the site's database. The row
- * of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even while its
- * restore still cleans up. Other work on the site is no reason, because the record already says that the site was
- * restored.
+ * The refusal of a restore of a deleted site, which the preflight shows too. The first reason counts, in this order: an
+ * earlier restore is rebuilding the site, the record gives a reason, no host has the programs of the site's database.
+ * The row of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even
+ * while its restore still cleans up. Other work on the site is no reason, because the record already says that the site
+ * was restored.
  */
 async function refuseRevival(
   context: HandlerContext,
@@ -52,7 +52,7 @@ async function refuseRevival(
 /** A deleted site gets a warning when its purge is closer than this. */
 const soonMs = 3 * 86_400_000;
 
-/** The preflight of the restore of a deleted site: asks the same rule and changes nothing. */
+/** The preflight decides by the same rule as the restore of a deleted site, and changes nothing. */
 export const preflightDeletedSite = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -142,8 +142,8 @@ export const restoreDeletedSite = (context: HandlerContext) =>
   >;
 
 /**
- * The target has the resource key of the site, because the record is a site again from here on. No other work may touch
- * it before the restore has ended.
+ * The target has the resource key of the site, because the accepted restore makes the record a site again. The key
+ * keeps other work from the site until the restore has ended.
  */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),

@@ -25,7 +25,7 @@ import {
   waitToServe,
 } from './deleted-site.store';
 
-/** `siteId`: the id that the site had and gets again. */
+/** `siteId` is the id that the site had before its deletion and gets again. */
 const input = z.strictObject({
   siteId: z.uuid(),
   backupId: z.uuid(),
@@ -43,22 +43,25 @@ interface RevivalPlan {
   answer?: RecordedAnswer;
   /** The database in the record. Absent in checkpoints from before sites could choose one. */
   database?: SiteDatabase | null;
-  /** The sandbox's own error paths. */
+  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
 
-/** The step with the site as its subject: hosts and archives know it by the site's old id. */
+/**
+ * Replaces the step's subject by the site. The step's own subject is the deleted site's record, but hosts and archives
+ * know the site by its old id.
+ */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
   ...step,
   subject: { type: 'site', id: step.input.siteId },
 });
 
 /**
- * Restores a deleted site. Until `probe` has succeeded a failure removes everything that the restore made, and the
- * record can be restored again. After it the site is not taken down any more: its freeze ends by itself, so visitors
- * may write to it whether or not `thaw` succeeds. If the site's own code fails, as it may have before the deletion,
- * the site stays suspended until its owner has repaired it.
+ * Restores a deleted site. A failure up to `probe` removes everything that the restore made, and the record can be
+ * restored again. After `probe` the site stays, because its freeze ends by itself and visitors may write to it even if
+ * `thaw` fails. If the site's own code fails, as it may have before the deletion, the site stays suspended until its
+ * owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -73,7 +76,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const host = hostOf(context.siteHosts, step.input.platform);
       const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
       const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
-      // A live release other than the first one means that the site was restored before, and the record of it was lost.
+      // A live release other than the first one means that an earlier run has restored the site, and the record of that
+      // run was lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
     undo: async (step, context) => {
@@ -137,7 +141,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: (step, context) =>
       hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
-      // A restore that an earlier version has taken past its probe was not let go there.
+      // A restore that had passed `probe` under an earlier version may not have released the site yet.
       if (!(await isLetGo(tx, step.input.siteId))) await letGo(tx, step, step.outputs.probe.serves, context.now());
     },
   })
@@ -178,8 +182,8 @@ async function findLive(
 }
 
 /**
- * Asks the request's rule again, for the time of its acceptance, because this workflow has since taken the record and
- * reserved the domain. The caller's right was decided at that time. Only the backup may have changed.
+ * Applies the rule of the request again, for the time of its acceptance. Since then this workflow has marked the record
+ * and reserved the domain, and the caller's right was decided at that time. So only the backup may have changed.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

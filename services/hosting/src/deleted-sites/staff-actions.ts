@@ -15,8 +15,8 @@ export interface StaffActions {
   /** Lets the customer restore the site again. Throws as `hold`. */
   release(deletedSiteId: string): Promise<void>;
   /**
-   * Makes a worker remove the data of the site now, whatever is left of its window. Resolves with the workflow's id.
-   * Throws as `hold` does.
+   * Makes a worker remove the data of the site now, even if its retention has not ended. Resolves with the workflow's
+   * id. Throws as `hold` does.
    */
   purge(deletedSiteId: string): Promise<string>;
 }

@@ -40,8 +40,8 @@ export const removeOffsite = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof deleteSiteOffsite, Tx, undefined>;
 
 /**
- * How long the request waits for the probe. Even a probe that starts at the last moment ends within this time, and the
- * gateway waits no longer than 20 s.
+ * How long the request waits for the probe. A probe ends within this time even if it starts at the last permitted
+ * moment. The gateway waits for 20 s at most.
  */
 const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
 
@@ -50,8 +50,9 @@ interface Accepted {
 }
 
 /**
- * Names the bucket for a site's copies. A worker probes it (invariant 2: handlers change nothing outside) and the
- * request waits for the outcome. The earlier bucket stays configured until a probe has succeeded.
+ * Configures the bucket for a site's copies. A worker probes the bucket, because request handlers change nothing
+ * outside Drydock's database. The request waits for the outcome. The earlier bucket stays configured until a probe has
+ * succeeded.
  */
 export const configureOffsite = (context: HandlerContext) =>
   ({

@@ -30,12 +30,12 @@ const input = z.strictObject({
 type CopyInput = z.infer<typeof input>;
 
 /**
- * The copies that an incremental copy builds on, full one first; empty for a full copy. JSON, because it is
- * checkpointed.
+ * The copies that an incremental copy builds on, the full one first. Empty for a full copy. The type is plain JSON,
+ * because it is part of a checkpoint.
  */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
-/** `findings`: the engine shows them as the workflow's findings. */
+/** The workflow engine shows `findings` as the workflow's findings. */
 interface PackedCopy {
   archive: CopyArchive;
   skipped: SkippedSummary;
@@ -78,14 +78,16 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   })
   .build();
 
-/** `answer`: the site's answer to a probe. Absent in checkpoints of earlier versions. */
+/** `answer` is the site's answer to a probe. It is absent in checkpoints of earlier versions. */
 interface CopyPlan {
   releaseId: string;
   parents: ParentChain;
   answer?: RecordedAnswer;
 }
 
-/** Asks the request's rule again. The chain to continue was chosen with the request. */
+/**
+ * Applies the rule of the request again. The chain that the copy continues was chosen when the request was accepted.
+ */
 async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, unknown>): Promise<CopyPlan> {
   const { copyId, kind, platform } = step.input;
   const { pool } = context.database;
@@ -107,7 +109,10 @@ async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, un
 
 type Step = StepContext<CopyInput, unknown>;
 
-/** Packs straight into the customer's bucket, into a folder of this attempt's own; nothing is written to our disk. */
+/**
+ * Packs straight into the customer's bucket, into a folder that belongs to this attempt alone. Nothing is written to
+ * the worker's disk.
+ */
 function packCopy(
   context: WorkContext,
   step: Step,
@@ -148,7 +153,7 @@ function packCopy(
 
 /**
  * Removes everything that any attempt has written. If the customer's storage refuses access, the leftovers stay there.
- * Without a manifest they count as no archive.
+ * They do not count as an archive, because they have no manifest.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);
@@ -164,8 +169,8 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
 const discardAttempts = 3;
 
 /**
- * Reads a copy back from the customer's storage: every MAC, every entry. Then removes the leftovers of earlier
- * attempts.
+ * Reads a copy back from the customer's storage and checks every MAC and every entry. Then removes the leftovers of
+ * earlier attempts.
  */
 function verifyCopy(
   context: WorkContext,

@@ -36,8 +36,8 @@ interface ChainSeen {
 }
 
 /**
- * Reads the manifests of a chain and compares them, for which no key is needed. Rejects if the storage refuses or
- * cannot be asked.
+ * Reads the manifests of a chain and compares their checksums with the record, for which no key is needed. Rejects if
+ * the storage refuses or cannot be asked.
  */
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
@@ -61,7 +61,10 @@ type Step = StepContext<unknown, unknown>;
 const folderOf = (context: WorkContext, { workflowId }: Step): string =>
   path.join(context.offsite.spoolDir, workflowId);
 
-/** The chain for the later steps: read from our disk, and from the customer's storage if it is not there. */
+/**
+ * The chain as the later steps read it: from the worker's disk, or from the customer's storage if an object is not on
+ * the disk.
+ */
 export const spooledChain = (
   context: WorkContext,
   step: Step,
@@ -76,9 +79,9 @@ export const spooledChain = (
   }));
 
 /**
- * Copies every object of a chain to our disk, and verifies each one as it arrives: an altered object ends the work at
- * once. The manifests come first, and must be on record and fit together before anything else is read. Permanent
- * failures `copy_chain_incomplete`, `copy_tampered`. @throws ArchiveError
+ * Copies every object of a chain to the worker's disk. Each one is verified as it arrives, so that an altered object
+ * ends the work at once. The manifests come first: before anything else is read, they must be the ones on record and
+ * fit together. Permanent failures `copy_chain_incomplete`, `copy_tampered`. @throws ArchiveError
  */
 export async function fetchChain(
   context: WorkContext,
@@ -112,18 +115,17 @@ async function* piecesOfChain(archives: readonly OpenArchive[], signal: AbortSig
     for await (const piece of piecesOf(archive, signal)) yield { source: archive.source, piece };
 }
 
-/** Removes the fetched objects. None is no error. */
+/** Removes the fetched objects, if there are any. */
 export const clearFetched = (context: WorkContext, step: Step): Promise<void> =>
   rm(folderOf(context, step), { recursive: true, force: true });
 
 let spooled = 0;
 
 /**
- * An archive of a customer's storage with a cache on our disk. It reads from the cache, and from the storage if an
- * object is not there. An object gets its final name in the cache only after its MACs were compared, and its readers
- * compare them again. Nothing is synced: an object that a crash loses is fetched again.
- * `isLastUse`: removes segments after they are read, so that syncing the restored files does not have to write these
- * too.
+ * An archive of a customer's storage with a cache on the worker's disk. An object is read from the storage only if it
+ * is not in the cache. It gets its final name in the cache only after its MACs were compared, and its readers compare
+ * them again. The cache is not synced to disk, because an object that a crash loses is fetched again. With `isLastUse`
+ * segments are removed after they are read, so that syncing the restored files does not have to write them too.
  */
 export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): Required<ArchiveSource> {
   const local = folderSource(folder);
@@ -150,7 +152,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   };
   const readRemote = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
-    // The manifest is small, every step reads it, and the opener of the archive compares it with the one on record.
+    // The manifest is cached because every step reads it and it is small. The reader of the archive compares it with
+    // the one on record.
     if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };
@@ -177,8 +180,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
 const isSegment = (name: string): boolean => name.startsWith('segment-');
 
 /**
- * The folder of an archive for a workflow. It is another one after each start of the machine: an object whose content
- * was not on the disk when the power failed is then not taken for a verified one.
+ * The folder in which a workflow caches an archive. The folder is a different one after each start of the machine. A
+ * power failure may leave an object without its content on the disk, and such an object must not count as verified.
  */
 export const spoolFolder = (workflowFolder: string, archiveId: string, boot = bootId()): string =>
   path.join(workflowFolder, boot, archiveId);
@@ -191,7 +194,7 @@ function bootId(): string {
   }
 }
 
-/** Files older than this belong to no restore, because none takes this long. */
+/** Files older than this belong to no running restore, because none takes this long. */
 const orphanMs = 48 * 3_600_000;
 
 /** Removes the leftovers of workers that died. */

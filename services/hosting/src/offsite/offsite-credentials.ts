@@ -16,7 +16,10 @@ const credentialsSchema = z.strictObject({ accessKeyId: z.string(), secretAccess
 const boundTo = ({ siteId, endpoint, bucket, prefix }: SealedPlace): Buffer =>
   Buffer.from(JSON.stringify([siteId, endpoint, bucket, prefix]));
 
-/** AES-256-GCM under `key`, bound to the place: version 1, IV 12, ciphertext, tag 16. */
+/**
+ * Encrypts the credentials with AES-256-GCM and binds them to `place`. The result holds the version, a 12-byte IV, the
+ * ciphertext and a 16-byte tag.
+ */
 export function sealCredentials(key: Buffer, place: SealedPlace, credentials: OffsiteCredentials): Buffer {
   const iv = randomBytes(ivBytes);
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(boundTo(place));
@@ -24,7 +27,7 @@ export function sealCredentials(key: Buffer, place: SealedPlace, credentials: Of
   return Buffer.concat([version, iv, sealed, cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Throws when they were sealed with none of the keys, for another place, or altered. */
+/** Throws if the credentials were sealed with none of the keys or for another place, or were altered. */
 export function openCredentials(keys: CurrentFirst<Buffer>, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
   const [key, ...others] = keys;
   try {
@@ -36,7 +39,7 @@ export function openCredentials(keys: CurrentFirst<Buffer>, place: SealedPlace, 
   }
 }
 
-/** Whether this key has sealed them, for this place. */
+/** Whether `key` has sealed the credentials for `place`. */
 export function isSealedWith(key: Buffer, place: SealedPlace, sealed: Buffer): boolean {
   try {
     return openWith(key, place, sealed).accessKeyId !== '';
@@ -59,9 +62,9 @@ function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCrede
 const rowsMax = 500;
 
 /**
- * Seals credentials again that another key than the current one has sealed, so that the other key can be removed. It
- * runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once: a row is
- * replaced only if it is as it was read.
+ * Seals the credentials again that a key other than the current one has sealed, so that the other key can be removed.
+ * It runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once,
+ * because a row is replaced only if it has not changed since it was read.
  */
 export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
   let running: Promise<void> = Promise.resolve();

@@ -24,7 +24,7 @@ import { findLastRestore } from './restore.store';
 
 export interface OffsiteFacts {
   destination: Destination | null;
-  /** The destination's, newest first. */
+  /** The copies at the destination, newest first. */
   copies: readonly Copy[];
   unfinished: UnfinishedWorkflow | null;
   /** The site's last restore from a copy. */
@@ -63,7 +63,7 @@ const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
   prefix,
 });
 
-/** `copies`: all of its destination, since a copy may depend on others. */
+/** `copies` are all copies at the destination, because a copy may depend on others. */
 function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
   const ancestors = ancestryOf(copies, copy).slice(0, -1);
   const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
@@ -111,7 +111,7 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   return phaseOfStep[current?.name ?? ''] ?? 'switching';
 }
 
-/** The list that the cursors belong to, whichever endpoint returned them. */
+/** The list that every cursor over copies names, whichever endpoint returned the cursor. */
 export const copyList = getSiteOffsite.id;
 
 /** The facts that the rules of offsite copies need, as `tx` sees them. */
@@ -125,7 +125,7 @@ export async function readOffsiteWorld(
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
 }
 
-/** SiteOffsite as `tx` sees it: in a request's transaction it includes the work that was just accepted. */
+/** Reads the SiteOffsite within `tx`. In a request's transaction it includes the work that was just accepted. */
 export async function readOffsiteState(
   context: Pick<HandlerContext, 'database'>,
   tx: Reader,
@@ -148,7 +148,7 @@ export const getOffsite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getSiteOffsiteEndpoint>;
 
-/** Shows one entry of the list, by the same rules: a copy that is still being taken answers 404. */
+/** Shows one copy by the same rules as the list. A copy that is still being taken answers 404. */
 export const getOffsiteCopy = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -4,19 +4,21 @@ import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import type { Copy, CopyArchive } from './offsite.types';
 
-/** The site, the work on it and its destination, which every rule about its copies needs. */
+/** The facts that every rule about a site's copies needs. */
 export interface OffsiteWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
   destination: Destination | null;
-  /** All of the destination's. */
+  /** All copies at the destination. */
   copies: readonly Copy[];
 }
 
 /** A copy that can be read. */
 export type StoredCopy = Copy & { archive: CopyArchive };
 
-/** The copy and every one that it depends on, full one first; a gap or a cycle ends it early. */
+/**
+ * The copy and every copy that it depends on, the full one first. The chain ends early at a missing parent or a cycle.
+ */
 export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
   const chain = [copy];
   for (let at = copy; at.parentId !== null; ) {
@@ -53,7 +55,6 @@ export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
   return null;
 }
 
-/** May a copy be taken? */
 export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | null {
   const isAtWork = refusalByWorkflow(world.unfinished);
   if (isAtWork !== null) return isAtWork;

@@ -81,7 +81,7 @@ export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   return count > 0;
 }
 
-/** The sealed credentials of all customers, by id, to seal them anew. They are not opened for it. */
+/** Lists the sealed credentials of all customers by id, for sealing them with a new key. Nothing is decrypted here. */
 export async function listSealed(tx: Reader, afterId: string, take: number) {
   const rows = await tx.offsiteDestination.findMany({
     where: { id: { gt: afterId }, credentials: { not: null } },
@@ -92,7 +92,7 @@ export async function listSealed(tx: Reader, afterId: string, take: number) {
   return rows.map(({ credentials, ...row }) => ({ ...row, sealed: Buffer.from(credentials ?? '') }));
 }
 
-/** Resolves with 0 if somebody has changed or removed them meanwhile. */
+/** Resolves with 0 if the credentials were changed or removed since they were read. */
 export async function replaceCredentials(
   tx: Reader,
   id: string,
@@ -163,7 +163,7 @@ export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destin
   return rows.map(toCopy);
 }
 
-/** One copy of a site, whatever destination it is at; null when it is another's. */
+/** The site's copy with this id, whatever destination it is at. Null if the site has no such copy. */
 export async function findCopy(tx: Reader, siteId: string, copyId: string): Promise<Copy | null> {
   const row = await tx.offsiteCopy.findFirst({ where: { id: copyId, siteId } });
   return row === null ? null : toCopy(row);
@@ -177,9 +177,7 @@ export interface NewCopy {
   createdAt: Date;
 }
 
-/**
- * Inserts a copy under way, with the next sequence number of its site. A second call with the same id changes nothing.
- */
+/** Inserts a running copy with the next sequence number of its site. A second call with the same id changes nothing. */
 export async function insertCopy(
   tx: Tx,
   { id: destinationId, siteId, orgId, mode }: Destination,
@@ -223,7 +221,7 @@ export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string):
   await tx.offsiteCopy.updateMany({ where: { id: copyId, status: 'running' }, data: { status: 'failed', errorCode } });
 }
 
-/** Records that every byte of them was read and every HMAC compared. */
+/** Records that every byte of the copies was read and every HMAC compared. */
 export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedAt: Date): Promise<void> {
   await tx.offsiteCopy.updateMany({
     where: { id: { in: [...copyIds] }, status: 'completed' },

@@ -21,7 +21,7 @@ export interface Copy {
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
-  /** The paths skipped in the whole site, for an incremental copy too. */
+  /** The paths skipped in the whole site. An incremental copy lists all of them too. */
   skipped: SkippedSummary;
   /** How the site answered when it was taken. */
   answer: RecordedAnswer;

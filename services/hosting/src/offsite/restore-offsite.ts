@@ -19,9 +19,9 @@ import { lookMs, storageUnavailable } from './open-destination';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
- * Checks the chain of the named copy in the customer's storage. Null if every manifest is as it was written.
- * Null too, without asking the storage, if the request is refused for another reason. Missing copies are recorded in
- * our rows.
+ * Checks the chain of the named copy in the customer's storage, and records missing copies in Drydock's database. Null
+ * if every manifest is as it was written. Null too, without asking the storage, if the request is refused for another
+ * reason.
  */
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { database } = context;
@@ -51,8 +51,8 @@ function refusalOf(error: unknown): Refusal {
 }
 
 /**
- * The preflight of a restore from a copy: asks the same rule and checks the storage in the same way. A host that does
- * not answer is a finding, not a failure.
+ * The preflight decides by the same rule as the restore from a copy, and checks the storage in the same way. If the
+ * host does not answer, the preflight still succeeds and reports this as a finding.
  */
 export const preflightOffsite = (context: HandlerContext) =>
   ({
@@ -85,8 +85,8 @@ export const preflightOffsite = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightSiteOffsiteRestore>;
 
 /**
- * Endpoint 5: accepts a restore of the site to the named copy and all that it depends on, which {@link
- * restoreOffsiteWorkflow} carries out.
+ * Accepts a restore of the site to the named copy and all that it depends on, which {@link restoreOffsiteWorkflow}
+ * carries out.
  */
 export const restoreOffsite = (context: HandlerContext) =>
   ({

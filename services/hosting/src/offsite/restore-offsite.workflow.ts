@@ -23,14 +23,14 @@ const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...swi
 interface OffsitePlan {
   /** The full copy first, the named one last. */
   chain: StoredChain;
-  /** The most bytes that a release of it can hold. */
+  /** The most bytes that a release restored from the chain can hold. */
   rawBytes: number;
-  /** The live release until the switch; the safety copy is made of it. */
+  /** The release that is live until the switch. The safety copy is made of it. */
   oldRelease: string;
   retentionDays: number;
   /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;
-  /** The sandbox's own error paths. */
+  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
@@ -92,9 +92,9 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
   .step('clear', { weight: 0.1, run: (step, context) => clearFetched(context, step) });
 
 /**
- * Restores a site from a copy. Every archive of the chain is copied to our disk. Each object is verified as it arrives,
- * the chain as a whole before any of it is used, and each segment once more when it is used. The chain is then staged
- * beside the live release as for a backup, then {@link switchOver}.
+ * Restores a site from a copy. Copies every archive of the chain to the worker's disk, and unpacks the chain beside the
+ * live release. {@link switchOver} does the rest. Each object is verified as it arrives, the chain as a whole before
+ * any of it is used, and each segment once more when it is used.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)
   .onEnd({
@@ -109,7 +109,10 @@ export const restoreOffsiteWorkflow = switchOver(staged)
   })
   .build();
 
-/** Asks the request's rule again, for the status that the site had before this workflow. */
+/**
+ * Applies the rule of the request again. The site's status is the one from before this workflow, which has changed it
+ * since.
+ */
 async function recheckOffsite(
   context: WorkContext,
   step: StepContext<z.infer<typeof input>, unknown>,

@@ -9,7 +9,7 @@ import { recordProof } from './proof.store';
 
 const secondMs = 1_000;
 const dayMs = 24 * 3_600 * secondMs;
-/** Slack for storages, which keep whole seconds and have clocks of their own. */
+/** The tolerance for storages, which keep whole seconds and have clocks of their own. */
 const clockSlackMs = 1.5 * secondMs;
 
 /**
@@ -35,8 +35,8 @@ const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
 /**
- * Each step continues with the result of the one before; the first reason is recorded. A storage that does not answer
- * fails the workflow.
+ * Each step continues with the result of the step before. The first reason that a step finds is recorded. A storage
+ * that does not answer fails the workflow.
  */
 export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
   .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
@@ -77,7 +77,7 @@ export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutabil
   })
   .build();
 
-/** @throws Error when the configuration was taken away under running work */
+/** @throws Error if the configuration of the object storage was removed while the workflow ran */
 function canaryOf({ backupStorage }: WorkContext, mode: Mode): CanaryStorage {
   const canary = backupStorage.canary(mode);
   if (canary === null) throw new Error('there is no object storage any more');
@@ -109,8 +109,8 @@ async function readBack(storage: CanaryStorage, planted: Planted): Promise<Findi
 }
 
 /**
- * Deletes the control. A credential that may not delete anything would be refused for the canary too, which would prove
- * nothing.
+ * Deletes the control, to prove that the credential may delete objects. Without that right the canary's deletion would
+ * be refused too, and would prove nothing about its lock.
  */
 async function deleteControl(
   { now }: WorkContext,

@@ -80,9 +80,9 @@ export function createProofReader(
 }
 
 const dayMs = 24 * 3_600_000;
-/** A drill of an old backup proves nothing about the backups of today. */
+/** The greatest age of a backup that is drilled. A drill of an old backup proves nothing about the backups of today. */
 const backupAgeMaxMs = 9 * dayMs;
-/** A backup is drilled only while it has a day left, so that it outlives its drill. */
+/** A backup is drilled only if at least a day of its retention is left, so that it outlives its drill. */
 const leftMinMs = dayMs;
 
 export interface DrillChoice {
@@ -103,9 +103,9 @@ const candidatesMax = 200;
 type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
 
 /**
- * Chooses any recent backup of any customer's site on our own host, all about equally likely; null if there is none. It
- * searches a run of backups that are neighbours by a hash of their ids, from a random place on, and picks one of the
- * recent ones among them.
+ * Chooses a recent backup of any customer's site on Drydock's own host. All recent backups are about equally likely.
+ * Null if there is none. Backups are ordered by a hash of their ids. The search takes a run of them from a random place
+ * on, and picks one of the recent ones.
  */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const place = randomBytes(8).readBigInt64BE();

@@ -25,7 +25,7 @@ import { chooseBackup, type DrillChoice, readProofs, recordProof } from './proof
 
 /** The expected content of a restored site, recorded when its backup was taken. */
 interface Sentinels {
-  /** Content by path as it is asked for, SHA-256 in hex. */
+  /** The path under which a file is requested, and the SHA-256 of its content in hex. */
   files: Array<{ path: string; sha256: string }>;
   tables: Array<{ schema: string; name: string; rows: number }>;
 }
@@ -33,10 +33,13 @@ interface Sentinels {
 /** How many sentinels of each kind are kept: enough to notice a mix-up, few enough to be asked for within seconds. */
 const sentinelsMax = 8;
 
-/** The size of the largest file that is sampled. The restore compares the hashes of larger ones already. */
+/** The size of the largest file that is sampled. The restore itself compares the hashes of larger files. */
 const bytesMax = 2 ** 20;
 
-/** Files of an application are not requested, because the application itself answers for its paths. */
+/**
+ * A site with this file is an application. Its files are not requested, because the application itself answers for its
+ * paths.
+ */
 const appEntry = 'app.js';
 
 /** Whether a file is served unchanged: pages are filled in, and hidden files are not served. */
@@ -94,7 +97,7 @@ async function restoreOnDrillSite(
     const to = `drill-${step.fence}`;
     if (from === to) return '';
     const needed = neededBytes(archive);
-    // The disk belongs to the customers, so a drill must not use up the last of it.
+    // Customers' sites are on the same disk, so a drill must not use up the last of it.
     if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
     await host.stage(site, to, toStage, { ...call, progress: step.progress });
     await host.switchRelease(site, { from, to }, call);
@@ -111,13 +114,16 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
   return 'restore_failed';
 }
 
-/** A lost claim says nothing about the backup. */
+/**
+ * Whether the error is a refusal that depends on the backup. `stale_fence` is none, because it only says that a newer
+ * attempt has taken over.
+ */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ArchiveError
     ? error.reason !== 'source_unreadable'
     : error instanceof SiteHostError && error.refusal !== 'stale_fence';
 
-/** Destroys the drill's site, even when it was never made. */
+/** Destroys the drill's site. A site that was never made is no error. */
 async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   const site = drillSiteOf(step);
   await context.siteHosts.local?.destroy(site, fencedCall(step));
@@ -129,7 +135,10 @@ function asUnavailable(error: unknown): null {
   throw error;
 }
 
-/** Asks the restored site for everything that was recorded with its backup; it may not answer worse than then. */
+/**
+ * Requests everything from the restored site that was recorded with its backup. The site may not answer worse than it
+ * did when the backup was taken.
+ */
 async function compareRestored(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
@@ -202,8 +211,8 @@ const found = <T>(value: T) => ({ reason: '' as const, found: value });
 const drillSeconds = 6 * 3_600;
 
 /**
- * Restores a backup onto a site of its own. Each step continues with the result of the one before. The site is the
- * drill's own and is removed at its end, so that no customer's data stays on it.
+ * Restores a backup onto a site that is made for this drill. The site is removed at the end, so that no customer's data
+ * stays on it. Each step continues with the result of the step before.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',

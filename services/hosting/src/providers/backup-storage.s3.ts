@@ -40,9 +40,9 @@ import {
 const abortsAtOnce = 4;
 
 /**
- * Aborts unfinished multipart uploads below `prefix`: a worker that was killed during one leaves parts that cost money
- * and are listed nowhere else. If the storage does not know the call, or the key may not make it, they are left to the
- * bucket's own rules.
+ * Aborts unfinished multipart uploads below `prefix`. A worker that was killed during an upload leaves parts that cost
+ * money and are listed nowhere else. If the storage does not support the call, or the key may not make it, the parts
+ * are left to the bucket's own rules.
  */
 async function abortUploads(
   client: S3Client,
@@ -95,8 +95,8 @@ const unlessStatus =
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /**
- * Segments fetched before they are asked for: the way to the storage is longer than the work on one. About 8 MB of
- * memory each.
+ * How many segments are fetched ahead of the reader, because fetching a segment takes longer than working on it. Each
+ * one takes about 8 MB of memory.
  */
 const segmentsAhead = 3;
 /** The time for one object, from its first byte to its last. */
@@ -127,7 +127,8 @@ export function s3BackupReader(place: S3Place): BackupReader & { close(): void }
 }
 
 /**
- * Archives as objects of a bucket of ours. A bucket with Object Lock keeps them from everybody once they are locked.
+ * Archives as objects of Drydock's own bucket. If the bucket has Object Lock, nobody can change or remove an archive
+ * once it is locked.
  */
 export function s3BackupStorage(place: S3Place): S3BackupStorage {
   const client = openS3Client(place);
@@ -229,7 +230,10 @@ async function findObject(client: S3Client, Bucket: string, Key: string): Promis
   }
 }
 
-/** A delete without a version only hides a locked object. Hiding our backups must not keep us from them. */
+/**
+ * Finds the newest version that a delete marker hides. A delete without a version only hides a locked object, and a
+ * hidden backup must stay readable.
+ */
 async function findHidden(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
   for await (const { key, versionId, isDeleteMarker } of listVersions(client, Bucket, Key))
     if (key === Key && !isDeleteMarker && versionId !== undefined) return { Bucket, Key, VersionId: versionId };
@@ -301,7 +305,7 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
 
 /**
  * Classifies the error of a delete. AWS answers AccessDenied for a missing right as well as for a lock, and only the
- * control object, whose lock has ended, tells them apart. A storage that did not answer rejects.
+ * control object, whose lock has ended, tells them apart. Throws the error if the storage did not answer.
  */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
@@ -309,7 +313,7 @@ function classify(error: unknown): DeleteAnswer {
   return isRefusal ? 'refused' : 'unclassified';
 }
 
-/** A permanent error of the storage as a CanaryError; any other error is thrown as it is. */
+/** Throws a permanent error of the storage as a CanaryError, and any other error as it is. */
 function asCanaryError(error: unknown): never {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
   const reason = credentialNames.includes(error.name) ? 'credential_missing' : 'canary_write_failed';

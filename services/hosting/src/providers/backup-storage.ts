@@ -14,14 +14,14 @@ export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
  * Test objects beside the backups, under the same prefix. They show whether a lock really keeps the objects under it.
  */
 export interface CanaryStorage {
-  /** Whether the bucket has a lock to offer at all. */
+  /** Whether the bucket offers locks. */
   hasLock(): Promise<boolean>;
   /**
-   * Writes an object under a COMPLIANCE lock until then. Rejects with {@link CanaryError} when the credential is
-   * missing or refused.
+   * Writes an object under a COMPLIANCE lock that ends at `until`. Rejects with {@link CanaryError} if the credential
+   * is missing or refused.
    */
   write(name: string, until: Date): Promise<Canary>;
-  /** The lock as the storage reports it for this version; null: none. */
+  /** The lock that the storage reports for this version. Null if there is none. */
   readLock(canary: Canary): Promise<{ mode: string; until: Date } | null>;
   /** Deletes this version. A delete without a version would only hide the object and prove nothing. */
   delete(canary: Canary): Promise<DeleteAnswer>;
@@ -30,7 +30,7 @@ export interface CanaryStorage {
   removeUnlocked(): Promise<void>;
 }
 
-/** The storage refuses for good. Any other rejection means that it could not be asked. */
+/** A permanent refusal by the storage. Any other rejection means that the storage could not be asked. */
 export class CanaryError extends Error {
   readonly reason: 'credential_missing' | 'canary_write_failed';
 
@@ -44,11 +44,14 @@ export class CanaryError extends Error {
 /** The place of backups, as the API names it. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
-/** Finds out whether backups are there, for a process that may not read them. */
+/** Finds out whether backups exist, for a process that may not read them. */
 export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
-  /** Identifies that place, without any secret. A proof about one place proves nothing about another. */
+  /**
+   * Identifies the place where backups of this mode are written, without any secret. A proof about one place proves
+   * nothing about another.
+   */
   placeIn(mode: Mode): string;
   /** Whether a finished archive (one with a manifest) is there. Rejects if that cannot be found out. */
   has(storageKey: string): Promise<boolean>;
@@ -84,12 +87,12 @@ export interface BackupStorage extends BackupReader {
    */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**
-   * Keeps everybody, us included, from altering or removing the archive before `until`. Resolves with that time once
-   * the storage has confirmed it, or with null where the storage has no such lock. May be called again with a later
+   * Keeps everybody, Drydock included, from changing or removing the archive before `until`. Resolves with that time
+   * once the storage has confirmed it, or with null if the storage has no such lock. May be called again with a later
    * time.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
-  /** The storage to test the locks of this mode with; null if its storage has no locks. */
+  /** The access for testing the locks of this mode's storage. Null if that storage has no locks. */
   canary(mode: Mode): CanaryStorage | null;
 }
 
@@ -106,15 +109,15 @@ export const backupPrefix = ({
   id: string;
 }): string => `${mode}/${orgId}/${siteId}/${id}`;
 
-/** The key of one attempt: it ends with its fence, which no other attempt ever has. */
+/** The key of one attempt. It ends with the attempt's fence, a number that no other attempt has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
 
 /** The folder of all attempts, from the key of one of them. */
 export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
 
 /**
- * The folder of a backup's archives. A failed backup may have leftovers of any attempt, so it is the folder of all of
- * them.
+ * The folder of a backup's archives. It is the folder of all attempts, because any attempt of a failed backup may have
+ * left objects.
  */
 export const backupFolder = (backup: {
   storageKey: string | null;
@@ -127,7 +130,7 @@ export const backupFolder = (backup: {
 /** The form of a key. Keys from before organisations were part of them have one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 
-/** Keys are our own, made of ids; this check keeps a bug from reaching outside the folder. @throws Error */
+/** Drydock makes keys from ids. This check keeps a bug from reaching outside the folder. @throws Error */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
 }

@@ -30,9 +30,9 @@ export interface DomainProofOptions {
   /** The first key makes new proofs; proofs made with the others are accepted. */
   keys: CurrentFirst<Buffer>;
   isRequired: boolean;
-  /** `address:port` of the name servers to ask; empty: the system's. */
+  /** `address:port` of the name servers to ask. If it is empty, those of the system are asked. */
   nameServers: readonly string[];
-  /** `host:port` exempt from the guard: for our own tests, empty in production. */
+  /** `host:port` that may also have a private address. Drydock's own tests set it, and it is empty in production. */
   allowed?: ReadonlySet<string>;
   resolve?: ResolveAll;
 }

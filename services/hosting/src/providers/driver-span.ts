@@ -3,8 +3,8 @@ import { SpanStatusCode, trace } from '@opentelemetry/api';
 const tracer = trace.getTracer('@drydock/hosting');
 
 /**
- * Traces one phase of a driver's work as a span of its step. Attributes are names and counts only: no path, no URL, no
- * text of a customer's.
+ * Traces one phase of a driver's work as a span of its step. Attributes are names and counts only, so that no path, no
+ * URL and no customer's text gets into a trace.
  */
 export function withSpan<T>(
   name: string,

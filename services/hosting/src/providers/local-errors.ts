@@ -45,7 +45,7 @@ function contentOf(error: unknown, direction: Direction | undefined): RefusedCon
 
 const reasonOf = ({ message, reason }: ArchiveError): string => message.replace(`${reason}: `, '');
 
-/** Turns a job's problem back into the error that the child threw. */
+/** Turns a job's problem back into the error that was thrown in the job's own process. */
 function errorOfJob(error: unknown): unknown {
   if (!(error instanceof JobProblem)) return error;
   const archive = archiveErrorOfJob(error);
@@ -56,7 +56,8 @@ function errorOfJob(error: unknown): unknown {
 }
 
 /**
- * Turns permanent errors of the work into {@link SiteHostError}s. `direction`: for work that moves a site's content.
+ * Turns permanent errors of the work into {@link SiteHostError}s. `direction` is given for work that moves a site's
+ * content.
  */
 export function translated<T>(work: Promise<T>, direction?: Direction): Promise<T> {
   return work.catch((thrown: unknown) => {

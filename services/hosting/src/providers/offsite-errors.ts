@@ -5,7 +5,10 @@ import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
 
 type Kind = OffsiteRefusal | 'missing' | 'may_pass';
 
-/** Codes that decide whatever their status. A map, not an object, because the code is the storage's own text. */
+/**
+ * Error codes that decide the kind, whatever the HTTP status is. They are in a Map rather than an object, because the
+ * storage may answer with any text as a code.
+ */
 const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['NoSuchKey', 'missing'],
   ['NoSuchBucket', 'bucket_unusable'],
@@ -18,7 +21,7 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['InvalidObjectState', 'bucket_unusable'],
   ['ExpiredToken', 'credentials_rejected'],
   ['InvalidToken', 'credentials_rejected'],
-  // Our clock, not their key.
+  // The worker's clock may be wrong, so the customer's key is not to blame.
   ['RequestTimeTooSkewed', 'may_pass'],
   // The body was damaged on its way, or came too late: the same request may succeed.
   ['RequestTimeout', 'may_pass'],
@@ -27,7 +30,7 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['XAmzContentSHA256Mismatch', 'may_pass'],
 ]);
 
-/** Statuses that blame the client but are transient: timeout, conflict, too early, too many. */
+/** HTTP statuses that blame the client but are transient: timeout, conflict, too early, too many requests. */
 const passingStatuses: readonly number[] = [408, 409, 425, 429];
 
 function kindOf(error: S3ServiceException, isRead: boolean): Kind {
@@ -41,15 +44,15 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
   return (status >= 300 && status < 500) || status === 501 || status === 507 ? 'bucket_unusable' : 'may_pass';
 }
 
-/** Turns the error for a missing object into ArchiveError `missing`. */
+/** Whether the error means that an object is missing. */
 export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
 /** The code is the storage's own text, so only a single word of it is recorded. */
 const wordOf = (code: string): string => (/^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : 'no code');
 
 /**
- * TLS errors as OpenSSL and Node name them: an expired certificate, another name, an unknown authority, a missing
- * intermediate, or no TLS at all.
+ * TLS errors as OpenSSL and Node name them: an expired certificate, a certificate for another name, an unknown
+ * authority, a missing intermediate, or no TLS at all.
  */
 const tlsCodes = /^(?:ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|HOSTNAME_MISMATCH|EPROTO$)|SELF_SIGNED|_CA$/;
 

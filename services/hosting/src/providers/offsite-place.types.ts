@@ -22,5 +22,5 @@ export interface Destination extends OffsitePlace {
   lastErrorCode: string;
 }
 
-/** The fields that sealed credentials are bound to. Copied into another row, they cannot be opened. */
+/** The fields that sealed credentials are bound to. Credentials that were copied into another row cannot be opened. */
 export type SealedPlace = Pick<Destination, 'siteId' | 'endpoint' | 'bucket' | 'prefix'>;

@@ -21,7 +21,9 @@ import {
   readObjectBody,
 } from './s3-bucket';
 
-/** The limit is twice a page of a listing: a thousand of the longest keys, with their fields. */
+/**
+ * The most bytes of a page of a listing. This is twice the size of a thousand of the longest keys with their fields.
+ */
 const listingBytesMax = 4 * 1024 * 1024;
 /**
  * Limit for errors and for answers other than listings. They are parsed on the process's only thread, so a large one
@@ -97,10 +99,13 @@ interface S3OffsiteOptions {
 /** The deadlines are twice the time of the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/** An archive of 4 TB comes to 820 pages, and its folder holds what a few attempts at it have left. */
+/**
+ * The most pages of a listing. An archive of 4 TB takes 820 pages, and its folder also holds what a few attempts at it
+ * have left.
+ */
 const defaultPagesMax = 5_000;
 
-/** Objects deleted at once; each is one small call. */
+/** How many objects are deleted at once. Each delete is one small call. */
 const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
@@ -120,8 +125,8 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
       forcePathStyle: true,
       followRegionRedirects: false,
       disableS3ExpressSessionAuth: true,
-      // Newer checksums are off, because storages other than Amazon's do not know them. The signature covers the sent
-      // bytes, and our own HMACs cover the read bytes.
+      // Newer checksums are off, because storages other than Amazon's do not know them. The signature covers the bytes
+      // that are sent, and the archives' own HMACs cover those that are read.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts: 3,
@@ -137,7 +142,7 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
   };
 }
 
-/** One customer's bucket, open. */
+/** An open bucket of one customer. */
 class OpenS3 implements OffsiteStorage {
   private readonly client: S3Client;
   private readonly place: OffsitePlace;
@@ -188,7 +193,7 @@ class OpenS3 implements OffsiteStorage {
         throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
       if (!(await this.isListed(key))) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
     } catch (error) {
-      // The bucket is the customer's: a failed probe removes its object if it can.
+      // A failed probe removes its object if it can, because the bucket belongs to the customer.
       await this.delete(key).catch(() => undefined);
       throw asUnusable(error);
     }
@@ -225,7 +230,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
-    // A bucket with locks accepts nothing without a digest. Every storage knows this one.
+    // A bucket with locks accepts no object without a digest. MD5 is the digest that every storage knows.
     const ContentMD5 = createHash('md5').update(Body).digest('base64');
     const command = new PutObjectCommand({
       Bucket: this.place.bucket,
@@ -270,7 +275,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private folderOf(objectKey: string): string {
-    // Keys are our own, made of ids; this check keeps a bug from reaching outside the prefix.
+    // Drydock makes keys from ids. This check keeps a bug from reaching outside the prefix.
     if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
     return this.at(objectKey);
   }

@@ -17,25 +17,25 @@ export interface OffsiteDeadlines {
   objectMs: number;
 }
 
-/** The part for requests: it only reads. Close it after use. */
+/** Access to a customer's storage for requests, which only read. Close it after use. */
 export interface OffsiteReader {
   /**
-   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError
-   * `missing`, a definite refusal with {@link OffsiteError}. Any other failure may be transient. An object larger than
-   * any archive's is never read to its end.
+   * Reads objects of the archive in `objectKey`, a folder below the prefix. A missing object rejects with ArchiveError
+   * `missing`, a definite refusal with {@link OffsiteError}. Any other failure may be transient. An object that is
+   * larger than any object of an archive is never read to its end.
    */
   source(objectKey: string): ArchiveSource;
   /**
-   * The SHA-256 of the manifest of that archive, in hex. Rejects as its source does. A request can ask many at once,
-   * because nothing of a manifest stays in memory.
+   * The SHA-256 of the manifest of the archive in `objectKey`, in hex. Rejects as `source` does. A request can ask for
+   * many at once, because no manifest stays in memory.
    */
   manifestSha256(objectKey: string): Promise<string>;
   close(): void;
 }
 
 /**
- * The part for workflow steps. The storage is the customer's, not ours, so its answers may be false, slow, or of any
- * form.
+ * Access to a customer's storage for workflow steps. The storage is not under Drydock's control, so its answers may be
+ * false, slow, or of any form.
  */
 export interface OffsiteStorage extends OffsiteReader {
   /** Writes objects; each is stored once its write resolves. The manifest comes last. */
@@ -45,7 +45,10 @@ export interface OffsiteStorage extends OffsiteReader {
    * error.
    */
   removeAll(folderKey: string, keep?: string): Promise<void>;
-  /** Writes, reads, lists and deletes an object named after `id`. Rejects unless all four do what they say. */
+  /**
+   * Writes, reads, lists and deletes an object named after `id`. Rejects unless each of the four calls has had its
+   * effect.
+   */
   probe(id: string): Promise<void>;
 }
 

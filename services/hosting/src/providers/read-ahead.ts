@@ -1,13 +1,13 @@
 import { type ArchiveSource, segmentName } from '@drydock/archive';
 
-/** Readers of one archive at a time, which are the threads of an extraction. */
+/** The most readers of one archive at a time. They are the threads that extract it. */
 const readersMax = 2;
-/** How many of the last segments are remembered, to recognise each reader's next one. */
+/** How many of the segments read last are remembered, to recognise the next segment of each reader. */
 const recentMax = 16;
 
 /**
- * A source that fetches segments ahead of a reader which reads them in order, because a storage is farther away than a
- * disk. At most `ahead` segments for each reader wait in memory.
+ * Fetches segments ahead of a reader that reads them in order, because a storage takes longer to answer than a disk. At
+ * most `ahead` segments for each reader wait in memory.
  */
 export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
   const waiting = new Map<number, Promise<Buffer>>();

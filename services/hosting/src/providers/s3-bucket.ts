@@ -20,17 +20,20 @@ const missingNames: readonly string[] = ['NoSuchKey', 'NoSuchVersion', 'NotFound
 export const isMissingObject = (error: unknown): boolean =>
   error instanceof S3ServiceException && missingNames.includes(error.name);
 
-/** The storage does not know the call. */
+/** Whether the error means that the storage does not support the call. */
 const isUnknownCall = (error: unknown): boolean =>
   error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501;
 
-/** The errors for a version under a lock: AWS and Ceph deny access, MinIO calls the request invalid. */
+/**
+ * Whether the error's name is one for a version under a lock. AWS and Ceph deny access, and MinIO calls the request
+ * invalid.
+ */
 export const isLockRefusal = (name: string | undefined): boolean =>
   name !== undefined && ['AccessDenied', 'InvalidRequest', 'ObjectLocked'].includes(name);
 
 /** Drydock's own bucket, and the folder within it. */
 export interface S3Place {
-  /** `http(s)://host[:port]`; undefined: Amazon's of the region. */
+  /** `http(s)://host[:port]`. Undefined stands for Amazon's endpoint of the region. */
   endpoint: string | undefined;
   region: string;
   bucket: string;
@@ -42,7 +45,7 @@ export interface S3Place {
 
 /** An attempt fails after this time without a byte. A storage that works answers within seconds. */
 const idleMs = 30_000;
-/** The limit is twice the number of objects that are moved at once. */
+/** The most sockets, which is twice the number of objects that are moved at once. */
 const socketsMax = 32;
 
 export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {
@@ -51,7 +54,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
     region,
     credentials: { accessKeyId, secretAccessKey },
     maxAttempts: 4,
-    // The archives' own HMACs cover every byte that is read.
+    // The client does not check checksums of answers, because the archives' own HMACs cover every byte that is read.
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: 5_000,
@@ -64,7 +67,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
   return client;
 }
 
-/** Leaves the client's requests out of traces: an archive takes as many requests as it is large. */
+/** Leaves the client's requests out of traces, because their number grows with the size of an archive. */
 export function leaveRequestsOutOfTraces(client: S3Client): void {
   client.middlewareStack.add((next) => (request) => withoutDetails(() => next(request)), {
     step: 'initialize',
@@ -72,7 +75,7 @@ export function leaveRequestsOutOfTraces(client: S3Client): void {
   });
 }
 
-/** The key of what lies at `path` below the prefix. */
+/** The key of the object at `path` below the prefix. */
 export const keyAt = ({ prefix }: S3Place, path: string): string => (prefix === '' ? path : `${prefix}/${path}`);
 
 /** A version of an object; in a bucket without versions, the object itself. */
@@ -173,8 +176,8 @@ export async function hasObjectLock(client: S3Client, Bucket: string): Promise<b
 }
 
 /**
- * Locks each version with COMPLIANCE until then, which not even the account's owner may take back, and reads every lock
- * back.
+ * Puts a COMPLIANCE lock that ends at `until` on each version, and reads every lock back. Not even the account's owner
+ * may remove such a lock.
  */
 export async function lockVersions(
   client: S3Client,
@@ -195,7 +198,7 @@ export async function lockVersions(
   });
 }
 
-/** The most bytes of an object, and the end of the time for it. */
+/** The most bytes of an object, and the signal that ends the reading of it. */
 export interface BodyLimits {
   bytesMax: number;
   signal: AbortSignal;
@@ -207,7 +210,7 @@ export interface BodyLimits {
  */
 const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
 
-/** The most bytes that an archive's object of this name may have. A larger one is not ours. */
+/** The most bytes that an archive's object of this name may have. A larger object was not written by Drydock. */
 export function objectBytesMax(name: string): number {
   if (name === manifestName) return sealed(formatBounds.manifestBytes);
   return sealed(name.startsWith('segment-') ? formatBounds.segmentRawBytes : formatBounds.blockIndexRawBytes);
@@ -217,7 +220,7 @@ const tooLarge = (): never => {
   throw new ArchiveError('tampered', 'an object larger than any of its kind');
 };
 
-/** The whole body, in memory of its own. Rejects when it ends early, is too large, or `signal` is aborted. */
+/** Reads the whole body into memory. Rejects if it ends early, is too large, or `signal` is aborted. */
 export async function readObjectBody(
   body: unknown,
   declaredBytes: number | undefined,
@@ -227,7 +230,7 @@ export async function readObjectBody(
   const bytes = declaredBytes === undefined ? null : Buffer.allocUnsafeSlow(declaredBytes);
   const chunks: Buffer[] = [];
   const filled = await hear(body, { bytesMax: declaredBytes ?? bytesMax, signal }, (chunk, at) => {
-    // One allocation can be moved to a thread.
+    // A body of known length fills a single buffer, because only a single one can be moved to a thread.
     if (bytes === null) chunks.push(chunk);
     else chunk.copy(bytes, at);
   });
@@ -243,7 +246,7 @@ export async function digestObjectBody(body: unknown, limits: BodyLimits): Promi
   return hash.digest('hex');
 }
 
-/** Calls `onChunk` for each piece with its place. Resolves with the number of bytes. */
+/** Calls `onChunk` for each piece with its offset. Resolves with the number of bytes. */
 async function hear(
   body: unknown,
   { bytesMax, signal }: BodyLimits,

@@ -31,13 +31,19 @@ interface LocalTools {
   archiveKey: RootKey;
 }
 
-/** The description of an archive for a job of the host: our record of it, and only the keys that open this archive. */
+/**
+ * The description of an archive for a job of the host. It holds the recorded MAC of the manifest, and only the keys
+ * that open this archive.
+ */
 async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<PackSpec['parents'][number]> {
   const { archiveId, manifestMac } = link.expected;
   return { archive_id: archiveId, manifest_mac: manifestMac, keys: encodeKeys(await deriveKeysOf(link, archiveKey)) };
 }
 
-/** Lets the host pack in the site's box; its objects come here and go to the storage. */
+/**
+ * Lets the host pack the release in the site's isolated process. This process passes the archive's objects on to the
+ * storage.
+ */
 async function packRelease(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
@@ -70,7 +76,10 @@ async function packRelease(
   };
 }
 
-/** Lets the host stage in the site's box; the objects that it asks for come from the storage. */
+/**
+ * Lets the host unpack the archive in the site's isolated process. This process fetches the objects that the host asks
+ * for from the storage.
+ */
 async function stageArchive(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
@@ -83,7 +92,7 @@ async function stageArchive(
     release_id: releaseId,
     origin: { site_id: origin.siteId, organisation_id: origin.orgId },
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
-    // An older agent does not know the field, and stages everything.
+    // The field is left out where possible, because an older agent does not know it and restores everything.
     ...(contents === 'all' ? {} : { contents }),
   };
   const archives = { sources: links.map(({ source }) => source) };
@@ -99,7 +108,7 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** The answer for an agent whose version does not have this question. */
+/** The databases of an agent whose version cannot be asked for them. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
 /** Null for a site whose creation was interrupted: it has no live release yet. */
@@ -118,7 +127,7 @@ function requireHosted(description: SiteDescription): HostedSite {
   return hosted;
 }
 
-/** The part for requests: it only reads from the site-host process. */
+/** Reads from the site-host process, for requests. */
 export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReader {
   return {
     ...localDescriptions(client),
@@ -157,7 +166,7 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
     firstRelease: firstReleaseId,
     readsOnce: true,
     create: async ({ siteId, mode, orgId }, { domain, database }, call) => {
-      // An older agent does not know the field, and makes Postgres without it.
+      // The field is left out where possible, because an older agent does not know it and makes a Postgres database.
       const wanted = { domain, mode, organisation_id: orgId, ...(database === 'mysql' && { database }) };
       return requireHosted(await translated(client.ensureSite(siteId, wanted, claimOf(call))));
     },

@@ -30,7 +30,7 @@ type Told = Pick<TransferFailure, 'object' | 'reason' | 'isPermanent'>;
 
 export type { FencedCall, FencedCallWithProgress };
 
-/** Names a site and its mode: live and sandbox sites of one host never share a folder, a role or a database. */
+/** Names a site and its mode. Live and sandbox sites of one host never share a folder, a role or a database. */
 export interface SiteRef {
   siteId: string;
   orgId: string;
@@ -46,7 +46,7 @@ interface SiteToCreate {
 /** A site as its host knows it. */
 export interface HostedSite {
   url: string;
-  /** The id of the live release. It also determines the database, so it is the one pointer. */
+  /** The id of the live release. The release determines the files as well as the database that are in use. */
   currentRelease: string;
   /** Every existing release, including the current one. */
   releases: readonly string[];
@@ -128,7 +128,7 @@ export interface Probe {
   detail: string;
 }
 
-/** The part for requests: it only reads from a host. */
+/** Reads from a host, for requests. */
 export interface SiteHostReader {
   /** Null when the host has no such site. Rejects when the host does not answer. */
   describe(site: SiteRef, signal?: AbortSignal): Promise<HostedSite | null>;
@@ -142,8 +142,8 @@ export interface SiteHostReader {
 }
 
 /**
- * The part for workflow steps. Every method may be called again with the same arguments and has the same result. A
- * {@link SiteHostError} is permanent; every other rejection may be transient.
+ * Changes sites on a host, for workflow steps. Every method may be called again with the same arguments and has the
+ * same result. A {@link SiteHostError} is permanent; every other rejection may be transient.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** The id of the empty release that `create` makes. */
@@ -177,8 +177,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
   /**
-   * Moves the one pointer from `from` to `to`, and freezes again if the site thawed by itself. Does nothing if it is at
-   * `to` already; SiteHostError `moved` if it is at neither.
+   * Makes `to` the live release in place of `from`, and freezes the site again if its freeze has ended by itself. Does
+   * nothing if `to` is live already. SiteHostError `moved` if neither is live.
    */
   switchRelease(site: SiteRef, move: { from: string; to: string }, call: FencedCall): Promise<void>;
   /** Asks the current release over HTTP and SQL, even while the site is frozen. */
@@ -196,7 +196,7 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }
 
-/** The chain in the form of packages/archive: every archive of it must be of this site. */
+/** The chain in the form of packages/archive. Every archive of the chain must belong to this site. */
 export const linksOf = (
   { siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>,
   archives: readonly ArchiveAtHand[],
@@ -223,7 +223,7 @@ export type SiteHostRefusal =
 
 /** Content of a site or an archive that is refused every time, in words for the customer who owns it. */
 export interface RefusedContent {
-  /** `table "public"."orders"`; null when nobody can tell which it is. */
+  /** For example `table "public"."orders"`. Null if the object is not known. */
   object: string | null;
   reason: string;
 }

@@ -20,8 +20,7 @@ export const vendorSiteHostReader: SiteHostReader = {
 };
 
 /**
- * Sites that are hosting packages at a vendor. They are created and removed there, and nothing else; restores are the
- * vendor's own.
+ * Sites that are hosting packages at a vendor. Drydock only creates and removes them. The vendor itself restores them.
  */
 export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
   const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) =>

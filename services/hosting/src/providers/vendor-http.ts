@@ -9,8 +9,8 @@ const retryAfterSecondsMax = 60;
 const usualSeconds = 2;
 
 /**
- * Seconds to wait by a Retry-After header: seconds or a date, at least 1 and within reason; a usual pause when it is
- * missing or makes no sense.
+ * The seconds to wait by a Retry-After header, which holds seconds or a date. The result lies between 1 and
+ * `retryAfterSecondsMax`. Without a usable header it is `usualSeconds`.
  */
 export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs: number = Date.now()): number {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
@@ -18,7 +18,7 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** The limit exceeds any answer of an API that we ask. */
+/** The most bytes of an answer, which is more than any real one has. */
 const answerBytesMax = 1024 * 1024;
 
 /**
@@ -57,7 +57,9 @@ export interface VendorHttp {
   close(): Promise<void>;
 }
 
-/** The slowest answer of a healthy API is a listing of a few seconds. */
+/**
+ * The time for an answer, in milliseconds. The slowest answer of a healthy API is a listing that takes a few seconds.
+ */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
 /**
@@ -142,7 +144,8 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // The vendor cannot have begun anything if the connection failed. After that, nobody knows what it has read.
+    // The vendor cannot have begun anything if the connection failed. If it failed later, it is unknown what the vendor
+    // has read.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
       cause: error,

@@ -15,19 +15,19 @@ export interface VendorRestore {
    */
   name: string;
   handle: string;
-  /** Into a mailbox beside the original, whose name begins with temp-. */
+  /** Whether the restore goes into a mailbox beside the original, whose name begins with temp-. */
   isBeside: boolean;
 }
 
-/** The part for requests. It rejects with {@link VendorError}; a failed read has been repeated already. */
+/** Reads from the vendor, for requests. Rejects with {@link VendorError}, after a failed read was repeated. */
 export interface VendorTimelineReader {
   /** Null when the vendor knows no such package. */
   read(packageId: string, signal?: AbortSignal): Promise<VendorListing | null>;
 }
 
 /**
- * The part for workflow steps. The vendor takes no idempotency key: after `unknown`, look for a job of the request
- * before sending it again.
+ * Changes a vendor's packages, for workflow steps. The vendor takes no idempotency key. So after `unknown` a caller
+ * looks for the job of its request before it sends the request again.
  */
 export interface VendorTimeline extends VendorTimelineReader {
   /**
@@ -38,8 +38,8 @@ export interface VendorTimeline extends VendorTimelineReader {
   takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
   /**
-   * The package of `owner` for `domain`, made if there is none; may be called again. `refused` when another owner's has
-   * the domain.
+   * The package of `owner` for `domain`, which is made if there is none. May be called again. `refused` if another
+   * owner's package has the domain.
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
@@ -52,20 +52,20 @@ export interface VendorTimeline extends VendorTimelineReader {
 export type VendorFault =
   /** The change was not begun, and the failure is transient. */
   | 'unavailable'
-  /** The answer to a change was lost or makes no sense: it may have been made. */
+  /** The answer to a change was lost or makes no sense, so the change may have been made. */
   | 'unknown'
   /** Another job runs, or there were too many calls. The change was not begun. */
   | 'busy'
   /** A permanent refusal. Nothing was begun. */
   | 'refused'
   | 'not_found'
-  /** Our key is not accepted: staff have to act. Nothing was begun. */
+  /** The vendor does not accept Drydock's key, so staff have to act. Nothing was begun. */
   | 'denied';
 
 /** `message` is for the log: nothing that the vendor says reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
-  /** The seconds that the vendor asked for, within our limits. */
+  /** The seconds that the vendor asked to wait, within Drydock's own limits. */
   readonly retryAfterSeconds: number;
 
   constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
@@ -83,7 +83,7 @@ export class VendorError extends Error {
 export type VendorTimelineReaders = Readonly<Partial<Record<Mode, VendorTimelineReader>>>;
 export type VendorTimelines = Readonly<Partial<Record<Mode, VendorTimeline>>>;
 
-/** Throws when the mode has no vendor here: its configuration was taken away under running work. */
+/** Throws if the mode has no vendor here, because its configuration was removed while work was running. */
 export function timelineOf(timelines: VendorTimelines, mode: Mode): VendorTimeline {
   const timeline = timelines[mode];
   if (timeline === undefined) throw new Error(`no vendor is configured for ${mode} sites`);

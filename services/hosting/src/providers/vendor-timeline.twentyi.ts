@@ -68,7 +68,7 @@ const toListing = ({ web, databases, mailboxes, ...flags }: z.infer<typeof timel
   mailboxes: mailboxes.map(toItem),
 });
 
-/** Parses the reported jobs, the oldest first. A job that is over stays over, whatever an older report of it says. */
+/** Parses the reported jobs, the oldest first. A job that has ended stays ended, whatever another report of it says. */
 function toJobs(reported: z.infer<typeof jobsSchema>): VendorJob[] {
   const jobs = new Map<string, VendorJob>();
   for (const { id, type, status, restoreAsOf, target } of reported) {
@@ -91,7 +91,7 @@ function itemPath(packageId: string, { scope, id }: VendorItemRef): string {
   return `${timelinePath(packageId)}/${scope === 'web' ? 'web' : `${scope}/${encodeURIComponent(id)}`}`;
 }
 
-/** The label by which a package is recognised as ours, with its owner. */
+/** The label that marks a package as Drydock's and names its owner. */
 const labelOf = (owner: string): string => `drydock ${owner}`;
 
 const missingAsNull = (error: unknown): null => {
@@ -99,7 +99,7 @@ const missingAsNull = (error: unknown): null => {
   throw error;
 };
 
-/** Timelines by 20i's reseller API, as its public clients show it. */
+/** Reads timelines by 20i's reseller API, as the API's public clients use it. */
 export function twentyiTimelineReader(http: VendorHttp): VendorTimelineReader {
   return {
     read: (packageId, signal) =>

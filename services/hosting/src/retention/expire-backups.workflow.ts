@@ -14,12 +14,12 @@ import {
   type Place,
 } from './retention.store';
 
-/** Limit for removals at a time: a distant storage takes a while for each. */
+/** The most removals at a time. Several run at once, because a distant storage takes a while for each. */
 const removalsAtOnce = 4;
 
 /**
- * Expires backups: first no request may choose them any more, then their data is removed. The next run completes one
- * that died between the two.
+ * Expires backups. First no request may choose them any more, and then their data is removed. The next run completes a
+ * run that died in between.
  */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {
@@ -52,7 +52,7 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   })
   .build();
 
-/** Records removals page by page. A run that dies is completed by the next, which may ask for one page again. */
+/** Removes backups and records this page by page. The next run completes a run that died, and may repeat one page. */
 async function removePage(
   context: WorkContext,
   step: StepContext<unknown, unknown>,

@@ -6,7 +6,7 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** The night lasts from midnight to six in UTC. */
 const nightMinutes = 360;
-/** A site whose backups keep failing is left for the next night. */
+/** The most backups that are tried in a night. A site whose backups all fail is left for the next night. */
 const attemptsMax = 3;
 
 /** A site's minute of the night, from the random end of its id, so that all sites together spread the load evenly. */
@@ -32,11 +32,11 @@ export interface SiteOfTheNight {
 
 export interface NightlyDecision {
   /**
-   * Whether the backup is due: the site's turn has come, even if no worker ran at that time, and no backup was taken
+   * Whether the backup is due. The site's slot has come, even if no worker ran at that time, and no backup was taken
    * since.
    */
   isDue: boolean;
-  /** When the site is looked at next. */
+  /** The time when a sweep next considers the site. */
   nextLookAt: Date;
 }
 

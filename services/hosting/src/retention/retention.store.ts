@@ -15,9 +15,12 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
   return new Set(rows.flatMap(({ resourceKey }) => siteOf.get(resourceKey) ?? []));
 }
 
-/** Sites in one transaction: a request for one of them waits no longer than it takes to begin the backups of all. */
+/**
+ * How many sites one transaction handles. A request for one of them has to wait until the transaction has begun the
+ * backups of all.
+ */
 export const pageSites = 25;
-/** The time is longer than that between two nights of a site. */
+/** How far back scheduled backups are read. This is longer than the time between two nightly slots of a site. */
 const lookBackMs = 48 * 3_600_000;
 
 export type NightlySite = SiteOfTheNight & { orgId: string };
@@ -58,7 +61,10 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
 
 /** How many backups are handled at once. A sweep goes from page to page. */
 const pageBackups = 100;
-/** Data of a failed attempt may be locked for as long as a backup is kept. */
+/**
+ * The age after which the data of a failed attempt is not locked any more. Data can be locked for as long as a backup
+ * is kept.
+ */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
 interface Spent {
@@ -74,7 +80,7 @@ export interface Place {
 
 export const beginning: Place = { at: new Date(0), id: '00000000-0000-0000-0000-000000000000' };
 
-/** A page of a list, and the position to continue behind; null: there is no more. */
+/** A page of a list, and the position after which the next page begins. The position is null if there is no more. */
 interface Page<Row> {
   rows: Row[];
   next: Place | null;
@@ -96,8 +102,9 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 
 /**
  * Marks a page of completed backups past their retention as expired, the earliest end first. The last backup of a
- * deleted site stays while the site can be restored, and is left to the site's purge. Resolves with the last position
- * of the page, or null at the end. The next call continues behind it, so that backups that stay do not hold up others.
+ * deleted site stays while the site can be restored, and the site's purge removes it. Resolves with the last position
+ * of the page, or null at the end. The next call continues after that position, so that backups that stay do not hold
+ * up others.
  */
 export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
   const past = await tx.$queryRaw<Array<Spent & Place>>`

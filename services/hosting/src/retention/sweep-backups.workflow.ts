@@ -19,8 +19,8 @@ type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
  * due, and begins the backups of all of them: 300,000 sites in the six hours of a night are 8,333 a sweep.
  */
 export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
-  // The whole sweep uses one moment, also if another worker completes it: sites that become due meanwhile belong to the
-  // next sweep, so that each one ends.
+  // The whole sweep uses one point in time, even if another worker completes it. Sites that become due later belong to
+  // the next sweep, so that every sweep ends.
   .step('find_due', { run: async (_step, context) => ({ until: context.now().toISOString() }) })
   .step('start_due', {
     ...movingLimits,

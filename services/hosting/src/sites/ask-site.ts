@@ -4,7 +4,7 @@ import { refOf, type WorkContext } from '../context/context';
 import { hostOf, type Probe } from '../providers/site-host';
 import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 
-/** Limits of waiting for a site that does not answer. Tries count every start of the step. */
+/** Limits of waiting for a site that does not answer. Every start of the step counts as a try. */
 export interface Patience {
   triesMax: number;
   pauseSecondsMax: number;
@@ -12,7 +12,7 @@ export interface Patience {
 
 /** The patience for a new site, which has no visitors yet. With 8 s for each probe this takes up to eight minutes. */
 export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
-/** Visitors wait meanwhile. The site agent lets each wait for 20 s, and then answers 503. */
+/** The patience while visitors wait. The site agent lets each visitor wait for 20 s, and then answers 503. */
 export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
 
 /** The patience before a backup. A site that does not answer is backed up nevertheless. */

@@ -27,8 +27,8 @@ export function offersPlatform(
 }
 
 /**
- * Whether a site of the platform can have this database; null stands for the platform's default. Every host of ours has
- * Postgres, so hosts are not asked for it.
+ * Whether a site of the platform can have this database. Null stands for the platform's default. Every host of Drydock
+ * has Postgres, so hosts are not asked for it.
  */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
@@ -52,8 +52,8 @@ async function assertOffersDatabase(
 }
 
 /**
- * Whether a deleted site would find its database on a host. A host that does not answer now counts as a yes, because
- * the restore waits for it.
+ * Whether a host has the programs of a deleted site's database. A host that does not answer counts as having them,
+ * because the restore waits for the host.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,

@@ -12,7 +12,7 @@ import {
 import { OffsiteError } from '../providers/offsite-storage';
 import { type RefusedContent, SiteHostError } from '../providers/site-host';
 
-/** A database's error may quote a whole statement. */
+/** The limit for a reason, because a database's error may quote a whole statement. */
 const reasonCharsMax = 500;
 
 function describeContent({ object, reason }: RefusedContent): string {

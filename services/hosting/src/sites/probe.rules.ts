@@ -18,8 +18,8 @@ export const noAnswer: RecordedAnswer = { httpStatus: null, isSqlOk: null };
 const isGoodPage = (httpStatus: number): boolean => httpStatus >= 200 && httpStatus < 500;
 
 /**
- * A site serves when its front page answers with anything but a server error, and its database takes a query. A page
- * may well be a 404.
+ * A site serves if its front page answers with anything but a server error, and its database takes a query. Even a
+ * front page that answers 404 counts.
  */
 export const serves = ({ httpStatus, isSqlOk }: Answer): boolean => isGoodPage(httpStatus) && isSqlOk;
 
@@ -40,8 +40,8 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
 }
 
 /**
- * Whether the answer may be transient. A 503 may come from a busy site host. For a site that already failed when it was
- * backed up, it may be permanent.
+ * Whether the answer may be transient. A 503 may come from a busy site host. A 503 of a site that already failed when
+ * it was backed up may be permanent.
  */
 export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);
@@ -64,8 +64,8 @@ export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
 }
 
 /**
- * Tells in a preflight how the probe after the restore will judge. Empty without a record: then the restored site must
- * serve.
+ * The findings that tell in a preflight how the probe after the restore will judge. Without a record there are none,
+ * and the restored site must serve.
  */
 export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
   if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];

@@ -29,9 +29,9 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
 });
 
 interface Shown {
-  /** The site has proven the domain before. */
+  /** Whether the site has proven the domain before. */
   isProven: boolean;
-  /** The site whose proof of the domain is no longer shown. */
+  /** The site that has the domain now, although it no longer shows its proof. */
   formerSiteId: string | null;
 }
 

@@ -34,7 +34,7 @@ interface AboutSite {
   params: { siteId: string };
 }
 
-/** The caller's site. Throws the same 404 in every other case. */
+/** Reads a site of the caller. Throws the same 404 whether there is no such site or it belongs to another. */
 export async function readSite(context: HandlerContext, { caller, params }: AboutSite): Promise<Site> {
   return present(await findSite(context.database.pool, ownerOf(caller), params.siteId));
 }
@@ -84,7 +84,7 @@ interface ListRequest {
 export interface ListPage {
   asked: PageRequest;
   now: Date;
-  /** Makes the page from up to `asked.limit + 1` rows behind `asked.after`. */
+  /** Makes the page from up to `asked.limit + 1` rows that come after `asked.after`. */
   pageOf<Row extends { id: string }, Item>(rows: readonly Row[], view: (row: Row) => Item): Page<Item>;
 }
 

@@ -7,7 +7,7 @@ import {
 import type { Site } from './site.types';
 
 /**
- * The behaviour that a sandbox site's name asks for, an error or slowness, so that a client can test its own paths
+ * The behaviour that a sandbox site's name asks for, an error or slowness. It lets a client test how it handles them
  * (decisions.md 5). A live site's name asks for nothing.
  */
 export function sandboxBehaviour(
@@ -47,7 +47,7 @@ function reaches(from: SiteStatus, to: SiteStatus): boolean {
 
 const readyStatuses: readonly SiteStatus[] = ['active', 'suspended'];
 
-/** A site whose files and database can be read and overwritten. */
+/** Whether a site of this status has files and a database that can be read and overwritten. */
 export const isReady = (status: SiteStatus): boolean => readyStatuses.includes(status);
 
 /** The reason why the platform takes no backups of a site; '' if it takes them. */
@@ -56,8 +56,8 @@ export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_b
 }
 
 /**
- * The database that a site has. Sites of our own hosts had Postgres before there was a choice. The databases of the
- * other platforms are not known here, so the result is null.
+ * The database that a site has. A site of Drydock's own hosts without an entry has Postgres, because it was made before
+ * there was a choice. The databases of the other platforms are not known here, so the result is null.
  */
 export function databaseOf({
   platform,

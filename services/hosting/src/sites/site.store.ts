@@ -40,9 +40,13 @@ const toSite = ({
 
 type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 
-/** Resolves with null if another site of the organisation has the domain, or, for a proven domain, anybody's. */
+/**
+ * Resolves with null if another site of the organisation has the domain, or, for a proven domain, a site of any
+ * organisation.
+ */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // ON CONFLICT DO NOTHING, because a violation would abort the transaction, and with it the stored refusal.
+  // A violation of the index would abort the transaction, in which the refusal has to be stored. ON CONFLICT DO NOTHING
+  // avoids that.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
@@ -121,7 +125,10 @@ export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint
   return backupSequence;
 }
 
-/** The time since which the site's organisation is known to control its domain; null: it has only claimed it. */
+/**
+ * The time since which the site's organisation is known to control the site's domain. Null if it has only claimed the
+ * domain.
+ */
 export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | null> {
   const { domainProvenAt } = await tx.site.findUniqueOrThrow({
     where: { id: siteId },
@@ -146,7 +153,7 @@ interface Taking {
   mode: Mode;
   domain: string;
   provenAt: Date;
-  /** The site that loses the domain because its proof has gone; null if nobody had the domain. */
+  /** The site that loses the domain because it no longer shows its proof. Null if no site had the domain. */
   formerSiteId: string | null;
 }
 
@@ -191,7 +198,7 @@ export async function listHeldDomains(
 
 /**
  * Whether a site cannot have its domain back. A domain that others have proven counts only against a site that had
- * proven it too: an organisation that merely claimed a domain must not learn who else is a customer here.
+ * proven it too. An organisation that merely claimed a domain must not learn that another one is a customer.
  */
 export const isHeld = (
   { own, proven }: HeldDomains,

@@ -44,7 +44,7 @@ export interface Site {
   status: SiteStatus;
   url: string;
   dailyBackups: boolean;
-  /** The requested number; see `retentionDaysOf`. */
+  /** The requested number of days, which `retentionDaysOf` limits. */
   backupRetentionDays: number;
   metadata: Metadata;
   createdAt: Date;

@@ -49,8 +49,8 @@ export function viewVendorSurface(
 }
 
 /**
- * Shows the site as `in_progress`, without permission for a snapshot, while a workflow of ours works on it. The vendor
- * knows nothing of the workflow, and its job ends before the workflow does.
+ * Shows the site as `in_progress`, without permission for a snapshot, while a workflow of Drydock works on it. The
+ * vendor knows nothing of the workflow, and its job ends before the workflow does.
  */
 export function amendByWork(
   surface: VendorSnapshotSurface,
@@ -90,9 +90,9 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * Limits for reading the listing before an order is accepted, and once more for its answer. Together with the wait for
- * the vendor they are less than `answerWithinMs` of packages/service, and `after` less than the time that perform.ts
- * reserves.
+ * The times for reading the listing, in milliseconds: `before` an order is accepted, and `after` that for the answer.
+ * Together with the wait for the vendor they are less than `answerWithinMs` of packages/service. `after` is less than
+ * the time that perform.ts reserves for the answer.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 

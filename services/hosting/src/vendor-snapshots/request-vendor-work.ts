@@ -45,8 +45,8 @@ import {
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 /**
- * The state when the order was committed, before the vendor was asked. JSON, because it must survive a crash of this
- * process.
+ * The state when the order was committed, before the vendor was asked. The type is plain JSON, because the state is
+ * stored to survive a crash of this process.
  */
 interface AcceptedOrder {
   workflowId: string;
@@ -56,8 +56,8 @@ interface AcceptedOrder {
 
 /**
  * Waits for the vendor's answer to an order, outside any transaction. Resolves with the 202 once the vendor has
- * accepted it, or once it was sent and only the answer is missing. Throws the vendor's refusal, or 503 if the order was
- * not sent and will not be.
+ * accepted the order, or once the order was sent and only the answer is missing. Throws the vendor's refusal, or 503 if
+ * the order was not sent and will not be.
  */
 async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
   const { database, listener } = context;
@@ -98,7 +98,7 @@ interface OrderToAccept {
   more: object;
 }
 
-/** Commits an order that nobody has sent yet. The step that sees it accepted writes the audit log. */
+/** Commits an order that is still to be sent. The step in which the vendor accepts the order writes the audit log. */
 async function acceptOrder(
   context: HandlerContext,
   tx: Tx,
@@ -140,8 +140,8 @@ export const takeVendorSnapshot = (context: HandlerContext) =>
   }) satisfies AwaitHandlers<typeof takeSiteVendorSnapshotEndpoint, Tx, Timelines, AcceptedOrder>;
 
 /**
- * The preflight of a vendor's restore: asks the same rule about the vendor's live listing and changes nothing. When the
- * vendor does not answer, it reports the same refusal as the restore itself.
+ * The preflight decides about the vendor's live listing by the same rule as the restore, and changes nothing. If the
+ * vendor does not answer, it reports the same refusal as the restore.
  */
 export const preflightVendorRestore = (context: HandlerContext) =>
   ({

@@ -12,7 +12,7 @@ import { findSite } from '../sites/site.store';
 import { noteSending, takeBackNote } from './vendor-order.store';
 import { nameBeside } from './vendor-snapshot.rules';
 
-/** Seconds until an order or a job is looked at again. */
+/** The pause before an order or a job is checked again, in seconds. */
 const laterSeconds = 5;
 
 /**
@@ -39,16 +39,14 @@ type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 export interface OrderPlan {
   /** The basis of the name of a mailbox that is restored beside the original. */
   name: string;
-  /** The ids of the jobs that existed before our order. A job that is not among them belongs to the order. */
+  /** The ids of the jobs that existed before this order. A job that is not among them belongs to the order. */
   jobsBefore: string[];
-  /** The sandbox's own error paths. */
+  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
 
-/**
- * Asks the request's rule again about the vendor's current listing, and remembers the jobs that exist. Sends nothing.
- */
+/** Applies the rule of the request to the vendor's current listing, and records the jobs that exist. Sends nothing. */
 export async function recheckOrder(
   context: WorkContext,
   step: StepContext<OrderInput, unknown>,
@@ -72,20 +70,20 @@ export async function recheckOrder(
 }
 
 export interface OrderToSend {
-  /** Finds a job of the timeline that is of our order's kind and did not exist before it. */
+  /** Finds a job of the timeline that is of this order's kind and did not exist before the order. */
   findJob(): Promise<VendorJob | undefined>;
   send(): Promise<void>;
-  /** Why the vendor said no. */
+  /** Resolves with the code that says why the vendor refused the order. */
   explain(): Promise<ProblemCode>;
 }
 
 type Step = StepContext<OrderInput, unknown>;
 
 /**
- * Sends the order once in the life of its workflow, and resolves with the job that it has started. The vendor takes no
- * idempotency key. So a note is committed before the order is sent, and an attempt that finds the note looks for the
- * job instead of sending again. The vendor is asked even without a note, because our database may have been put back to
- * a moment before the note, while the vendor remembers the order.
+ * Sends the order once in the life of its workflow, and resolves with the job that the order has started. The vendor
+ * takes no idempotency key. So a note is committed before the order is sent, and an attempt that finds the note looks
+ * for the job instead of sending again. The vendor is asked even without a note: Drydock's database may have been put
+ * back to a moment before the note, while the vendor remembers the order.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
   const note = await context.database.transaction((tx) =>
@@ -118,7 +116,10 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
   }
 }
 
-/** Returns if the order may have been taken nevertheless. Throws if it certainly was not. */
+/**
+ * Handles the error of a sent order. Returns if the vendor may have taken the order, and throws if it certainly has
+ * not.
+ */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
   if (!(error instanceof VendorError) || error.fault === 'unknown') {
     step.log.warn({ err: error }, "the vendor's answer to an order was lost; its jobs are looked at");
@@ -134,8 +135,8 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
 }
 
 /**
- * Looks until the job appears. If it never does, the vendor did not take the order. If the vendor cannot be asked,
- * another attempt has to find out.
+ * Reads the vendor's jobs until the order's job appears. If it never appears, the vendor did not take the order. If the
+ * vendor does not answer, another attempt has to find out.
  */
 async function watchForJob(
   { vendorWatchMs, vendorPollMs }: WorkContext,

@@ -1,11 +1,15 @@
 import type { Reader, Tx } from '../context/database.store';
 
-/** `fresh`: this very call has noted it. `sent`: an earlier attempt has. `late`: it must not be sent any more. */
+/**
+ * `fresh`: this call has made the note. `sent`: an earlier attempt has made it. `late`: the order must not be sent any
+ * more.
+ */
 export type OrderNote = 'fresh' | 'sent' | 'late';
 
 /**
- * Notes that the workflow's one order is about to be sent, unless Postgres' clock is past `sendBy` or the request has
- * stopped waiting. Both use the same row, which decides between them.
+ * Notes that the workflow's order is about to be sent. No note is made if Postgres' clock is past `sendBy`, or if the
+ * request has stopped waiting and has withdrawn the order. Note and withdrawal use the same row, so only one of them
+ * succeeds.
  */
 export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Promise<OrderNote> {
   const noted = await tx.$executeRaw`

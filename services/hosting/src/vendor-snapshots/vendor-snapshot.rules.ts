@@ -9,7 +9,7 @@ export interface VendorWish {
   itemId: string;
   /** The restore point's handle. */
   handle: string;
-  /** Into a mailbox beside the original. */
+  /** Whether the restore goes into a mailbox beside the original. */
   isBeside: boolean;
 }
 
@@ -81,7 +81,7 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // A website without a point is not listed yet, and may have its first one taken.
+  // A website without a restore point is not listed yet. Its first snapshot may be taken nevertheless.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
@@ -89,8 +89,8 @@ export function refuseVendorSnapshot(
 }
 
 /**
- * The refusal while a job runs that was begun at the vendor. No workflow of ours belongs to it, so the caller has none
- * to follow.
+ * The refusal while a job runs that was begun at the vendor itself. No workflow of Drydock belongs to the job, so the
+ * caller has none to follow.
  */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

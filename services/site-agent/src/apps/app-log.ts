@@ -8,8 +8,8 @@ const fileBytesMax = 1_048_576;
 const bytesPerSecond = 1_048_576;
 
 /**
- * The output of a site's application: the last megabyte or two, in a file and the one before it. They take no more
- * while it runs.
+ * Keeps the last one to two megabytes of the output of a site's application, in the current file and the one before it.
+ * The files take no more space while the application runs.
  */
 export class AppLog {
   private readonly file: string;
@@ -37,7 +37,7 @@ export class AppLog {
         await this.pace(bytes.length);
       }
     } catch {
-      // the process has gone, and with it the rest of its output
+      // The process has ended, and the rest of its output is lost with it.
     } finally {
       this.readers -= 1;
       if (this.readers === 0) await this.queue.run(() => this.close());

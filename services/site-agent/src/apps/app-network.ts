@@ -5,9 +5,12 @@ import type { BoxedChild } from '@drydock/process';
 import { z } from 'zod';
 import { codeOf, Outgoing, type OutgoingPolicy } from './outgoing';
 
-/** Ports inside the application's network, which nobody else is in. Its processes cannot listen below 1024. */
+/**
+ * Ports inside the application's own network, which no other process is in. The application's processes cannot listen
+ * below 1024 themselves.
+ */
 const ports = { proxy: 1_021, dialler: 1_022 };
-/** The application's open connections, for each of the two ports. */
+/** The most open connections of the application to each of the two ports. */
 const acceptedMax = 128;
 
 /** The services in an application's own network: its database at the usual address, and the proxy to the outside. */
@@ -66,9 +69,9 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Connects for the sockets of a site's application (`sourceFor`). A connection sends one line of JSON and
- * gets one back. If it asks to connect, it is closed after the answer. If it shows a ticket, it is joined to the
- * connection that was made for the ticket.
+ * Makes connections to the outside for the sockets of a site's application, whose side is `sourceFor`. Each connection
+ * from the application sends one line of JSON and gets one back. A connection that asks for one to the outside gets a
+ * ticket and is closed. A connection that shows a ticket is joined to the one that was made for the ticket.
  */
 class OutgoingDialler {
   private readonly outgoing: Outgoing;
@@ -78,7 +81,7 @@ class OutgoingDialler {
     this.outgoing = outgoing;
   }
 
-  /** Serves one connection of the application's. */
+  /** Serves one connection from the application. */
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
     client.setTimeout(questionMs, () => client.destroy());
@@ -220,6 +223,9 @@ const sync = process.binding('spawn_sync');
 sync.spawn = withProxy(sync.spawn);
 `;
 
-/** The URL for Node's `--import`, as for the other preload. Both are ports of the application's own loopback. */
+/**
+ * The URL for Node's `--import`, which contains the code as `appPreloadUrl` does. Both ports are on the application's
+ * own loopback.
+ */
 const outgoingPreloadUrl = (ports: { dialler: number; proxy: number }): string =>
   `data:text/javascript,${encodeURIComponent(sourceFor(ports))}`;

@@ -22,5 +22,8 @@ net.Server.prototype.listen = function (...args) {
 };
 `;
 
-/** The URL for Node's `--import`. It contains the code, because a site's account may not be able to read our files. */
+/**
+ * The URL for Node's `--import`. It contains the code, because a site's account may not be able to read the agent's
+ * files.
+ */
 export const appPreloadUrl = `data:text/javascript,${encodeURIComponent(source)}`;

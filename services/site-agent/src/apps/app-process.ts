@@ -30,12 +30,12 @@ export interface AppSettings {
   isolation: Isolation;
   /** Whether the operator accepts that sites may take over this machine, where nothing isolates them. */
   isRiskTaken: boolean;
-  /** Whether the site has used up its disk space: an application would go on writing. */
+  /** Whether the site has used up its disk space. If so, no application is started, because it would go on writing. */
   isDiskFull(): boolean;
   filesDir: string;
   log: AppLog;
   database: AppDatabase;
-  /** The account that it runs under; null: this process's account. */
+  /** The account that the application runs under. Null stands for this process's account. */
   uid: number | null;
   /** The application's own network; null if it shares the machine's. */
   network: AppNetwork | null;
@@ -106,7 +106,7 @@ export class AppProcess {
     }
   }
 
-  /** Ends it when the last of its requests has ended, at most 30 s from now. */
+  /** Ends the process when the last of its requests has ended, at most 30 s from now. */
   async retire(): Promise<void> {
     if (this.inFlight > 0) {
       await new Promise<void>((resolve) => {
@@ -125,7 +125,7 @@ export class AppProcess {
   }
 }
 
-/** The program gets nothing of our own environment. */
+/** Starts the application's process, which gets nothing of the site agent's own environment. */
 async function spawnApp({
   isolation,
   filesDir,
@@ -171,8 +171,8 @@ async function spawnApp({
 const openPath = 0o10_000_000;
 
 /**
- * Opens the socket itself, not its name. The name is in a folder of the application's, which could later replace it
- * with a link to a socket of ours, or leave it behind for another process.
+ * Opens the socket itself instead of keeping its name. The name is in a folder of the application, which could later
+ * replace it with a link to a socket of the site agent, or leave it behind for another process.
  */
 async function pinSocket(file: string): Promise<FileHandle | string> {
   if (process.platform !== 'linux') return file;

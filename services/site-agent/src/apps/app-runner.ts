@@ -1,10 +1,10 @@
 import type { Log } from '@drydock/service/telemetry';
 import { AppProcess, type AppSettings } from './app-process';
 
-/** The pause after an application did not start: a page that is requested all the time must not fork all the time. */
+/** The pause after an application did not start, so that frequent requests do not start processes all the time. */
 const retryMs = 1_000;
 
-/** Counts the site's processes, across releases and restarts of this host. */
+/** Counts the processes of the site's application, across releases and restarts of this host. */
 export interface AppGenerations {
   next(): Promise<number>;
 }
@@ -111,8 +111,8 @@ export class AppRunner {
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
-      // The old process answers nobody any more, but may hold all processes that its account may have, which a fresh
-      // one needs.
+      // The old process answers nobody any more, so it is ended. It may hold all processes that its account may have,
+      // and a fresh one needs some.
       await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });

@@ -24,15 +24,15 @@ export class OutgoingError extends Error {
   }
 }
 
-/** The part of a resolver that is asked. */
+/** The methods of a resolver that are used here. */
 export interface NameServers {
   resolve4(name: string): Promise<string[]>;
   resolve6(name: string): Promise<string[]>;
 }
 
 /**
- * Decides where applications may connect to: the public internet without this machine's own addresses, and the ranges
- * that the operator allows.
+ * Decides where applications may connect to. They may reach the public internet without this machine's own addresses,
+ * and the ranges that the operator allows.
  */
 export class OutgoingPolicy {
   private readonly allowed = new BlockList();
@@ -70,14 +70,15 @@ export class OutgoingPolicy {
 }
 
 /**
- * Services of this machine listen at its public addresses too, behind a filter that only checks traffic from outside.
+ * Whether the address is one of this machine's own. The machine's services listen at its public addresses too, behind a
+ * filter that only checks traffic from outside.
  */
 const isOwnAddress = (address: string): boolean =>
   Object.values(networkInterfaces()).some((known) => known?.some((own) => own.address === address) === true);
 
 /**
- * The only way out of a site's application, whose own network has just a loopback. Programs reach it as an HTTP proxy.
- * Every connection is made here, after the policy has approved the exact address.
+ * The only way from a site's application to the outside, because the application's own network has just a loopback.
+ * Programs reach it as an HTTP proxy. Every connection is made here, after the policy has approved the exact address.
  */
 export class Outgoing {
   private readonly policy: OutgoingPolicy;
@@ -90,7 +91,7 @@ export class Outgoing {
   }
 
   /**
-   * Serves one connection of the application's. Only the head of a request is parsed here, because a body or an answer
+   * Serves one connection from the application. Only the head of a request is parsed here, because a body or an answer
    * may have ten thousand chunks in one piece.
    */
   accept(client: Socket): void {
@@ -101,7 +102,7 @@ export class Outgoing {
       .catch(() => client.destroy());
   }
 
-  /** Carries both directions, each piece in a turn of the organisation's. */
+  /** Passes data in both directions. Each piece waits for a turn of the site's organisation. */
   join(client: Socket, upstream: Socket): void {
     joinInTurn(client, upstream, this.inTurn);
   }
@@ -115,7 +116,7 @@ export class Outgoing {
     return this.inPlace(() => this.policy.resolve(name));
   }
 
-  /** Throws {@link OutgoingError}, or the system's error. */
+  /** Connects after the policy has approved the address. Throws {@link OutgoingError}, or the system's error. */
   async dial(host: string, port: number): Promise<Socket> {
     if (!(port > 0 && port < 65_536)) throw new OutgoingError('EINVAL', 'there is no such port');
     return this.inPlace(async () => {
@@ -173,7 +174,10 @@ export class Outgoing {
   }
 }
 
-/** A connection carries one request, because a second one would go to the same address. */
+/**
+ * The head of a proxied request, with `Connection: close`. A connection carries only one request, because a second one
+ * would go to the same address.
+ */
 const headOf = (line: string, headers: readonly string[]): string =>
   [line, ...headers.filter((header) => !betweenHops.test(header)), 'Connection: close', '', ''].join('\r\n');
 
@@ -189,7 +193,7 @@ function connectTo(address: string, port: number): Promise<Socket> {
       clearTimeout(late);
       resolve(socket);
     });
-    socket.on('error', () => undefined); // told by the end of the stream
+    socket.on('error', () => undefined); // The stream's end reports it.
   });
 }
 

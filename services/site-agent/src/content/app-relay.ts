@@ -9,7 +9,10 @@ type VisitorsRequest = ClientRequestArgs & { visitor?: number };
 /** The most chunks of an answer that are kept separate; more are joined, because each costs a hundred bytes. */
 const chunksMax = 64;
 
-/** Keeps connections to the application, by process: `socketPath` is the process's number. The host makes new ones. */
+/**
+ * Keeps connections to the application open for reuse, by process. `socketPath` holds the process's number. The host
+ * makes new connections.
+ */
 class HandedConnections extends Agent {
   private readonly connect: (id: number, onConnected: Connected) => void;
 
@@ -48,7 +51,7 @@ export class AppRelay {
     const visitor = new RelayedRequest(upstream, hasBody, say);
     this.visitors.set(id, visitor);
     upstream.once('close', () => {
-      // A visitor who left before the connection was made needs none.
+      // A visitor who left before the connection was made needs no connection.
       this.take(id)?.(new Error('the visitor has gone'));
       if (visitor.isOver) this.visitors.delete(id);
       else visitor.onOver = () => this.visitors.delete(id);
@@ -61,7 +64,7 @@ export class AppRelay {
     else this.visitors.get(id)?.hear(say, body);
   }
 
-  /** A connection that the host has made. */
+  /** Takes a connection that the host has made. Closes it if no request waits for it any more. */
   give(id: number, socket: Socket): void {
     const onConnected = this.take(id);
     if (onConnected === undefined) socket.destroy();
@@ -147,7 +150,7 @@ class RelayedRequest {
     this.schedule();
   }
 
-  /** Waits for everything that this turn reads, so that an ordinary answer is one piece. */
+  /** Waits for everything that is read in this turn of the event loop, so that an ordinary answer is one piece. */
   private schedule(): void {
     if (this.isScheduled || !this.maySay || this.isOver) return;
     this.isScheduled = true;

@@ -22,9 +22,9 @@ import {
   sessionSchema,
 } from './protocol';
 
-/** The path is the same from src/ and dist/: the child is always the compiled one. */
+/** The path is the same from src/ and dist/, because the child is always the compiled program. */
 const program = path.join(__dirname, '../../dist/content/server.js');
-/** The limit is longer than the time that the child itself gives a page. */
+/** The time for an answer, in milliseconds. It is longer than the time that the child itself gives a page. */
 const answerMs = 15_000;
 const sweepMs = 1_000;
 const askedMax = 1_000;
@@ -50,7 +50,7 @@ function urlInBox(outside: string): string {
 export interface ContentChildSettings {
   isolation: Isolation;
   filesDir: string;
-  /** The site's account; null: our own. */
+  /** The site's account. Null stands for this process's account. */
   uid: number | null;
   /** Access of pages to the release's database. */
   pages: PagesAccess;
@@ -111,8 +111,8 @@ export class ContentChild {
     this.way = wayOf(child.process);
     const frames = new FrameReader();
     this.way.on('data', (piece: Buffer) => this.hearSome(frames.read(piece)));
-    this.way.on('error', () => undefined); // its end is told below
-    child.process.on('error', () => undefined); // a connection that was on its way to a child that has gone
+    this.way.on('error', () => undefined); // The child's exit below reports it.
+    child.process.on('error', () => undefined); // A connection was handed to a child that had ended.
     void child.exited.then((exit) => {
       this.leave(`the process of the site ended with ${exit.signal ?? `code ${exit.code}`}`);
     });
@@ -203,7 +203,7 @@ export class ContentChild {
     await this.child.stop('SIGTERM', 1_000);
   }
 
-  /** The rest is processed in later turns, so that other sites are served in between. */
+  /** Processes some frames and leaves the rest to later turns, so that other sites are served in between. */
   private hearSome(frames: Iterator<Frame>): void {
     try {
       for (let heard = 0; heard < framesPerTurn; heard += 1) {
@@ -242,8 +242,8 @@ export class ContentChild {
   }
 
   /**
-   * Ends a child that has not answered anybody for too long: it is in a loop. A slow application does not count,
-   * because the child answers other requests meanwhile.
+   * Ends a child that has not answered anybody for too long, because it is in an endless loop. A slow application does
+   * not count, because the child answers other requests meanwhile.
    */
   private watch(): void {
     this.answeredMs = performance.now();
@@ -269,7 +269,7 @@ export class ContentChild {
     this.asked.clear();
     for (const talk of this.talks.values()) talk.lose(new ContentError(why));
     this.talks.clear();
-    // A database server continues a statement after its client has gone, so its sessions are ended.
+    // A database server continues a statement after its client has gone, so the child's sessions are ended.
     if (wasBusy) this.endSessions([...this.sessions]);
   }
 

@@ -33,7 +33,10 @@ export interface Visited {
   visit: Visit;
   body: Buffer;
   rest: RestOfFile | null;
-  /** Call it when a rendered page is sent, or will not be: until then it keeps a place of its organisation's. */
+  /**
+   * Call this when a rendered page was sent, or will not be sent. Until then the page takes one of its organisation's
+   * places.
+   */
   leave(): void;
 }
 
@@ -51,9 +54,9 @@ export interface AppVisitor extends Listener {
 }
 
 /**
- * Answers for the files of one release, through a child in the site's box: this process follows no path inside a site.
- * The first question starts the child, and it ends after a minute without any. If it dies, the questions that it had
- * not answered fail.
+ * Answers for the files of one release through a child in the site's box, because this process follows no path inside a
+ * site. The first question starts the child. The child ends after a minute without a question. If it dies, the
+ * questions that it had not answered fail.
  */
 export class Content {
   private readonly settings: ContentSettings;
@@ -95,8 +98,9 @@ export class Content {
   }
 
   /**
-   * Answers a visit while a process of the application is running that was started with this restart file. Null if the
-   * application has answered the visitor. Throws {@link PagesBusy} if the organisation has as many visitors as it may.
+   * Answers a visit while a process of the application is running. `restartSeconds` is the mtime of the restart file
+   * that the process was started with. Null if the application has answered the visitor. Throws {@link PagesBusy} if
+   * the organisation has as many visitors as it may.
    */
   async visitApp(question: VisitQuestion, visitor: AppVisitor, restartSeconds: number): Promise<Visited | null> {
     const { places, organisation } = this.settings;
@@ -120,7 +124,9 @@ export class Content {
     });
   }
 
-  /** Takes a place for sending the rest of a file; the function gives it back. @throws {@link PagesBusy} */
+  /**
+   * Takes a place for sending the rest of a file. The returned function gives the place back. @throws {@link PagesBusy}
+   */
   download(): Promise<() => void> {
     return this.settings.places.download(this.settings.organisation());
   }
@@ -161,7 +167,10 @@ export class Content {
     return touchedSchema.parse(value).seconds;
   }
 
-  /** Lets downloads end that have begun, as long as visitors can bear. */
+  /**
+   * Ends the child once it is not busy any more, or after `lastDownloadMs` at the latest, so that running downloads can
+   * end.
+   */
   async close(): Promise<void> {
     this.isClosed = true;
     const child = await this.child?.catch(() => null);
@@ -215,7 +224,7 @@ export class Content {
     this.child = null;
   }
 
-  /** The next request finds a fresh one, which does not wait for this one's end. */
+  /** Ends the child. The next request starts a fresh one at once, without waiting for this end. */
   private async endChild(child: ContentChild): Promise<void> {
     if (this.running === child) this.forget();
     await child.end();
@@ -265,7 +274,7 @@ export class RestOfFile {
         start: at,
         length: Math.min(chunkBytes, end - at + 1),
       });
-      asked.catch(() => undefined); // the error is reported when its turn comes, if anybody still reads
+      asked.catch(() => undefined); // The error is reported when this piece is awaited, if anybody still reads.
       return asked;
     };
     let next = start <= end ? ask(start) : null;

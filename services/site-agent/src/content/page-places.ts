@@ -1,12 +1,13 @@
 import os from 'node:os';
 import { FairPlaces } from '@drydock/agent/jobs';
 
-/** The length of a turn: there are a hundred a second. */
+/** The length of a turn in milliseconds. A second has a hundred turns. */
 const turnMs = 10;
 
 /**
- * Limits how much is done in a second, in turns of ten milliseconds: by default 8,000 in all, and 4,000 for an
- * organisation. The rest waits for the next turn, in which the organisations go one after the other.
+ * Limits how much is done in a second: by default 8,000 in all, and 4,000 for an organisation. The time is divided into
+ * turns of ten milliseconds. What exceeds a turn waits for the next one, in which the organisations go one after the
+ * other.
  */
 export class FairPace {
   private readonly max: number;
@@ -50,8 +51,8 @@ export class FairPace {
     this.usedInAll = 0;
     for (const [organisation, waiting] of this.waiting) {
       if (!this.mayGo(organisation)) continue;
-      // An organisation that was served goes behind the others, and gets its next turn after them, now or in the next
-      // turn.
+      // An organisation that was served goes to the end of the queue. It is served again after the others, in this turn
+      // or the next one.
       this.waiting.delete(organisation);
       const next = waiting.shift();
       if (waiting.length > 0) this.waiting.set(organisation, waiting);
@@ -60,28 +61,33 @@ export class FairPace {
   }
 }
 
-/** Memory that a process for a site's files may need at most; the machine's memory is divided by it. */
+/**
+ * The most memory that a process for a site's files may need. The number of processes is a share of the machine's
+ * memory divided by it.
+ */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;
 /**
- * Limit for pages that are being rendered or sent. Each is 8 MB at most, in our memory too, until its visitor has
- * received it.
+ * Limit for pages that are being rendered or sent. Each takes 8 MB at most, in the agent's memory too, until its
+ * visitor has received it.
  */
 const rendersMax = 64;
-/** Limit for visitors whom applications answer. One piece of 64 kB for each is in our memory. */
+/** Limit for visitors whom applications answer. The agent's memory holds one piece of 64 kB for each. */
 const visitsMax = 4_096;
-/** Limit for visitors of files that are longer than one answer. 950 kB for each were measured in our memory. */
+/**
+ * Limit for visitors of files that are longer than one answer. Each was measured to take 950 kB of the agent's memory.
+ */
 const downloadsMax = 1_024;
 /** Limit for an organisation's visitors that wait for a place. */
 const waitingMax = 256;
 const waitMs = 5_000;
 
-/** The number of processes that a quarter of our memory allows. */
+/** The number of processes that a quarter of the machine's memory allows. */
 export function processesFor(machineBytes: number): number {
   return Math.max(processesMin, Math.floor(machineBytes / 4 / processBytes));
 }
 
-/** The machine's memory, or the limit of our container. */
+/** The machine's memory, or the limit of the container that the agent runs in. */
 export function usableBytes(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, os.totalmem()) : os.totalmem();
@@ -114,18 +120,22 @@ export interface PlacedProcess {
 /**
  * The share of this host that sites' pages and applications may use, by organisation: processes for files and pages,
  * pages that are being rendered or sent, long files that are being sent, visitors of applications, and the pieces of
- * the answers to them. An organisation gets at most half of each, and another one finds its own share at once.
+ * the answers to them. An organisation gets at most half of each, so that another organisation finds its own share at
+ * once.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;
   private readonly renders: FairPlaces;
   private readonly visits: FairPlaces;
   private readonly downloads: FairPlaces;
-  /** Pieces of applications' answers after the first one: each costs the event loop that all sites share. */
+  /**
+   * Limits the pieces of applications' answers after the first one, because each takes time of the event loop that all
+   * sites share.
+   */
   readonly pieces: FairPace;
   /**
-   * Pieces that pass through connections to the outside and to databases. Each direction counts, and an organisation
-   * may pass 8,000 a second. A query of a page is two pieces.
+   * Limits the pieces that pass through connections to the outside and to databases. Each direction counts, and an
+   * organisation may pass 8,000 a second. A query of a page is two pieces.
    */
   readonly carried: Pick<FairPace, 'take'>;
   private readonly running = new Set<PlacedProcess>();
@@ -147,8 +157,8 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a process. Idle processes are ended to make room: the organisation's own, or for its first
-   * process anybody's. Throws {@link PagesBusy}.
+   * Takes a place for a process. Idle processes are ended to make room: the organisation's own, or, for its first
+   * process, those of any organisation. Throws {@link PagesBusy}.
    */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);
@@ -163,12 +173,15 @@ export class PagePlaces {
     return () => this.running.delete(process);
   }
 
-  /** Null where a page would have to wait. */
+  /** Takes a place for rendering a page. Null if the page would have to wait. */
   renderNow(organisation: string): (() => void) | null {
     return this.renders.takeNow(organisation);
   }
 
-  /** Throws {@link PagesBusy}: at once if too many of the organisation's are waiting, otherwise after five seconds. */
+  /**
+   * Takes a place for rendering a page, or waits for one. Throws {@link PagesBusy}: at once if too many pages of the
+   * organisation are waiting, otherwise after five seconds.
+   */
   render(organisation: string): Promise<() => void> {
     return waitFor(this.renders, organisation);
   }

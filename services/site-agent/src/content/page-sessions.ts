@@ -4,13 +4,16 @@ import pg, { type Connection, type Submittable } from 'pg';
 
 /** How long one query of a page may take. */
 const pageStatementMs = 2_000;
-/** How many of its rows are kept. */
+/** How many rows of a query are kept. */
 const pageRowsMax = 1_000;
 
 const begin = 'begin isolation level repeatable read read only';
-/** The time limit is set before each query, because the one before may have changed it. */
+/** The time limit is set before each query, because an earlier query may have changed it. */
 const limit = `set local statement_timeout = ${pageStatementMs}`;
-/** The rollback undoes everything that a page has set, except for what these undo. So the next page starts afresh. */
+/**
+ * Statements that clear the session for the next page. The rollback undoes everything that a page has set, except for
+ * what the other statements undo.
+ */
 const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
 
 /** The result of a query, every value as the server writes it. */
@@ -20,7 +23,10 @@ export interface QueryRows {
   rows: (string | null)[][];
 }
 
-/** One statement of the page's session; `rows` for one of the page's own. */
+/**
+ * A statement of the page's session. `rows` holds the result of one of the page's own queries, and is null for any
+ * other statement.
+ */
 interface Step {
   sql: string;
   rows: QueryRows | null;
@@ -31,8 +37,8 @@ const noMore = true;
 
 /**
  * Runs all queries of one page in one read-only transaction, in one round trip. Each uses the extended protocol, which
- * takes one statement only, so that a page cannot end the transaction and go on. The first rows of each are kept; the
- * rest is not fetched.
+ * takes one statement only, so that a page cannot end the transaction and go on. Only the first rows of each result are
+ * fetched.
  */
 class PageQueries implements Submittable {
   private readonly steps: Step[];
@@ -50,7 +56,7 @@ class PageQueries implements Submittable {
       connection.parse({ name: '', text: sql, types: [] }, noMore);
       connection.bind({}, noMore);
       if (rows !== null) connection.describe({ type: 'P', name: '' }, noMore);
-      // The types want the number as a string, which pg would not send.
+      // pg's types want the number of rows as a string, which pg would not send.
       Reflect.apply(connection.execute, connection, [{ rows: pageRowsMax }]);
     }
     connection.sync();
@@ -69,7 +75,7 @@ class PageQueries implements Submittable {
     this.at += 1;
   }
 
-  /** The query has more rows than a page shows. */
+  /** Called if the query has more rows than a page shows. */
   handlePortalSuspended(): void {
     this.at += 1;
   }
@@ -87,7 +93,10 @@ class PageQueries implements Submittable {
   }
 }
 
-/** Runs the queries of a page. Afterwards the session is as new; after an error it must be closed. */
+/**
+ * Runs the queries of a page. Afterwards the session holds nothing of the page. After an error the session must be
+ * closed.
+ */
 async function runPageQueries(
   client: { query(queries: Submittable): unknown },
   queries: readonly string[],
@@ -111,12 +120,12 @@ export interface PageSession {
   /** The session's number at the server. */
   readonly number: number;
   hasOverflowed(): boolean;
-  /** Limits the bytes received from now on; beyond it the connection is closed. */
+  /** Limits the bytes that are received from now on. Beyond the limit the connection is closed. */
   allowBytes(bytes: number): void;
   breakOff(): void;
   /**
-   * Runs all queries of a page in one read-only transaction. Afterwards the session is as new; after an error it must
-   * not be kept.
+   * Runs all queries of a page in one read-only transaction. Afterwards the session holds nothing of the page. After an
+   * error the session must not be kept.
    */
   run(queries: readonly string[]): Promise<QueryRows[]>;
   giveBack(isKept: boolean): void;
@@ -157,7 +166,7 @@ class CountedClient extends pg.Client {
     const socket = new CountedSocket();
     super({ ...(typeof config === 'object' ? config : {}), stream: () => socket });
     this.socket = socket;
-    // The waiting query gets the error too.
+    // The error needs no handling here, because the waiting query gets it too.
     this.on('error', () => undefined);
   }
 
@@ -231,7 +240,7 @@ class MariadbSessions implements PageSessions {
     };
   }
 
-  /** The pool itself waits for ever. */
+  /** Waits for a connection, with a limit. The pool itself would wait for ever. */
   private async connect(): Promise<PoolConnection> {
     const coming = this.pool.getConnection();
     let timer: NodeJS.Timeout | undefined;

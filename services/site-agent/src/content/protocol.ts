@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 
-/** One message of either side: the request it is about, a JSON value, and perhaps bytes. */
+/** A message of either side: the number of the request that it is about, a JSON value, and perhaps bytes. */
 export interface Frame {
   id: number;
   value: unknown;
@@ -9,10 +9,10 @@ export interface Frame {
 }
 
 const headBytes = 12;
-/** The limit exceeds the size of a page. */
+/** The most bytes of a frame, which is more than a page has. */
 const frameBytesMax = 32 * 2 ** 20;
 
-/** `[length of JSON][length of body][id]`, four bytes each, then both. */
+/** The frame is `[length of JSON][length of body][id]`, four bytes each, followed by the JSON and the body. */
 export function encodeFrame(id: number, value: unknown, body: Buffer = Buffer.alloc(0)): Buffer {
   const json = Buffer.from(JSON.stringify(value));
   const head = Buffer.allocUnsafe(headBytes);
@@ -23,7 +23,8 @@ export function encodeFrame(id: number, value: unknown, body: Buffer = Buffer.al
 }
 
 /**
- * Sends a frame together with the others of this turn, because each write is a system call and wakes the other side.
+ * Sends a frame together with the others of the same turn of the event loop, because each write is a system call and
+ * wakes the other side.
  */
 export function sendFrame(way: Duplex, frame: Buffer): void {
   if (way.writableCorked === 0) {
@@ -67,7 +68,7 @@ const forwardedSchema = z.object({
   process: z.int(),
   method: z.string(),
   url: z.string(),
-  /** Names and values by turns. */
+  /** Names and values, alternating. */
   headers: z.array(z.string()),
   has_body: z.boolean(),
 });
@@ -85,9 +86,12 @@ export const questionSchema = z.discriminatedUnion('ask', [
     is_read: z.boolean(),
     /** Whether the answer must carry the file's first bytes. */
     is_whole: z.boolean(),
-    /** A process of the application is running, so the release is one even if its app.js has just gone. */
+    /**
+     * Whether a process of the application is running. The release then counts as an application even if its app.js has
+     * just been removed.
+     */
     app_runs: z.boolean(),
-    /** A page with queries may be rendered; otherwise the answer is `page_waits`. */
+    /** Whether a page with queries may be rendered. If not, the answer for such a page is `page_waits`. */
     may_render: z.boolean(),
     /**
      * The request for the application, if no file answers it. The running process answers it at once, unless the
@@ -118,7 +122,7 @@ export const childSaysSchema = z.discriminatedUnion('say', [
   /** A piece of the answer, in the body of the frame. After each piece except the last the child waits for `more`. */
   z.object({
     say: z.literal('answer'),
-    /** With the first piece. */
+    /** Present only in the first piece. */
     head: z.object({ status: z.int(), message: z.string(), headers: z.array(z.string()) }).nullable(),
     /** `broken`: the application's answer ended early. */
     end: z.enum(['whole', 'broken']).nullable(),
@@ -135,7 +139,7 @@ export type ChildSays = z.infer<typeof childSaysSchema>;
 /** Whether a message is about a forwarded request, not a question or its answer. */
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
-/** Accompanies a connection to the application: the number of the question that asked for it. */
+/** Accompanies a connection to the application, and holds the number of the question that asked for it. */
 export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
@@ -170,11 +174,11 @@ export type FoundFile = z.infer<typeof fileSchema>;
 
 export const describedSchema = z.object({ has_app: z.boolean() });
 export const touchedSchema = z.object({ seconds: z.number().nullable() });
-/** Replaces an answer. */
+/** The message that replaces an answer if the question has failed. */
 export const failureSchema = z.object({ failure: z.string() });
 /**
- * Reports, without a question, a session that the child has opened. The session is to be ended if the child is, or now
- * if `is_overrun`.
+ * Reports a session that the child has opened. It answers no question. The host ends the session when it ends the
+ * child, or at once if `is_overrun`.
  */
 export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.boolean() });
 

@@ -43,8 +43,8 @@ export function segmentsOf(pathname: string): string[] | null {
 const isWithin = (root: string, file: string): boolean => file === root || file.startsWith(`${root}${path.sep}`);
 
 /**
- * The real path of an open file. On Linux the kernel tells it, whatever has happened to the path since; elsewhere the
- * path is resolved again.
+ * The real path of an open file. On Linux the kernel gives the path of the file itself, even if something else is at
+ * the path by now. Elsewhere the path is resolved again.
  */
 function placeOf(fd: number, file: string): string {
   return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${fd}`) : realpathSync.native(file);
@@ -52,9 +52,9 @@ function placeOf(fd: number, file: string): string {
 
 /**
  * Finds and opens the file for a path below `root` (a real path). Links are followed only within the same release; any
- * other target counts as missing. The caller closes the descriptor.
- * The calls are synchronous: each takes a few microseconds on a local disk, ten times less than a way through Node's
- * threads. A slow disk delays only this site's process.
+ * other target counts as missing. The caller closes the descriptor. The calls are synchronous, because each takes a few
+ * microseconds on a local disk, ten times less than through Node's threads. A slow disk delays only this site's
+ * process.
  */
 export function resolveFile(root: string, pathname: string): Resolved {
   const segments = segmentsOf(pathname);
@@ -103,7 +103,7 @@ export function readRestartSeconds(filesDir: string): number {
   }
 }
 
-/** Passenger's other file: while it exists, each request gets a fresh process. */
+/** Whether `always_restart.txt` exists. While it does, each request gets a fresh process, as with Passenger. */
 export const restartsAlways = (filesDir: string): boolean =>
   existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
 
@@ -134,12 +134,13 @@ async function touch(filesDir: string, nowMs: number): Promise<number | null> {
   });
   const folder = await open(folderOf(filesDir), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
-    // Uses the folder's descriptor if the platform can: the folder may be replaced by a link meanwhile.
+    // The folder's descriptor is used where the platform allows it, because the folder may be replaced by a link
+    // meanwhile.
     const held = process.platform === 'linux' ? `/proc/self/fd/${folder.fd}` : folderOf(filesDir);
     const file = await open(path.join(held, 'restart.txt'), writeFlags, 0o644);
     try {
       const found = await file.stat();
-      // A second name of the same file would be touched as well.
+      // A file with a second name is refused, because the file would be touched under that name as well.
       if (!found.isFile() || found.nlink !== 1) return null;
       const before = Math.floor(found.mtimeMs / 1_000);
       const seconds = Math.max(Math.floor(nowMs / 1_000), before + 1);

@@ -41,8 +41,8 @@ function checkSql(sql: string): string {
 }
 
 /**
- * The instructions of a page, in order. The end of each is searched once, and not after the last one: a page of a
- * thousand beginnings without an end is read once.
+ * Yields the instructions of a page, in order. The search for ends stops at the first instruction without one, so that
+ * a page with a thousand beginnings and no end is read only once.
  */
 function* instructionsOf(page: string): Generator<{ name: string; sql: string; start: number; end: number }> {
   opening.lastIndex = 0;
@@ -96,8 +96,8 @@ const pageMs = 8_000;
 const bytesMax = 8 * 2 ** 20;
 
 /**
- * Errors of Postgres and of MariaDB for a server that starts, stops, is away or is full: the page can be had in a
- * moment.
+ * Errors of Postgres and of MariaDB for a server that starts, stops, is away or is full. The same page may succeed a
+ * moment later.
  */
 const unavailableCodes = new RegExp(
   '^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|PROTOCOL_CONNECTION_LOST|' +
@@ -126,7 +126,7 @@ export class PageRenderer {
     this.sessions = openPageSessions(databaseUrl, (number) => events.onOpen(number));
   }
 
-  /** Renders a page. Never throws: a page that cannot be shown says why. */
+  /** Renders a page. Never throws: if a page cannot be shown, the result says why. */
   async render(page: string): Promise<{ found: Found; body?: Buffer }> {
     try {
       const html = Buffer.from(await this.renderParts(parsePage(page)));

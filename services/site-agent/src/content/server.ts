@@ -1,9 +1,9 @@
 /**
- * The child that has one release's files, in the site's box and account. Everything that follows a path of the
- * customer's, reads a page of theirs, runs their queries or speaks to their application happens here: a failure costs
- * only this child, and it can reach nothing but the site's own.
- * Usage: `node server.js ROOT`, with descriptor 3 as the channel to the host, and PAGES_DATABASE_URL. It ends when the
- * host closes the channel. Over Node's own IPC channel the host hands over connections to the application.
+ * The child that has one release's files. It runs in the site's box and under the site's account. It follows the
+ * customer's paths, reads the customer's pages, runs their queries and speaks to the customer's application. A failure
+ * costs only this child, and the child can reach nothing but the site's own. Usage: `node server.js ROOT`, with
+ * descriptor 3 as the channel to the host, and PAGES_DATABASE_URL. It ends when the host closes the channel. Over
+ * Node's own IPC channel the host hands over connections to the application.
  */
 import { closeSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -50,7 +50,7 @@ class ContentServer {
     this.apps = apps;
   }
 
-  /** Null where the application answers. */
+  /** Null if the application answers. */
   async answer(id: number, question: Question): Promise<Answer | null> {
     switch (question.ask) {
       case 'visit':
@@ -77,7 +77,7 @@ class ContentServer {
     try {
       return statSync(path.join(this.root, appEntry), { throwIfNoEntry: false })?.isFile() ?? false;
     } catch {
-      return false; // a broken link, or a closed folder
+      return false; // The path is a broken link, or a folder is closed.
     }
   }
 

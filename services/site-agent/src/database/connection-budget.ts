@@ -1,6 +1,6 @@
 /** The most sessions that one site gets, even if the others have none. */
 const perSiteMax = 20;
-/** How many sessions that lost their place to others may still be ending at a time. */
+/** The most sessions at a time that have lost their place to another site and are still ending. */
 const leavingMax = 10;
 
 /**
@@ -20,8 +20,8 @@ export class ConnectionBudget {
   }
 
   /**
-   * A place for one more session. The returned function gives it back, once the backend has ended; null if the site has
-   * its share. `end` is called when another site needs the place more.
+   * Takes a place for one more session. The caller calls the returned function once the backend has ended, which gives
+   * the place back. Null if the site has its share already. `end` is called when another site needs the place more.
    */
   take(siteId: string, end: () => void): (() => void) | null {
     const mine = this.held.get(siteId)?.length ?? 0;

@@ -15,7 +15,10 @@ import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-d
 /** The database's name for customers, whichever release is live. */
 export const endpointDatabase = 'site';
 const cancelMs = 10_000;
-/** The number equals that of the places, so that a client that opens all of them at once does not hinder itself. */
+/**
+ * The most sessions of the site that have not logged in yet. The number equals that of a site's places, so that a
+ * client may open all of them at once.
+ */
 const newcomersMax = 20;
 
 type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
@@ -24,9 +27,9 @@ type Greeting = Startup | Cancel;
 
 /**
  * The one address of a site's database. It changes the database's name in the client's first packet to that of the live
- * release, and then only passes bytes on: passwords are proved to Postgres itself (SCRAM), and cancels are forwarded.
- * New sessions wait while the gate is frozen. Sessions of a release's own application do not, because the freeze waits
- * for its last requests.
+ * release, and from then on only passes bytes on. Clients prove their passwords to Postgres itself (SCRAM), and cancels
+ * are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own application do not, because
+ * the freeze waits for the application's last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -60,7 +63,10 @@ export class DatabaseEndpoint implements SiteEndpoint {
     return this.address.server;
   }
 
-  /** The database's name in the client's first packet says which release it is from. */
+  /**
+   * Serves a client from an application's own network. The database's name in the client's first packet says which
+   * release the client belongs to.
+   */
   accept(client: Socket): void {
     this.address.accept(client);
   }
@@ -148,8 +154,8 @@ export class DatabaseEndpoint implements SiteEndpoint {
   }
 
   /**
-   * Postgres cancels a statement of any site by its number and key, so an attacker could guess keys. Only sessions of
-   * this site may be named.
+   * Forwards a cancel only if it names a session of this site. Postgres cancels a statement of any site by its number
+   * and key, so an attacker could guess keys.
    */
   private async forwardCancel(client: Socket, { pid, packet }: Cancel): Promise<void> {
     const session = [...this.sessions].find((each) => each.number === pid);

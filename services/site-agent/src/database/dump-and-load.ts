@@ -12,7 +12,7 @@ import {
 type Postgres = Extract<ProgramDatabase, { engine: 'postgres' }>;
 type Mariadb = Extract<ProgramDatabase, { engine: 'mariadb' }>;
 
-/** A part of a dump, in the form of both engines. */
+/** A part of a dump, which has the same form for both engines. */
 interface Section {
   path: string;
   content: AsyncIterable<Buffer>;
@@ -25,7 +25,8 @@ export function dumpOf(database: ProgramDatabase, signal: AbortSignal): AsyncIte
 }
 
 /**
- * Loads an archive's dump into a database that nobody has entered. Resolves with the differences, once it is on disk.
+ * Loads an archive's dump into a database in which nobody has had a session yet. Resolves with the differences from the
+ * original once the database is on disk.
  */
 export function loadInto(
   database: ProgramDatabase,

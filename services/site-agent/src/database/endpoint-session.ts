@@ -11,7 +11,10 @@ import { scaled } from '@drydock/process';
 import type { ReleaseDatabase, ServerAddress } from './release-database';
 
 const headBytes = 5;
-/** A type, a length, and four bytes that tell the kind of authentication or a backend's process. */
+/**
+ * The bytes that are read of a message: its type, its length, and four bytes with the kind of authentication or the
+ * number of the session.
+ */
 const toldBytes = headBytes + 4;
 const authentication = 'R'.charCodeAt(0);
 const backendKey = 'K'.charCodeAt(0);
@@ -25,19 +28,19 @@ const refusals: Record<Refusal, [sqlState: string, message: string]> = {
 
 /** Reads the start of a session on a server, and keeps only what it needs. */
 export interface SessionStart {
-  /** Whether the client has proved itself. */
+  /** Whether the client has authenticated. */
   readonly isAuthenticated: boolean;
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** The message for the client that replaces the server's last one. */
+  /** The message that the client gets instead of the server's last one. */
   refuse(why: Refusal): Buffer;
 }
 
-/** Postgres starts a session. */
+/** Reads the start of a Postgres session. */
 export class PostgresStart implements SessionStart {
   isAuthenticated = false;
-  /** The number from the last message of interest. Later messages are not read. */
+  /** The server's number for the session. It is in the last message that is read. */
   number: number | null = null;
   private head: Buffer = Buffer.alloc(0);
   /** The number of bytes that are still missing from the current message. */
@@ -99,8 +102,9 @@ export interface EndpointSessionOptions {
 }
 
 /**
- * A session through the endpoint: a newcomer until the server has let it in, then with a place of the site's. The place
- * is given back when the backend has ended, which its socket shows, and not when the client has hung up.
+ * A session through the endpoint. It is a newcomer until the server has let it in, and then takes one of the site's
+ * places. The place is given back when the backend has ended, which its socket shows, and not when the client has hung
+ * up.
  */
 export class EndpointSession {
   private readonly client: Socket;
@@ -178,9 +182,9 @@ export class EndpointSession {
   }
 
   /**
-   * Ends the session from our side, at once. After the login, its backend is ended through a session of ours. Before
-   * the login, the server waits for the client and notices the closed socket by itself. So a stranger who connects
-   * again and again costs no session of ours.
+   * Ends the session at once. After the login, another session of this host ends its backend. Before the login, the
+   * server is waiting for the client and notices the closed socket by itself. So a stranger who connects again and
+   * again causes no session of this host.
    */
   end(): void {
     this.client.destroy();
@@ -212,7 +216,7 @@ export class EndpointSession {
   };
 
   private settle(): boolean {
-    // The session continues as a newcomer, and soon ends.
+    // A session whose client has gone gets no place, because it soon ends.
     if (this.client.destroyed) return true;
     this.leaveNewcomers();
     this.giveBack = this.options.database.takePlace(() => this.end());
@@ -221,14 +225,15 @@ export class EndpointSession {
   }
 
   /**
-   * The client has gone. The server notices that only when it reads again, and until then may work on a statement
-   * without end. A backend whose number is not known yet is waiting for its client, and ends with the socket.
+   * Ends the server's part after the client has gone. The server notices that only when it reads again, and until then
+   * may work on a statement without end. A backend whose number is not known yet is waiting for its client, and ends
+   * with the socket.
    */
   private leave(): void {
     const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;
     upstream.end();
-    upstream.resume(); // it may have waited for the client
+    upstream.resume(); // The server's bytes may have waited for the client.
     this.ending = setInterval(() => {
       if (this.number === null) upstream.destroy();
       else this.endBackend();

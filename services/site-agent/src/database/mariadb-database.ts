@@ -22,7 +22,7 @@ import { WokenServer } from './woken-server';
 
 /** The only database of a release's server. */
 export const mariadbDatabase = 'site';
-/** The customer's account in it. MariaDB sees every client come by the server's socket. */
+/** The customer's account in the database. Its host is `localhost`, because clients come by the server's socket. */
 export const siteAccount = 'site';
 /** The account of a release's pages. Its name has the platform's prefix, so that no dump contains it. */
 export const pagesAccount = 'drydock_pages';
@@ -30,12 +30,12 @@ const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
 const everything = `${mariadbDatabase}.*`;
 
 /**
- * A session that changes its account is shown under the name that its client claims. If the change fails, the session
- * keeps the rights that it had at its start.
+ * Finds the site's sessions. A session that changes its account is shown under the name that its client claims. If the
+ * change fails, the session keeps the rights that it had at its start.
  */
 const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
 
-/** The limit exceeds the number of sessions that the endpoint opens. The rest is for this host. */
+/** The most connections of a server. The endpoint opens fewer sessions, and the rest is for this host. */
 const connectionsMax = 200;
 const placesMax = 25;
 const newcomersMax = 20;
@@ -45,8 +45,8 @@ const sessionsBytes = 512 * 2 ** 20;
 /** The longest query of a page, in seconds. */
 const pageSeconds = 2;
 /**
- * Rights with which a disk can be filled. SELECT, DELETE, DROP and TRUNCATE stay, and EVENT, without which an event
- * cannot be dropped: events do not run meanwhile.
+ * Rights with which a disk can be filled. SELECT, DELETE, DROP and TRUNCATE are kept. EVENT is kept too, because an
+ * event cannot be dropped without it; events do not run meanwhile.
  */
 const fillingRights =
   'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, TRIGGER';
@@ -203,7 +203,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.access();
   }
 
-  /** If the dump had no database of that name, the server has none after the load; its accounts are locked. */
+  /** Ends the load. If the dump had no database of this name, the server has none now, and its accounts are locked. */
   async closeLoader(): Promise<void> {
     await this.asAdmin(async (admin) => {
       await this.giveAccount(admin);
@@ -251,7 +251,7 @@ export class MariadbDatabase implements ReleaseDatabase {
       settings: {
         'max-connections': String(connectionsMax),
         'connect-timeout': String(Math.ceil(scaled(loginSeconds * 1000) / 1000)),
-        // The endpoint reads the login until the client has authenticated.
+        // TLS is off, because the endpoint has to read the login.
         ssl: 'OFF',
       },
     });
@@ -283,7 +283,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     await runEvents(admin, !(await isReadOnly(admin)));
   }
 
-  /** A live server with events works even without any session. */
+  /** A server that is live and has events is in use even without any session. */
   private async isUnused(): Promise<boolean> {
     if (this.isLoading) return false;
     const others = "id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')";
@@ -299,7 +299,7 @@ export class MariadbDatabase implements ReleaseDatabase {
    * this host need not start the server to find out.
    */
   private async noteEvents(admin: Admin): Promise<boolean> {
-    // information_schema would read the text of each first.
+    // mysql.event is read, because information_schema would read the text of each event first.
     const rows = await admin.texts(`SELECT 1 FROM mysql.event WHERE status = 'ENABLED' LIMIT 1`);
     const hasEvents = rows.length > 0;
     if (hasEvents !== existsSync(this.eventsNote))
@@ -312,8 +312,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Ends sessions, with the server if need be: they can hold all of its memory, so that it runs no statement of ours.
-   * It is then started again.
+   * Runs `work`, which ends sessions. If sessions hold all memory of the server, it runs no statement of this host. The
+   * server is then stopped and started again.
    */
   private async asAdminOrAfresh(work: (admin: Admin) => Promise<void>): Promise<void> {
     try {
@@ -334,7 +334,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 }
 
-/** The server starts, stops or has no connection left. */
+/** The errors of a server that starts, stops or has no connection left. */
 const passing: ReadonlySet<string> = new Set([
   'ER_CON_COUNT_ERROR',
   'ER_SERVER_SHUTDOWN',
@@ -350,7 +350,7 @@ const memoryCodes: ReadonlySet<string> = new Set([
   'ER_OUT_OF_SORTMEMORY',
 ]);
 
-/** Whether the server has said that it has no memory for us. */
+/** Whether the server has no memory for a statement of this host. */
 function isOutOfMemory(error: unknown): boolean {
   return (
     memoryCodes.has(errorCodeOf(error)) ||

@@ -23,8 +23,8 @@ type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
  * A MariaDB server for each release. Locks, memory and places, which all sessions of a server share, are then the
- * release's own. A dump is all that the server has. And the database has the same name in every release, which a
- * customer's views and routines contain.
+ * release's own. A dump contains everything that the server has. The database has the same name in every release,
+ * because a customer's views and routines contain the name.
  */
 export class MariadbDatabases implements SiteDatabases {
   private readonly options: MariadbDatabasesOptions;
@@ -87,7 +87,6 @@ export class MariadbDatabases implements SiteDatabases {
     return `mysql://${pagesAccount}:${password}@localhost/${mariadbDatabase}?socketPath=${socket}`;
   }
 
-  /** The servers end. */
   async close(): Promise<void> {
     await Promise.all([...this.opened.values()].map((database) => database.close()));
   }

@@ -7,17 +7,20 @@ import { DatabaseAddress, Newcomers, packetHeadBytes, SerialQueue, writeMysqlErr
 import { EndpointSession, type Refusal, type SessionStart } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 
-/** The number equals that of the places, so that a client that opens all of them at once does not hinder itself. */
+/**
+ * The most sessions of the site that have not logged in yet. The number equals that of a site's places, so that a
+ * client may open all of them at once.
+ */
 const newcomersMax = 20;
-/** Limit for sessions of the server, including those that are ending. It has further places for the host itself. */
+/** Limit for sessions of the server, including those that are ending. The server accepts more, for the host itself. */
 const sessionsMax = 150;
 const notAvailable = 1053;
 const diskFull = 1021;
 
 /**
  * The one address of a site's MariaDB. The server sends the first message, so a client is connected before it has sent
- * anything: to the live release's server, once the gate is open. From then on it only passes bytes on. An application
- * comes by a network of its own, and gets its own release's server.
+ * anything: to the live release's server, once the gate is open. From then on the endpoint only passes bytes on. An
+ * application comes by its own network instead, and gets its own release's server.
  */
 export class MariadbEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -28,8 +31,8 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly doors = new Map<ReleaseDatabase, Server>();
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /**
-   * Clients for whom the server has no place yet, in the order of their arrival: one that overtook another would soon
-   * have to give way to it.
+   * Clients for whom the server has no place yet, in the order of their arrival. A client that overtook another would
+   * soon have to give its place to that one.
    */
   private readonly waiting = new Map<Socket, () => void>();
   sessionsBegun = 0;
@@ -70,7 +73,7 @@ export class MariadbEndpoint implements SiteEndpoint {
     if (uid !== null) await chown(folder, uid, uid);
     const file = path.join(folder, 'pages.sock');
     await once(door.listen(file), 'listening');
-    // Only the site's account can enter the folder.
+    // The socket may be open to all accounts, because only the site's account can enter the folder.
     await chmod(file, 0o666);
     this.doors.set(database, door);
     return file;
@@ -156,7 +159,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
 const greetingProtocol = 10;
 const okPacket = 0x00;
-/** A greeting has some hundred bytes: a version, a number, a scramble. */
+/** The most bytes of a greeting. A real one has some hundred: a version, a number, a scramble. */
 const greetingBytesMax = 1_024;
 
 const refusals: Record<Refusal, [code: number, message: string, sqlState: string]> = {
@@ -217,7 +220,10 @@ class MariadbStart implements SessionStart {
   }
 }
 
-/** The number is behind the protocol's version and the text of the server's version, which ends with a zero. */
+/**
+ * Reads the session's number, which follows the protocol's version and the text of the server's version. The text ends
+ * with a zero.
+ */
 function readSessionNumber(greeting: Buffer): number | null {
   const at = greeting.indexOf(0, 1) + 1;
   return at === 0 || at + 4 > greeting.length ? null : greeting.readUInt32LE(at);

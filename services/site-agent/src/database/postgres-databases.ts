@@ -38,7 +38,7 @@ export class PostgresDatabases implements SiteDatabases {
 
   async create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase> {
     const cluster = await this.clusters.of(place.cluster);
-    // The site may never have had a database in this cluster.
+    // The site may never have had a database in this cluster, so its role may be missing.
     await cluster.ensureRole(record.role, record.password);
     await cluster.createDatabase(place.database, record.role);
     return new PostgresDatabase(cluster, place.database, record);
@@ -69,7 +69,7 @@ export class PostgresDatabases implements SiteDatabases {
     return `postgresql://${role}:${password}@${host}:${port}/${database?.name ?? endpointDatabase}`;
   }
 
-  /** The name of the database determines the release. */
+  /** The database's name in the URL determines the release, so the pages need no socket of their own. */
   pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase): string {
     return this.urlOf(record, at, database);
   }
@@ -160,8 +160,9 @@ class PostgresDatabase implements ReleaseDatabase {
 }
 
 /**
- * Probes with a session of its own, whose settings the site cannot change: its own functions would else come before the
- * server's, and answer as much as fits into its memory, and thus into ours. Never throws.
+ * Probes with a session of its own, whose settings the site cannot change. Otherwise the site's functions would come
+ * before the server's. They could answer as much as fits into the server's memory, and this process would have to hold
+ * it. Never throws.
  */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
   const signal = AbortSignal.timeout(deadlineMs);
@@ -180,5 +181,5 @@ export async function probePostgres(url: string, deadlineMs: number): Promise<Sq
   }
 }
 
-/** The server starts, stops or has no connection left: SQLSTATE classes 57P, 53 and 08. */
+/** Whether the server starts, stops or has no connection left: SQLSTATE classes 57P, 53 and 08. */
 const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

@@ -27,13 +27,19 @@ export interface SqlProbe {
 export interface DatabaseLook {
   /** The size of the database's files on disk. */
   bytes: number;
-  /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null if its sessions hold all memory of its server. */
+  /**
+   * Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null if the server has no memory to answer, because the
+   * site's sessions hold all of it.
+   */
   isReadOnly: boolean | null;
-  /** The server, if it has no other database. Files that it has removed and holds open count too. */
+  /**
+   * The process of the server, if the server has no other database. Files that it has removed and still holds open
+   * count too.
+   */
   pid: number | null;
 }
 
-/** The database of a release on any kind of server. Two releases of one name share it. */
+/** The database of a release on any kind of server. Two releases that name the same database share it. */
 export interface ReleaseDatabase {
   readonly name: string;
   /** Resolves when its server runs. Call it before opening a session; the methods here do so themselves. */
@@ -43,8 +49,8 @@ export interface ReleaseDatabase {
   /** The sessions of its server that have not logged in yet, by site. */
   readonly newcomers: Newcomers;
   /**
-   * A place for one more session of the site. The returned function gives it back; null if the site has its share.
-   * `end` is called when another site needs the place more.
+   * Takes a place for one more session of the site. The returned function gives the place back. Null if the site has
+   * its share already. `end` is called when another site needs the place more.
    */
   takePlace(end: () => void): (() => void) | null;
   /** Makes the site's account in the database, or resets the account's password. */
@@ -59,18 +65,23 @@ export interface ReleaseDatabase {
   endSiteSessions(): Promise<void>;
   /** Whether the database may grow while nobody has a session. */
   readonly worksAlone: boolean;
-  /** The size of the database, and the size that it may reach. Null if the database has gone or its server sleeps. */
+  /**
+   * The size of the database on disk, and whether it is read-only. Null if the database has gone or its server sleeps.
+   */
   look(): Promise<DatabaseLook | null>;
-  /** Keeps the site's sessions from filling space, but not from freeing it, as far as the engine has such sessions. */
+  /**
+   * Keeps the site's sessions from taking more space, and still lets them free some, as far as the engine can limit
+   * sessions so.
+   */
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Probes the database as the site. Never throws. */
   probe(deadlineMs: number): Promise<SqlProbe>;
   /** Access for a job that reads everything and changes nothing. */
   openReader(): Promise<JobAccess>;
-  /** Access for one load into it, while it is empty and nobody has entered it. {@link closeLoader} ends it. */
+  /** Access for one load into the database, while it is empty and has had no session. {@link closeLoader} ends it. */
   openLoader(): Promise<JobAccess>;
   closeLoader(): Promise<void>;
-  /** Ends all sessions in it and drops it. No error if it has gone already. */
+  /** Ends all sessions in the database and drops it. No error if it has gone already. */
   drop(): Promise<void>;
 }
 
@@ -79,7 +90,7 @@ export interface EndpointOptions {
   gate: { admit(client: Socket): Promise<string | null> };
   siteId: string;
   role: string;
-  /** The site's account; null: our own. */
+  /** The site's account. Null stands for this process's account. */
   uid: number | null;
   /** The live release's database, read when a session is connected; null while there is none. */
   current: () => ReleaseDatabase | null;
@@ -87,9 +98,9 @@ export interface EndpointOptions {
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;
-  /** Each piece, in either direction, takes a turn of the organisation's. */
+  /** Each piece, in either direction, waits for a turn of the site's organisation. */
   inTurn: InTurn;
-  /** A client has logged in. */
+  /** Called when a client has logged in. */
   sessionBegan: () => void;
 }
 
@@ -99,11 +110,14 @@ export interface SiteEndpoint {
   /** The number of sessions so far: while it stays the same and none is open, nobody has written. */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
-  /** Serves a client that did not come by this address, but by the own network of this release's application. */
+  /**
+   * Serves a client that did not come by this address, but by the network that this release's application has for
+   * itself.
+   */
   accept(client: Socket, database: ReleaseDatabase): void;
   /**
-   * Opens a socket for the pages of a release, which works while the site is frozen too, because a probe asks them
-   * then. Null: the pages use the site's address.
+   * Opens a socket for the pages of a release. It works while the site is frozen too, because a probe requests pages
+   * then. Null if the pages use the site's address.
    */
   openDoor(database: ReleaseDatabase): Promise<string | null>;
   /** Closes the doors of databases that are no longer served. */
@@ -121,7 +135,7 @@ export interface EndpointPlace {
 
 /** The databases of all sites with one engine. */
 export interface SiteDatabases {
-  /** The record, completed with what has to be fixed before a site's first database. */
+  /** Completes the record with the fields that have to be fixed before the site's first database is made. */
   settle(record: SiteRecord, organisation: string): SiteRecord;
   /** The name and the place for a new database of the site. */
   placeFor(record: SiteRecord): DatabasePlace;

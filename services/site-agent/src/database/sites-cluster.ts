@@ -14,14 +14,14 @@ import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
-/** How many of the cluster's `max_connections` are kept from the sites. */
+/** How many of the cluster's `max_connections` are not for the sites. */
 const keptSessions = 20;
 /**
  * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads have
  * roles of their own without the limit.
  */
 const temporaryFiles = '1GB';
-/** A setting that only marks a role as read-only by us. */
+/** A setting without effect, by which this host marks the roles that it has made read-only. */
 const readOnlyMark = 'drydock.is_disk_full';
 /** A session can export snapshots without end: each is a file, which takes a block of the disk. */
 const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
@@ -40,7 +40,7 @@ const lookSql = `
     and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: an earlier, interrupted attempt has made the role. */
 const duplicateCode = '42710';
-/** After a crash of the machine Postgres may recover for so long. */
+/** How long Postgres may recover after a crash of the machine. */
 const recoveryMs = 60_000;
 const lookMs = 2_000;
 
@@ -78,8 +78,9 @@ export class SitesCluster {
 
   /**
    * `name` is the host's own and the same at every start. With `socketFolder` every connection uses the socket there,
-   * whatever host the URL names, because anybody could take the port of a server that is down. Null: the port is used.
-   * `server` is an organisation's own, which sleeps while nobody uses it. Null: the operator runs it for all sites.
+   * whatever host the URL names, because anybody could take the port of a server that is down. If it is null, the port
+   * is used. `server` is an organisation's own, which sleeps while nobody uses it. If it is null, the operator runs one
+   * server for all sites.
    */
   constructor(
     adminUrl: string,
@@ -107,8 +108,8 @@ export class SitesCluster {
   }
 
   /**
-   * Call it once, before any site uses it: ends the leftovers of an earlier process of this host, and counts its
-   * places.
+   * Ends the leftovers of an earlier process of this host, and counts the places of the cluster. Call this once, before
+   * any site uses the cluster.
    */
   async open(): Promise<void> {
     await this.waitForServer();
@@ -120,12 +121,12 @@ export class SitesCluster {
     this.places = { budget: new ConnectionBudget(sessions - newcomersMax), newcomers: new Newcomers(newcomersMax) };
   }
 
-  /** The sessions of all its sites. */
+  /** Shares the cluster's sessions between all its sites. */
   get budget(): ConnectionBudget {
     return this.opened.budget;
   }
 
-  /** Sessions of all its sites that Postgres has not let in yet, by site. */
+  /** The sessions of all the cluster's sites that have not logged in yet, by site. */
   get newcomers(): Newcomers {
     return this.opened.newcomers;
   }
@@ -169,7 +170,7 @@ export class SitesCluster {
     return (await this.admin.query(othersSql, [this.name])).rowCount === 0;
   }
 
-  /** Whether no site has a database or a role in it. */
+  /** Whether no site has a database or a role in the cluster. */
   async isEmpty(): Promise<boolean> {
     return (await this.query(contentSql)).rowCount === 0;
   }
@@ -242,8 +243,8 @@ export class SitesCluster {
   }
 
   /**
-   * Any site of the cluster can give the role a right on what is in that site's database, and the role cannot go before
-   * it. It then goes when this host starts again, or with the cluster.
+   * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and a role
+   * with such a right cannot be dropped. It is then dropped when this host starts again, or with the cluster.
    */
   async dropRole(role: string): Promise<void> {
     const admin = await this.connect();
@@ -254,7 +255,7 @@ export class SitesCluster {
     }
   }
 
-  /** Drops the roles that {@link dropRole} had to leave. Those that still cannot go stay. */
+  /** Drops the roles that {@link dropRole} had to leave. Roles that still cannot be dropped stay. */
   private async dropLeftRoles(): Promise<void> {
     const { rows } = await this.query(leftRolesSql);
     for (const { name } of z.array(z.object({ name: z.string() })).parse(rows))
@@ -268,8 +269,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends all sessions in it and drops it. No error if it is gone already. Its owner can make it a template, which
-   * cannot be dropped, so it is taken from its owner first.
+   * Ends all sessions in the database and drops it. No error if it is gone already. Its owner can make it a template,
+   * and a template cannot be dropped, so the database is taken from its owner first.
    */
   async dropDatabase(name: string): Promise<void> {
     const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);
@@ -310,7 +311,7 @@ export class SitesCluster {
 
   /**
    * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
-   * gone, or the server sleeps: looking does not keep it awake.
+   * gone or the server sleeps, because a look does not wake the server.
    */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
     if (this.server?.isStarted === false) return null;
@@ -320,8 +321,8 @@ export class SitesCluster {
   }
 
   /**
-   * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted. The mark
-   * tells our own setting from a customer's.
+   * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted.
+   * `readOnlyMark` tells this setting from a customer's own.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
@@ -331,16 +332,16 @@ export class SitesCluster {
   }
 
   /**
-   * The URL of a database for a site's role, not through the site's endpoint: for this process, because no box shows
-   * the socket.
+   * The URL by which this process reaches a database as a site's role, without the site's endpoint. Only this process
+   * can use it, because no box shows the socket.
    */
   directUrl(role: string, password: string, database: string): string {
     return loginUrl(this.url.href, { role, password }, database);
   }
 
   /**
-   * Whether the cluster has a port. Applications can reach that too, use up its places, and take the port itself while
-   * the server is down.
+   * Whether the cluster has a port. Applications can reach a port too, use up the cluster's places, and take the port
+   * itself while the server is down.
    */
   async hasPort(): Promise<boolean> {
     if (this.socketFolder === null) return true;
@@ -358,7 +359,7 @@ export class SitesCluster {
   }
 
   /**
-   * The number of sessions for all sites together: some are kept for this host, for backups and restores, and for its
+   * The number of sessions for all sites together. The others are for this host, for backups and restores, and for the
    * superuser.
    */
   private async sessionsForSites(): Promise<number> {

@@ -13,7 +13,10 @@ import { SitesCluster } from './sites-cluster';
 import { WokenServer } from './woken-server';
 
 const connectionsMax = 100;
-/** A backup locks every table of a site at once. The lock table takes 11 MB of the cluster's memory. */
+/**
+ * The room for locks in a cluster, because a backup locks every table of a site at once. The lock table takes 11 MB of
+ * the cluster's memory.
+ */
 const locksMax = 80_000;
 
 /** Buffers take the machine's memory only as they are used, so an organisation that does little takes little. */
@@ -22,7 +25,7 @@ const settings: Readonly<Record<string, string>> = {
   max_locks_per_transaction: String(locksMax / connectionsMax),
   shared_buffers: '32MB',
   min_wal_size: '32MB',
-  // 128 MB on a disk that all share; the server's own limit is 8 GB.
+  // The queue may take 128 MB of the disk that all sites share. The server's own limit is 8 GB.
   max_notify_queue_pages: '16384',
   // No server replicates this cluster.
   wal_level: 'replica',
@@ -32,8 +35,8 @@ const settings: Readonly<Record<string, string>> = {
 };
 
 /**
- * cluster.json. The account is the cluster's own, and also determines the number of its socket. Only root runs the
- * server under it.
+ * The content of cluster.json. The account is the cluster's own, and also determines the number of its socket. The
+ * server runs under it only if this process is root.
  */
 const recordSchema = z.strictObject({ major: z.int(), account: z.int() });
 
@@ -114,8 +117,8 @@ export class OwnCluster {
 }
 
 /**
- * The port in the socket's name, and nothing else. It tells clusters in boxes apart, because each of them sees itself
- * under the same few process ids.
+ * The port number in the name of a cluster's socket, which has no other use. It tells clusters in boxes apart, because
+ * each of them sees itself under the same few process ids.
  */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 
@@ -136,7 +139,7 @@ export interface SitesClustersOptions {
   /** The server that the operator runs. Null without one. */
   shared: SitesCluster | null;
   /**
-   * Whether new databases are placed there too. Otherwise the cluster serves only the databases that it already has.
+   * Whether new databases are placed in the shared cluster. If not, it serves only the databases that it already has.
    */
   isSharedForAll: boolean;
   accounts: Accounts;
@@ -148,8 +151,8 @@ type Clustered = Pick<SiteRecord, 'cluster'>;
 
 /**
  * All clusters with databases of this host's sites: one for each organisation, and a shared one if the operator has
- * named it. A release names the cluster of its database; one without a name, as in earlier versions, is in the shared
- * one.
+ * named it. A release names the cluster of its database. Releases of earlier versions name none, and their databases
+ * are in the shared cluster.
  */
 export class SitesClusters {
   private readonly options: SitesClustersOptions;
@@ -196,7 +199,7 @@ export class SitesClusters {
     return shared === null ? own : [{ name: undefined, place: shared.place }, ...own];
   }
 
-  /** Call it when a site has been removed from the cluster. */
+  /** Removes the cluster if it is empty. Call this when a site has been removed from the cluster. */
   async removeIfEmpty({ cluster: name }: Clustered): Promise<void> {
     if (name === undefined) return;
     const opening = this.own.get(name);

@@ -16,9 +16,9 @@ export interface LoaderAccess {
 }
 
 /**
- * TransferAccess makes the roles by which a release's database is dumped and loaded: never the superuser, and never the
- * site's own login, whose password its customer knows. Only this process has their passwords; a host that starts again
- * makes new ones.
+ * Makes the roles by which a release's database is dumped and loaded. They are never the superuser, and never the
+ * site's own login, whose password its customer knows. Only this process has their passwords. A host that starts again
+ * makes new roles.
  */
 export class TransferAccess {
   private readonly connect: () => Promise<pg.PoolClient>;
@@ -64,7 +64,7 @@ export class TransferAccess {
     return this.loaders.size > 0;
   }
 
-  /** Ends the load's sessions too. */
+  /** Drops the role of the load and ends its sessions. */
   async dropLoader(database: string): Promise<void> {
     const login = await this.loaders.get(database)?.catch(() => null);
     this.loaders.delete(database);
@@ -72,7 +72,8 @@ export class TransferAccess {
   }
 
   /**
-   * Call it when the database has gone: a role that owns something because of a hostile load can be dropped only then.
+   * Drops all roles of a database. Call this when the database has gone, because only then can a role be dropped that
+   * owns something after a hostile load.
    */
   async forget(database: string): Promise<void> {
     this.readers.delete(database);

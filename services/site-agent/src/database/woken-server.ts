@@ -1,7 +1,7 @@
 import { SerialQueue } from '@drydock/agent/host';
 import type { Log } from '@drydock/service/telemetry';
 
-/** A server that nobody has used for this long is stopped. */
+/** How long nobody uses a server before it is stopped. */
 export const idleMs = 15 * 60_000;
 const lookMs = 60_000;
 

@@ -8,7 +8,10 @@ import { z } from 'zod';
 /** Every role of a cluster can read the names of all others, so a name is random. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
-/** site.json: everything about a site that must survive. 0600, because it contains the password of the site's role. */
+/**
+ * site.json: everything about a site that must survive. The file has mode 0600, because it contains the password of the
+ * site's role.
+ */
 const siteRecordSchema = z.strictObject({
   site_id: z.string(),
   mode: z.enum(['live', 'sandbox']),
@@ -19,14 +22,17 @@ const siteRecordSchema = z.strictObject({
   database_port: z.int(),
   uid: z.int().nullable(),
   /**
-   * The organisation whose share of the machine it uses. Sites of earlier versions have none until their next backup
-   * names it.
+   * The organisation whose share of the machine the site uses. Sites of earlier versions have none until their next
+   * backup names it.
    */
   organisation_id: z.string().optional(),
-  /** The kind of server for its databases, one for each release; absent: they are in a cluster of Postgres. */
+  /**
+   * The version and the account of the site's MariaDB servers, one server for each release. Absent if the site's
+   * databases are in a cluster of Postgres.
+   */
   mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
   /**
-   * The cluster for its new databases. It is fixed with the first of them, and stays if the site changes its
+   * The cluster for the site's new databases. It is fixed with the first of them, and stays if the site changes its
    * organisation, because the site's role is in it.
    */
   cluster: z.string().optional(),
@@ -34,8 +40,8 @@ const siteRecordSchema = z.strictObject({
 export type SiteRecord = z.infer<typeof siteRecordSchema>;
 
 /**
- * release.json: the database that belongs to the files beside it, and its cluster. Absent: the shared cluster, or none
- * if the site's databases are servers.
+ * release.json: the database that belongs to the files beside it, and its cluster. Without a cluster the database is in
+ * the shared one, or has a server of its own.
  */
 const releaseRecordSchema = z.strictObject({
   release_id: z.string(),
@@ -49,8 +55,9 @@ const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restar
 export type AppRecord = z.infer<typeof appRecordSchema>;
 
 /**
- * freeze.json: the freeze in force. `ends_at` is null until a start of this process has begun its time once more; from
- * then on it stays, so that no number of starts makes the freeze longer.
+ * freeze.json: the freeze in force. If this process starts during the freeze, the first start begins the time once more
+ * and sets `ends_at`, which is null until then. Later starts keep it, so that no number of starts makes the freeze
+ * longer.
  */
 const freezeRecordSchema = z.strictObject({ ttl_ms: z.int().min(0), ends_at: z.iso.datetime().nullable() });
 type FreezeRecord = z.infer<typeof freezeRecordSchema>;
@@ -112,7 +119,7 @@ export class SiteFolder {
     return path.join(this.root, 'app.log');
   }
 
-  /** Zeros before the first process. */
+  /** Before the first process the generation is 0. */
   async readApp(): Promise<AppRecord> {
     const text = await readIfThere(path.join(this.root, 'app.json'));
     return text === null ? { generation: 0, last_restart_at: null } : appRecordSchema.parse(JSON.parse(text));
@@ -132,12 +139,15 @@ export class SiteFolder {
     await writeDurably(this.freezeFile, `${JSON.stringify(record)}\n`);
   }
 
-  /** Not synced: a removal that a power cut undoes only freezes the site for that time once more. */
+  /**
+   * Removes the record without syncing it to disk. If a power cut undoes the removal, the site is only frozen for that
+   * time once more.
+   */
   async removeFreeze(): Promise<void> {
     await rm(this.freezeFile, { force: true });
   }
 
-  /** The target of the one pointer; null before the first release. */
+  /** The id of the live release, to which the link `current` points. Null before the first release. */
   async readCurrent(): Promise<string | null> {
     try {
       return path.basename(await readlink(this.currentLink));

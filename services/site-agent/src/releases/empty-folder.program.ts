@@ -9,10 +9,10 @@ const setupSchema = z.strictObject({
   dir: z.string(),
   batch_files: z.int().min(1),
   pause_ms: z.int().min(0),
-  /** After so many removals it stops, so that others get their turn. */
+  /** The number of removals after which the program stops, so that other folders get their turn. */
   turn_files: z.int().min(1),
 });
-/** Node takes it, and gives names as Buffers. Its types do not know it. */
+/** With this encoding Node gives names as Buffers. Node's types do not have it. */
 const asBytes = 'buffer' as BufferEncoding;
 
 /** Limit for the paths that the report names, each with its error. */
@@ -37,9 +37,10 @@ class Emptying {
     this.top = Buffer.from(setup.dir);
   }
 
-  /** `isOver`: it has stopped before the end. */
+  /** `isOver` is true if the program has stopped before the end. */
   async run(): Promise<{ left: number; named: string[]; isOver: boolean }> {
-    // Entries that come while a folder is read may be missed, so that it is read again until nothing more goes.
+    // Entries that come while a folder is read may be missed, so the folder is read again until nothing more can be
+    // removed.
     for (let before = -1; before < this.gone && !this.isOver; ) {
       before = this.gone;
       [this.left, this.named] = [0, []];
@@ -102,7 +103,7 @@ class Emptying {
     }
   }
 
-  /** An error is recorded, unless the path has gone or its own contents are the reason. */
+  /** Records an error, unless the path has gone, or is a folder that still has contents. */
   private note(place: Buffer, error: unknown): void {
     const code = errorCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTEMPTY') return;

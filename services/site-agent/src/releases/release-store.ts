@@ -141,7 +141,7 @@ export class ReleaseStore {
   ): Promise<UnfinishedRelease> {
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
-    // The release's folder stays ours, so that no customer can put a pointer in it.
+    // The release's folder belongs to the host's own account, so that no customer can put a link in it.
     await chmod(filesDir, 0o750);
     if (record.uid !== null) await chown(filesDir, record.uid, record.uid);
     await closeToOthers(beside, record.uid);
@@ -161,8 +161,8 @@ export class ReleaseStore {
   }
 
   /**
-   * Moves the folder aside, and then drops the database, which no release names any more: after a crash in between no
-   * release is without its database.
+   * Moves the folder aside, and then drops the database, which no release names any more. In this order a crash in
+   * between leaves no release without its database.
    */
   async remove(record: SiteRecord, releaseId: string): Promise<void> {
     await this.removal.moveAside(this.folder.releaseDir(releaseId), record);
@@ -191,14 +191,14 @@ export class ReleaseStore {
     const releases = await Promise.all(
       (await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)),
     );
-    // A release that does not name its database may own any of them.
+    // A release whose record cannot be read may have any of the databases, so none is dropped.
     const named = releases.flatMap((release) => (release === null ? [] : [release.database]));
     if (named.length < releases.length) return;
     await this.databases.dropOthers(record, new Set([...named, ...this.unfinished.values()]));
   }
 }
 
-/** Only the site's account can enter, whatever modes the customer gives to files below. */
+/** Lets only the site's account enter the folder, whatever modes the customer gives to files below. */
 export async function closeToOthers(folder: string, uid: number | null): Promise<void> {
   if (uid !== null) await chown(folder, 0, uid);
   await chmod(folder, uid === null ? 0o700 : 0o710);

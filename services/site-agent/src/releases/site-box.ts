@@ -14,29 +14,29 @@ import {
 } from '@drydock/process';
 import type { JobAccess } from '../database/release-database';
 
-/** The folder in the box where its files are. */
+/** The path in the box at which the site's files are. */
 const filesInBox = '/site';
 const socketInBox = '/database';
 
 export interface SiteProgram {
   isolation: Isolation;
-  /** The site's account; null if we are not root. */
+  /** The site's account. Null if this process is not root. */
   uid: number | null;
   /** Rights over the box's files that the account does not have; none without a box. */
   rights?: readonly BoxRight[];
-  /** The file name of our compiled program in this package. */
+  /** The file name of a compiled program in this package. */
   program: string;
-  /** The only files of the machine that it sees, besides programs; null: none. */
+  /** The only files of the machine that the program sees, besides programs. Null if it sees none. */
   files: { dir: string; writable: boolean } | null;
-  /** The folder of a database's socket, for our programs that dump and load; applications never see it. */
+  /** The folder of a database's socket, for the programs that dump and load. Applications never see it. */
   socketFolder?: string | null;
 }
 
-/** The path of the files for the program. */
+/** The path at which the program sees the files. */
 export const filesPathIn = (isolation: Isolation, dir: string): string =>
   isolation.kind === 'none' ? dir : filesInBox;
 
-/** The database for the program, by its socket if it has one. */
+/** The database as the program reaches it, by the socket if there is one. */
 export function databaseIn(isolation: Isolation, { database, socketFolder }: JobAccess): ProgramDatabase {
   if (isolation.kind === 'none' || socketFolder === null) return database;
   if (database.engine === 'postgres') return { ...database, url: bySocket(database.url, socketInBox) };
@@ -51,9 +51,9 @@ const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '16777216', M
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', ...allocator };
 
 /**
- * A user namespace that contains only the site's account: it has an owner's rights over its files, whatever their modes
- * are, and no rights over anything else. So a file that its owner has closed to himself is packed and removed like any
- * other. Without namespaces the program runs without it.
+ * A user namespace that contains only the site's account. In it the program has an owner's rights over the account's
+ * files, whatever their modes are, and no rights over anything else. So a file whose mode excludes its own owner is
+ * packed and removed like any other. Without namespaces the program runs without these rights.
  */
 export const asOwner = [
   '/bin/sh',
@@ -63,9 +63,9 @@ export const asOwner = [
 ];
 
 /**
- * Starts one of our programs on a site's content, in a box as the site's account: hostile content can reach nothing but
- * itself. Without boxes no code of customers runs either, so nothing changes the files while the program works; it then
- * runs as the account alone.
+ * Starts a program of this package on a site's content, in a box as the site's account, so that hostile content can
+ * reach nothing but itself. Without boxes the program runs as the account alone. No code of customers runs then either,
+ * so nothing changes the files while the program works.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
@@ -95,7 +95,7 @@ export function startSiteProgram(
   });
 }
 
-/** A longer count is given up. */
+/** The time after which a count is given up. */
 const countMs = 60_000;
 /**
  * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number
@@ -107,7 +107,7 @@ const entryBytes = 4_096;
 const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
 
 interface TreeCount extends Pick<SiteProgram, 'isolation' | 'uid'> {
-  /** Gets the child that counts. */
+  /** Called with the child that counts. */
   watch?(child: GuardedChild): void;
 }
 
@@ -125,7 +125,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
       ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
       : await spawnInBox({
           isolation,
-          // A folder that its owner has closed to itself counts too.
+          // As owner, the child also counts folders whose mode excludes the site's account.
           command: [...asOwner, ...countIn(filesInBox)],
           env,
           account: uid,

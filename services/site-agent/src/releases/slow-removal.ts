@@ -10,9 +10,9 @@ import type { SiteRecord } from '../on-disk/site-folder';
 import { countTree, filesPathIn, startSiteProgram } from './site-box';
 
 /**
- * 50 files each 100 ms for an organisation, which has two folders at a time at most: after faster mass deletes,
- * creating files on ext4 was measured to be 2 to 4 times slower. `turn_files` are a minute's work: then the folder of
- * another organisation has its turn.
+ * The pace is 50 files in 100 ms for an organisation, which has at most two folders at a time. After faster mass
+ * deletes, creating files on ext4 was measured to be 2 to 4 times slower. Removing `turn_files` takes a minute, and
+ * then the folder of another organisation has its turn.
  */
 const usualPace = { batch_files: 25, pause_ms: 100, turn_files: 15_000 };
 export type RemovalPace = typeof usualPace;
@@ -48,11 +48,11 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 });
 
 /**
- * Moves folders out of the way at once and deletes them slowly, in turns; after a restart it continues.
- * A folder is a site's or a release's, laid out as in SiteFolder. A child in a box deletes the customers' files in it,
- * as the account that owns them; the rest is ours. A second child deletes files that the account may not remove, such
- * as one that an operator made as root, in a box that shows the same files and nothing else, with root's rights over
- * them. The log names files that are left then, and they are tried again.
+ * Moves folders out of the way at once and deletes them slowly, in turns; after a restart it continues. A folder is a
+ * site's or a release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, as the
+ * account that owns them. All other files are the host's own, and this process deletes them. A second child deletes
+ * files that the account may not remove, such as one that an operator made as root. It runs with root's rights over
+ * these files, in a box that shows nothing else. The log names files that are left then, and they are tried again.
  */
 export class SlowRemoval {
   private readonly folder: string;
@@ -63,7 +63,7 @@ export class SlowRemoval {
   private readonly againMs: number;
   private readonly places = new FairPlaces(atOnceMax);
   private readonly running = new Set<Promise<void>>();
-  /** The folders of each site that have not been tried to the end yet, each with the end of its try. */
+  /** The folders of each site that are not tried to the end yet, each with a promise for the end of its try. */
   private readonly waiting = new Map<string, Map<string, Promise<void>>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
@@ -141,7 +141,7 @@ export class SlowRemoval {
     return true;
   }
 
-  /** Infinity for files that cannot be counted, such as root's own. */
+  /** The bytes of the files on disk. Infinity for files that cannot be counted, such as root's own. */
   private async bytesOf(files: string): Promise<number> {
     try {
       const { uid } = await lstat(files);
@@ -161,7 +161,7 @@ export class SlowRemoval {
     return [...this.since.values()].reduce((age, at) => Math.max(age, (now - at) / 1_000), 0);
   }
 
-  /** Resolves when each folder was tried; leftovers wait for their next turn. */
+  /** Resolves when each folder was tried. Leftovers wait for their next turn. */
   async settle(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running);
   }
@@ -227,7 +227,7 @@ export class SlowRemoval {
       if (isOver) return { left, named, isOver };
       rest = { ...rest, left: rest.left + left, named: [...rest.named, ...named] };
     }
-    // Without customers' files, only our own files, and folders of ours that are empty now, are left.
+    // When the customers' files are gone, only the host's own files, and its folders that are empty now, are left.
     if (rest.left === 0) await rm(folder, { recursive: true, force: true });
     return rest;
   }
@@ -237,12 +237,13 @@ export class SlowRemoval {
     const isRoot = process.getuid?.() === 0;
     const isOurs = isRoot && uid === 0;
     const hasBoxes = this.isolation.kind !== 'none';
-    // Without boxes, root's own files were never a site's.
+    // Without boxes, files of root are no customer's files, so no child has to remove them.
     if (isOurs && !hasBoxes) return nothingLeft;
     let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
     if (emptied.isOver) return emptied;
     if (emptied.left > 0 && isRoot && hasBoxes) emptied = await this.empty(dir, nobody, ['dac_override', 'fowner']);
-    // This fails if a child left something without reporting it: from here on paths are followed with all our rights.
+    // This fails if a child left something without reporting it. That is necessary, because from here on paths are
+    // followed with all rights of this process.
     if (emptied.left === 0 && !emptied.isOver) await rmdir(dir);
     return emptied;
   }
@@ -270,13 +271,16 @@ export class SlowRemoval {
   }
 }
 
-/** The time is in the folder's name; for a folder of an earlier version it is in its inode. */
+/**
+ * The time when a folder was moved aside. It is in the folder's name, or, for a folder of an earlier version, in its
+ * inode.
+ */
 async function movedAsideAt(folder: string): Promise<number> {
   const inName = /\.(\d{13})-[0-9a-f]{12}$/.exec(folder)?.[1];
   return inName === undefined ? (await lstat(folder)).ctimeMs : Number(inName);
 }
 
-/** The folders of customers' files in a folder of a site or of a release. All folders above them are ours. */
+/** The folders of customers' files in a folder of a site or of a release. All folders above them belong to the host. */
 async function filesFoldersIn(folder: string): Promise<string[]> {
   const releases = await namesIn(path.join(folder, 'releases'));
   const candidates = [folder, ...releases.map((name) => path.join(folder, 'releases', name))].map((release) =>

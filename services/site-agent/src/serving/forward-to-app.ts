@@ -21,12 +21,12 @@ const notForwarded = new Set([
 ]);
 
 /**
- * A page, or a piece of a file or of an answer, is in our memory until its visitor has received it. A visitor who does
- * not is dropped after this time.
+ * A page, or a piece of a file or of an answer, is in the agent's memory until its visitor has received it. A visitor
+ * who does not receive it is dropped after this time.
  */
 export const untakenMs = 30_000;
 
-/** Names and values by turns. */
+/** Leaves out the headers in `notForwarded`. The list holds names and values, alternating. */
 function withoutHops(raw: readonly string[]): string[] {
   const kept: string[] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -136,7 +136,8 @@ export class AppVisit implements AppVisitor {
       if (body.length === 0) response.flushHeaders();
       if (body.length === 0 || response.write(body)) go();
       else {
-        // A visitor who takes nothing would keep a place for ever. One for whom there is nothing yet may wait.
+        // A visitor who takes nothing would keep a place for ever, so the time is limited until the bytes are taken. A
+        // visitor for whom there are no bytes yet may wait.
         response.setTimeout(untakenMs);
         response.once('drain', () => {
           response.setTimeout(0);
@@ -187,7 +188,7 @@ export class AppVisit implements AppVisitor {
     void this.sendBody();
   }
 
-  /** Sends one piece for each that the child asks for; bytes that arrive meanwhile are joined. */
+  /** Sends a piece of the request's body each time the child asks for one. Bytes that arrive meanwhile are joined. */
   private async sendBody(): Promise<void> {
     const { incoming, response } = this;
     response.once('close', () => {
@@ -201,7 +202,7 @@ export class AppVisit implements AppVisitor {
       }
       this.talk?.say({ say: 'body_end' });
     } catch {
-      this.leave(); // a request's body that breaks off ends the request
+      this.leave(); // A request's body that breaks off ends the request.
     }
   }
 

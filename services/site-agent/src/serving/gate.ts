@@ -3,7 +3,7 @@ import { SerialQueue } from '@drydock/agent/host';
 import type { SiteFolder } from '../on-disk/site-folder';
 
 const heldMax = 2_000;
-/** Longer than most switches take, shorter than most clients wait. */
+/** The longest wait at the gate. Most switches are shorter, and most clients wait longer. */
 const heldMsMax = 20_000;
 
 /** The reason why a waiting request was not served. */
@@ -11,10 +11,16 @@ export class GateError extends Error {
   override readonly name = 'GateError';
 }
 
-/** Where a freeze is kept, because a site whose agent dies must not be open when the next one starts. */
+/**
+ * The place where a freeze is kept. A site whose agent dies during a freeze must not be open when the next agent
+ * starts.
+ */
 type FreezeStore = Pick<SiteFolder, 'readFreeze' | 'writeFreeze' | 'removeFreeze'>;
 
-/** While it is open, everybody passes. While it is frozen, they wait here, and are not refused, until it thaws. */
+/**
+ * While the gate is open, everybody passes. While it is frozen, requests and sessions are not refused but wait until it
+ * thaws.
+ */
 export class Gate {
   private readonly store: FreezeStore;
   /** The record and the timer change together. */
@@ -42,8 +48,9 @@ export class Gate {
   }
 
   /**
-   * Call it before the site is served: freezes it again if this process ended during a freeze. The first start begins
-   * the time once more, because the worker has to find this process again; later ones leave what remains.
+   * Freezes the site again if this process ended during a freeze. Call this before the site is served. The first start
+   * begins the time once more, because the worker has to find this process again. Later starts continue with the time
+   * that remains.
    */
   resume(): Promise<void> {
     return this.changes.run(async () => {
@@ -65,7 +72,7 @@ export class Gate {
     });
   }
 
-  /** Ends all waiting with an error: it will not be thawed any more. The record of a freeze stays. */
+  /** Ends all waiting with an error, because the gate will not be thawed any more. The record of a freeze stays. */
   close(): void {
     this.isClosed = true;
     this.letGo();
@@ -80,7 +87,10 @@ export class Gate {
     if (this.isClosed) throw new GateError('closed');
   }
 
-  /** The same for a database client. Resolves with the refusal in words for it; null if it may enter. */
+  /**
+   * Lets a database client pass as {@link pass} does. Resolves with the refusal in words for the client, or with null
+   * if it may enter.
+   */
   async admit(client: Socket): Promise<string | null> {
     const left = new AbortController();
     client.once('close', () => left.abort());
@@ -96,7 +106,10 @@ export class Gate {
     this.timer = setTimeout(() => this.expire(), ttlMs);
   }
 
-  /** A record that cannot be removed freezes the site for its time once more, when this process starts again. */
+  /**
+   * Thaws the site at the end of the time. If the record cannot be removed, the site is frozen for that time once more
+   * when this process starts again.
+   */
   private expire(): void {
     this.letGo();
     this.changes

@@ -3,7 +3,7 @@ import { request } from 'undici';
 import type { ReleaseDatabase } from '../database/release-database';
 
 const usualDeadlineMs = 8_000;
-/** Tells only a probe which process of the site's application has answered. */
+/** The header that tells which process of the site's application has answered. Only a probe gets it. */
 export const generationHeader = 'x-drydock-app-generation';
 
 /**

@@ -17,7 +17,7 @@ export class PageFailed extends Error {
   override readonly name = 'PageFailed';
 }
 
-/** The Postgres of a page is away for a moment. */
+/** The database of a page is not available at the moment. */
 class PageUnavailable extends Error {
   override readonly name = 'PageUnavailable';
 }
@@ -91,7 +91,7 @@ async function sendFile(
 }
 
 function giveBackWhenSent(response: ServerResponse, leave: () => void): void {
-  // It is measured from the last byte that the visitor has taken: a file may take hours.
+  // The time is measured from the last byte that the visitor has taken, because a file may take hours.
   response.setTimeout(untakenMs, () => response.destroy());
   if (response.destroyed) leave();
   else response.once('close', leave);
@@ -106,7 +106,7 @@ async function* bytesOf(body: Buffer, rest: RestOfFile, start: number, end: numb
 const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
 
-/** Answers one request from one release, whatever happens to the site's pointer meanwhile. */
+/** Answers a request from one release, even if another release becomes live meanwhile. */
 async function serveRequest(
   request: IncomingMessage,
   response: ServerResponse,
@@ -122,7 +122,7 @@ async function serveRequest(
     app_runs: release.app.running !== null,
   };
   const { content } = release;
-  // A probe is told the process before anything else is asked.
+  // A probe is told the process first, so it is never passed on to a running one at once.
   const due = isProbe ? null : release.app.due;
   const visited =
     due === null
@@ -228,7 +228,7 @@ const types: Record<string, string> = {
   '.wasm': 'application/wasm',
 };
 
-/** By a lower-case extension with its dot; an unknown one is a download. */
+/** The content type for a lower-case extension with its dot. A file with an unknown extension is a download. */
 const contentTypeOf = (extension: string): string => types[extension] ?? 'application/octet-stream';
 
 const closeMs = 3_000;
@@ -258,7 +258,7 @@ export class SiteWeb {
     return { [probeHeader]: this.probeToken };
   }
 
-  /** Lets running requests end, for at most 3 s. */
+  /** Closes the server, and lets running requests end for at most 3 s. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     this.server.closeIdleConnections();

@@ -20,8 +20,8 @@ const openMs = 15_000;
 const modes: readonly Mode[] = ['live', 'sandbox'];
 
 /**
- * All sites of this host. Every change goes through here: one at a time for each site, with its fence checked and a
- * line in the ledger.
+ * All sites of this host. Every change of a site goes through here. The changes of one site run one at a time. Each has
+ * its fence checked and is written to the ledger.
  */
 export class HostedSites {
   private readonly sitesDir: string;
@@ -57,7 +57,7 @@ export class HostedSites {
         folders.push(new SiteFolder(this.sitesDir, mode, siteId));
     }
     const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
-    // A folder without a record was never given out as a site.
+    // A folder without a record never became a site, so it is left out.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
     for (const { record } of known)
       for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
@@ -103,7 +103,7 @@ export class HostedSites {
   }
 
   /**
-   * Runs one change of an existing site, after it has ended the work of older claims. Throws `unknown_site`,
+   * Runs one change of an existing site. Jobs of the site with an older fence are ended first. Throws `unknown_site`,
    * `stale_fence`, and the errors of `work`.
    */
   async change<T>(siteId: string, name: ChangeName, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
@@ -143,7 +143,7 @@ export class HostedSites {
     await Promise.all([...this.sites.values()].map((site) => site.close()));
   }
 
-  /** The site exists, so it must not be reported as lost or destroyed. */
+  /** Throws if the site's record cannot be read. The site exists, so it must not be reported as lost or destroyed. */
   private assertReadable(siteId: string): void {
     if (this.unreadable.has(siteId))
       throw new SiteHostError(
@@ -153,8 +153,8 @@ export class HostedSites {
   }
 
   /**
-   * Null for a folder that is no site, and for one whose record cannot be read: that needs an operator, and its ports
-   * stay its own only as long as no other site gets them.
+   * Reads a folder's record. Null for a folder that is no site, and for one whose record cannot be read. An operator
+   * has to repair such a record, and until then another site may get the ports in it.
    */
   private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
     try {
@@ -172,7 +172,7 @@ export class HostedSites {
   private openInTurn(site: Site): Promise<void> {
     const { site_id: siteId } = site.record;
     return this.changes.inTurn(siteId, async () => {
-      // When its turn comes, it may have been destroyed, or the host may be closing.
+      // When the site's turn comes, it may have been destroyed, or the host may be closing.
       if (this.isClosing || this.sites.get(siteId) !== site) return;
       try {
         await site.open();
@@ -229,7 +229,10 @@ export class HostedSites {
   }
 }
 
-/** A destroyed site has no folder. Its fence is kept, so that a late worker cannot bring it back. */
+/**
+ * Keeps the fences of destroyed sites, which have no folder any more, so that a late worker cannot bring such a site
+ * back.
+ */
 class DestroyedFences {
   private readonly folder: string;
 
@@ -237,7 +240,7 @@ class DestroyedFences {
     this.folder = path.join(sitesDir, 'destroyed');
   }
 
-  /** Throws `stale_fence` for a claim that is older than the destruction. */
+  /** Throws `stale_fence` for a fence that is older than that of the destruction. */
   async admit(siteId: string, fence: string): Promise<void> {
     await refuseStale(path.join(this.folder, siteId), fence);
   }

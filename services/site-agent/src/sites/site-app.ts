@@ -11,7 +11,7 @@ import type { Release } from '../releases/release-store';
 
 interface SiteAppSettings {
   folder: SiteFolder;
-  /** The site's account; null: this process's own. */
+  /** The site's account. Null stands for this process's account. */
   uid: number | null;
   isolation: Isolation;
   /** Whether applications run without isolation. */
@@ -33,7 +33,7 @@ export class SiteApp {
     this.printed = new AppLog(settings.folder.appLogFile);
   }
 
-  /** A runner for one release: its folder, its database. */
+  /** Makes the runner for one release, with its folder and its database. */
   openRunner(filesDir: string, database: AppDatabase): AppRunner {
     const { uid, isolation, isRiskTaken, network, isDiskFull, onStart, log } = this.settings;
     const settings = {
@@ -57,7 +57,7 @@ export class SiteApp {
   }
 
   /**
-   * Restarts by touching tmp/restart.txt, the customer's own means. Throws `no_app`, `restart_blocked`,
+   * Restarts the application by touching tmp/restart.txt, as a customer does. Throws `no_app`, `restart_blocked`,
    * `sandbox_unavailable`.
    */
   async restart(release: Release | null): Promise<RestartAnswer> {
@@ -65,8 +65,8 @@ export class SiteApp {
     if (this.refusal !== null)
       throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
     const { folder } = this.settings;
-    // No process is counted between the touch and the count: one that a visitor's request starts in between is fresh,
-    // and must get a greater number.
+    // No process may be counted between the touch and the reading of the count. A process that a visitor's request
+    // starts in between is fresh, and must get a greater number.
     return this.record.run(async () => {
       const restarted_at = new Date().toISOString();
       const seconds = await release.content.touchRestartFile(Date.parse(restarted_at));

@@ -8,7 +8,7 @@ import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release-store';
 import { countTree } from '../releases/site-box';
 
-/** Above this nobody can use the database; below it, sessions can still delete. */
+/** The share of the limit above which nobody can use the database. Below it, sessions can still delete. */
 const farOver = 1.2;
 
 type DiskState = 'within' | 'full' | 'far_over';
@@ -17,19 +17,19 @@ export interface SiteDiskSettings {
   /** The limit for the live files, and for the live database as well. */
   diskBytes: number;
   isolation: Isolation;
-  /** The site's account; null: our own. */
+  /** The site's account. Null stands for this process's account. */
   uid: number | null;
   endpoint: SiteEndpoint;
   cpu: CpuShares;
-  /** The child that counts. */
+  /** Called with the child that counts the files. */
   watch(child: GuardedChild): void;
   log: Log;
 }
 
 /**
- * Watches the size of a site's live release on disk. An application with too many files is ended, and not started until
- * they are fewer. Sessions of a database that is too large begin read-only unless they ask otherwise; a fifth above the
- * limit there are no sessions. A restore starts both afresh.
+ * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
+ * until they are fewer. Sessions of a database that is too large begin read-only unless they ask otherwise. If it is a
+ * fifth above the limit, there are no sessions. A new live release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
@@ -80,7 +80,8 @@ export class SiteDisk {
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
     this.database = this.stateOf('database', before, bytes);
-    // Open sessions still write after this look. One that is closed becomes smaller as its temporary files go.
+    // Open sessions may still write after this look, so there is another look. A closed database becomes smaller as its
+    // temporary files are removed.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
       // The next look finds a server that answers.
@@ -89,7 +90,7 @@ export class SiteDisk {
     }
     const isFull = this.database !== 'within';
     if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    // Nobody connects to a closed one, but its events begin sessions of their own.
+    // Nobody connects to a closed database, but its events begin sessions of their own.
     if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
   }
 
@@ -101,8 +102,8 @@ export class SiteDisk {
   }
 
   /**
-   * Includes files that the application has removed but still holds open. Null if they could not be counted: then the
-   * tree keeps its last known size.
+   * The bytes of the release's files, including those that the application has removed but still holds open. Null if
+   * they could not be counted. The tree then keeps its last known size.
    */
   private async countFiles({ filesDir, app }: Release): Promise<number | null> {
     const { isolation, uid, watch } = this.settings;
@@ -112,7 +113,7 @@ export class SiteDisk {
   }
 }
 
-/** Files without any name, each counted once. */
+/** The bytes of files that have no name any more but are still open. Each file is counted once. */
 async function countRemoved(pids: readonly number[]): Promise<number> {
   const sizes = new Map<string, number>();
   for (const pid of pids) {
@@ -131,7 +132,7 @@ function addFile(sizes: Map<string, number>, file: string): void {
     const { dev, ino, nlink, blocks } = statSync(file);
     if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
   } catch {
-    // It was closed, or its process has gone.
+    // The file was closed, or its process has gone.
   }
 }
 
@@ -142,11 +143,11 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** Files are counted this often, so a site may exceed its limit in between. */
+/** The pause between two counts of a site's files. A site may exceed its limit in between. */
 const everyMs = 5_000;
 /**
- * A site that takes long to count is counted less often, in proportion: a tree of a million folders costs only its own
- * site.
+ * A site that takes long to count is counted less often, in proportion, so that a tree of a million folders costs only
+ * its own site.
  */
 const restFactor = 10;
 const lookMs = 1_000;

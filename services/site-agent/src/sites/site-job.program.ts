@@ -36,8 +36,8 @@ import pg from 'pg';
 import { dumpOf, loadInto } from '../database/dump-and-load';
 
 /**
- * The program that carries out one job on a site's content: in the site's box, as the site's account. It sees the files
- * of one release and nothing else of this machine, holds only the keys of the archives at hand, and logs in to one
+ * This program carries out one job on a site's content, in the site's box and as the site's account. It sees the files
+ * of one release and nothing else of this machine, holds only the keys of the job's archives, and logs in to one
  * database.
  */
 const nameProblem: NameProblem = (error) => {
@@ -121,8 +121,8 @@ async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGener
 }
 
 /**
- * Packs files straight from the release's folder, then its database from one snapshot, into one archive. Memory does
- * not grow with either.
+ * Packs files straight from the release's folder, then its database from one snapshot, into one archive. The memory
+ * that this takes does not grow with the size of the content.
  */
 async function packRelease({
   spec,
@@ -168,9 +168,9 @@ async function packRelease({
 export interface ReleaseToStage {
   chain: readonly ArchiveLink[];
   key: readonly DerivedKeys[];
-  /** Empty. */
+  /** The empty folder for the files. */
   filesDir: string;
-  /** Fresh and empty. Null: only the files are staged. */
+  /** A fresh and empty database. Null if only the files are staged. */
   database: ProgramDatabase | null;
   progress(share: number): void;
 }
@@ -219,7 +219,7 @@ async function stageRelease({ chain, key, filesDir, database, progress }: Releas
   }
 }
 
-/** Null for an archive from before folders were described. */
+/** The description of the release's folder in the archives. Null if they are from before folders were described. */
 async function describedFolder(
   chain: readonly ArchiveLink[],
   key: readonly DerivedKeys[],
@@ -250,13 +250,13 @@ async function syncFileSystem(folder: string, signal: AbortSignal): Promise<void
   });
 }
 
-/** The bytes written between two flushes: enough to be worth one, few enough to be on disk soon. */
+/** The bytes written between two flushes. They are enough to be worth a flush, and few enough to be on disk soon. */
 const flushedEveryBytes = 96 * 1024 * 1024;
 
 /**
- * Call it with the number of bytes written so far. It flushes them behind their writer, so that the sync at the end
- * finds little left to do. At most one flush runs at a time. A failed flush is not reported, because the sync at the
- * end fails as well.
+ * Returns a function that is called with the number of bytes written so far. It flushes them while writing goes on, so
+ * that the sync at the end finds little left to do. At most one flush runs at a time. A failed flush is not reported,
+ * because the sync at the end fails as well.
  */
 function flushBehind(folder: string, signal: AbortSignal): (writtenBytes: number) => void {
   let flushedBytes = 0;

@@ -24,7 +24,7 @@ export interface SiteSurroundings {
   outgoing: OutgoingPolicy;
   /** Whether applications run without isolation. */
   isRiskTaken: boolean;
-  /** Runs one change of a site at a time: a job's changes of its releases take turns with its other changes. */
+  /** Runs one change of a site at a time. A job's changes of the site's releases take turns with all other changes. */
   inTurn<T>(siteId: string, work: () => Promise<T>): Promise<T>;
   log: Log;
 }

@@ -24,12 +24,15 @@ import { SiteApp } from './site-app';
 import { SiteDisk } from './site-disk';
 import type { SiteSurroundings } from './site-surroundings';
 
-/** Longer than a page's statement may take, shorter than visitors put up with. */
+/**
+ * The time that running requests get to end before a switch. It is longer than a page's statement may take, and shorter
+ * than visitors are willing to wait.
+ */
 const drainMs = 3_000;
 /**
- * From the switch on nobody may see the new release before it was probed. A worker that dies right after the switch
- * leaves the probe to another one, which takes over once the lease has ended and a sweep has found the work: 35 s at
- * most (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
+ * The length of the freeze that begins before a switch. From the switch on nobody may see the new release before it was
+ * probed. A worker that dies right after the switch leaves the probe to another one, which takes over once the lease
+ * has ended and a sweep has found the work: 35 s at most (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
  */
 const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;
@@ -44,8 +47,8 @@ export interface PreparedRelease {
 }
 
 /**
- * One hosted site: its folder, its two addresses, and the one pointer that both follow. Callers change it one at a
- * time.
+ * One hosted site: its folder, its two addresses, and the link `current`, which names the release that both addresses
+ * serve. Callers change it one at a time.
  */
 export class Site {
   readonly folder: SiteFolder;
@@ -93,7 +96,7 @@ export class Site {
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /** Serves the release that the pointer names, or answers 503. A second call continues after a failure. */
+  /** Serves the release that the link `current` names, or answers 503. A second call continues after a failure. */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);
@@ -110,7 +113,10 @@ export class Site {
     return this.settings;
   }
 
-  /** The domain is kept only for people: the site is reached by its port. The organisation is whose share it uses. */
+  /**
+   * Records the domain and the organisation. The domain is kept only for people, because the site is reached by its
+   * port. The organisation is the one whose share the site uses.
+   */
   async learn(told: { domain?: string; organisation_id?: string | undefined }): Promise<void> {
     const { domain = this.settings.domain, organisation_id = this.settings.organisation_id } = told;
     if (domain === this.settings.domain && organisation_id === this.settings.organisation_id) return;
@@ -118,7 +124,7 @@ export class Site {
     await this.folder.writeRecord(this.settings);
   }
 
-  /** Called by a job; it takes turns with the site's other changes. */
+  /** Records the organisation for a job. The change takes turns with the site's other changes. */
   async learnOrganisation(organisationId: string): Promise<void> {
     if (organisationId === this.settings.organisation_id) return;
     await this.around.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
@@ -128,7 +134,10 @@ export class Site {
     return this.settings.organisation_id ?? this.settings.site_id;
   }
 
-  /** Call it when a process that works for this site starts. */
+  /**
+   * Registers a process that works for this site, so that it gets its share of processor time. Call this when the
+   * process starts.
+   */
   watch(child: GuardedChild, kind: WorkKind): void {
     this.around.cpu.watch(child, this.organisation, kind);
   }
@@ -138,7 +147,7 @@ export class Site {
     if (this.current !== null) await this.disk.check(this.current);
   }
 
-  /** Makes the parts that a crash may have left out: role, first release, pointer. */
+  /** Makes the parts that a crash may have left out: role, first release, link `current`. */
   async complete(): Promise<void> {
     await closeToOthers(this.folder.root, this.record.uid);
     if (this.current !== null) return this.current.database.settleAccount();
@@ -172,7 +181,7 @@ export class Site {
     return this.around.isolation;
   }
 
-  /** Where a job reads a release. */
+  /** The folder of a release and the access to its database, for a job that reads them. */
   async openForReading(releaseId: string): Promise<{ filesDir: string; reader: JobAccess }> {
     const database = await this.requireRelease(releaseId);
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
@@ -216,9 +225,9 @@ export class Site {
   }
 
   /**
-   * Switches files and database together, by one rename. Waiting requests get the new release, and sessions of the old
-   * database are ended. A restart reads the same pointer, so after a kill the site is the old one or the new one, and
-   * never a mixture.
+   * Switches files and database together, by one rename of the link `current`. Waiting requests get the new release,
+   * and sessions of the old database are ended. A restart reads the same link, so after a kill the site is the old one
+   * or the new one, and never a mixture.
    */
   async switchTo(releaseId: string, expectedRelease: string): Promise<void> {
     const old = this.current;
@@ -230,7 +239,7 @@ export class Site {
     if (isThere) return old.database.serve();
     await this.requireRelease(releaseId);
     const next = await this.openRelease(releaseId);
-    // This is done while visitors still get the old release, so that they do not wait for it.
+    // The child is started while visitors still get the old release, so that they do not wait for it.
     await next.content.warm();
     const failure = await this.gate
       .freeze(switchFreezeMs)
@@ -240,7 +249,7 @@ export class Site {
         () => null,
         (error: unknown) => ({ error }),
       );
-    // The pointer on disk decides, even after an error, which may have come after the rename.
+    // The link on disk decides, even after an error, which may have come after the rename.
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
@@ -254,7 +263,6 @@ export class Site {
     if (failure !== null) throw failure.error;
   }
 
-  /** Never throws. */
   private async retire(release: Release): Promise<void> {
     try {
       await release.retire();

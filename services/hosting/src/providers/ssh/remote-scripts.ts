@@ -182,7 +182,7 @@ export type DatabaseEngine = 'postgres' | 'mysql';
 
 const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
 
-/** The scripts that run on the host, each behind the prelude. */
+/** The scripts that run on the host, each one preceded by the prelude. */
 const scripts = {
   describe: `
 [ -L "$site/current" ] || exit 0
@@ -219,9 +219,9 @@ discard "$site"
 drop_role
 `,
   /**
-   * A file is no failure if it changes or disappears while it is read, or if another account has closed it, because the
-   * site keeps serving. Devices are left out by their names as patterns and reported as tar reports a socket. tar would
-   * pack them, but an ordinary account cannot make them again.
+   * A file that changes, disappears or cannot be read by this account is no failure, because the site keeps serving.
+   * Devices are left out by their names as patterns, and are reported as tar reports a socket. tar would pack them, but
+   * an ordinary account cannot make them again.
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"
@@ -278,8 +278,8 @@ claim
 if [ "$2" = files ]; then finish_release "$(database_of "$(pointer)")"; else finish_release "$1"; fi
 `,
   /**
-   * $1 milliseconds. The flag: first line when it ends by itself (seconds since 1970), second line for how long it was
-   * asked (seconds).
+   * $1 milliseconds. The flag file has two lines: the time when the freeze ends by itself (seconds since 1970), and the
+   * requested length (seconds).
    */
   freeze: String.raw`
 claim
@@ -315,8 +315,8 @@ end_sessions
 ask_database "$(database_of "$release" "$1")"
 `,
   /**
-   * Passenger's contract for a restart: sets a later mtime of tmp/restart.txt and reads it back. A new file replaces
-   * the old one, so that no link is followed.
+   * Restarts the application by Passenger's contract: sets a later mtime of tmp/restart.txt and reads it back. A new
+   * file replaces the old one, so that no link is followed.
    */
   restartApp: `
 claim

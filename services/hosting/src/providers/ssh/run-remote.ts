@@ -4,7 +4,7 @@ import type { ClientChannel } from 'ssh2';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../site-host';
 import type { SshConnection } from './ssh-connection';
 
-/** Aborts after a silence. */
+/** Aborts a call when no data has moved for some time. */
 interface SilenceWatch {
   signal: AbortSignal;
   /** Called whenever data has moved. Restarts the time limit for silence. */
@@ -12,14 +12,14 @@ interface SilenceWatch {
   end(): void;
 }
 
-/** `reason`: the error that the aborted call rejects with. */
+/** `reason` makes the error that the aborted call rejects with. */
 function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), silenceMs);
   return { signal: controller.signal, heard: () => void timer.refresh(), end: () => clearTimeout(timer) };
 }
 
-/** The exit codes of our scripts for permanent refusals. */
+/** The exit codes of the remote scripts that mean permanent refusals. */
 const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
   90: 'stale_fence',
   91: 'moved',
@@ -86,7 +86,7 @@ export function remoteFailure(exitCode: number | null, errors: string): Error {
 }
 
 export interface RemoteCall {
-  /** Quoted already. */
+  /** The command line, in which every word is quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
   /** The time without a byte in either direction after which the host counts as hanging. */
@@ -127,7 +127,7 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 interface Feeding {
   /** Resolves with the reason why the input was not taken completely; null if it was. Never rejects. */
   done: Promise<unknown>;
-  /** The error of our own input. It does not come from the host's check of the archive. */
+  /** The error that `input` itself has thrown. It does not come from the host's check of the archive. */
   sourceError(): unknown;
 }
 

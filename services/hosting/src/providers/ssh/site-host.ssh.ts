@@ -61,7 +61,7 @@ async function describeApp(hosts: SshHosts, site: SiteRef, signal?: AbortSignal)
     : { generation: seconds, lastRestartAt: seconds === 0 ? null : new Date(seconds * 1_000) };
 }
 
-/** The part for requests: it only reads from a host over ssh. */
+/** Reads from a host over ssh, for requests. */
 export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
   return {
     describe: (site, signal) => describe(hosts, site, signal),
@@ -103,8 +103,9 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Fen
 }
 
 /**
- * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens
- * there, under the site's lock and after its fence; its web server serves `current` and honours `maintenance`.
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. Every change is made by a
+ * script there, which takes the site's lock and checks the fence first. The machine's web server serves `current` and
+ * obeys the `maintenance` flag.
  */
 export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
   const steer = async (
@@ -141,12 +142,15 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
   };
 }
 
-/** The host's web server lets a request with it, made from the host's own loopback, past the maintenance flag. */
+/**
+ * The host's web server lets a request with this header past the maintenance flag, if it comes from the host's own
+ * loopback.
+ */
 export const probeHeader = 'x-drydock-probe';
 
 const answerMsMax = 15_000;
 
-/** Status of the site's front page as the host's own web server answers it, from the host. */
+/** The status of the site's front page, requested on the host from the host's own web server. */
 async function askPage({ connection, config }: SshTools, site: SiteRef, stop: AbortSignal): Promise<number> {
   const { host, pathname } = new URL(urlOf(config, site));
   const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMsMax)]);
@@ -187,8 +191,8 @@ function asSocket(channel: Duplex): Duplex {
 }
 
 /**
- * By Passenger's contract every process that answers was started after the last touch of the restart file. The mtime of
- * the file therefore identifies the generation of the processes.
+ * Whether an answer with this status comes from the running application. Passenger answers only from processes that
+ * were started after the last touch of the restart file, so the mtime of the file identifies their generation.
  */
 const startedWithin = (status: number): boolean => status >= 100 && status < 500;
 

@@ -28,8 +28,8 @@ import type { SshArchiveTools } from './ssh-connection';
 import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './ssh-site';
 
 /**
- * The two roots of a site's archive are one stream each, as the host's own tools write and read them. The path names
- * the tool.
+ * Each of the two roots of a site's archive is one stream, as the host's own tools write and read it. The path tells
+ * which tool wrote the stream.
  */
 const filesStream = { root: 'files', path: 'files.tar' } as const;
 
@@ -44,7 +44,8 @@ const skippedLine =
   /^tar: \.\/(.+): ((?:socket|device) ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/;
 
 /**
- * The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line.
+ * The path that is missing from the host's tar, or that changed while it was read, according to this line of tar's
+ * output. Null for any other line.
  */
 export function skippedIn(line: string): SkippedPath | null {
   const [, path, word] = skippedLine.exec(line) ?? [];
@@ -61,7 +62,7 @@ export function skippedIn(line: string): SkippedPath | null {
 const lostOfFile = /^tar: \w+: (?:Warning: )?Cannot (?:set|drop) .+? for file '(?:\.\/)?(.+)': [^']+$/;
 const lostOfPath = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot (?:set|lset|fset|acl_)/;
 
-/** The path that a line of the host's tar says was not restored whole; null for any other line. */
+/** The path that was not restored whole, according to this line of tar's output. Null for any other line. */
 function lostIn(line: string): SkippedPath | null {
   const [, path] = lostOfFile.exec(line) ?? lostOfPath.exec(line) ?? [];
   return path === undefined ? null : { path, reason: lostParts.refused };
@@ -72,7 +73,8 @@ async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGen
 }
 
 /**
- * Packs the host's tar of the files, then its pg_dump, straight into one archive. Neither side stores them in between.
+ * Packs the host's tar of the files and then its dump of the database straight into one archive. Neither side stores
+ * them in between.
  */
 export async function packOverSsh(
   tools: SshArchiveTools,

@@ -13,7 +13,9 @@ type Address = Pick<SshHostConfig, 'host' | 'port' | 'user' | 'private_key_file'
 const fingerprintOf = (key: Buffer): string =>
   `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
 
-/** The host showed another key than the configured one. Nothing was sent, not even the account's name. */
+/**
+ * Thrown if the host showed another key than the configured one. Nothing was sent to it, not even the account's name.
+ */
 export class HostKeyError extends Error {
   constructor({ host, port, host_key_fingerprint: expected }: Address, shown: string) {
     super(
@@ -62,7 +64,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
           return shown.fingerprint === address.host_key_fingerprint;
         },
       });
-      // A call is a few small messages back and forth. With Nagle's algorithm it took 150 ms, without it takes 30.
+      // A call exchanges a few small messages. With Nagle's algorithm it took 150 ms, without it takes 30 ms.
       client.setNoDelay(true);
     });
     return client;
@@ -74,7 +76,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** Below OpenSSH's MaxSessions, which is 10 by default. */
+/** The most channels of a connection. This is below OpenSSH's MaxSessions, which is 10 by default. */
 const channelsMax = 8;
 
 interface Line {
@@ -107,7 +109,7 @@ export class SshConnection {
     return this.#open(signal, (client, done) => client.forwardOut('127.0.0.1', 0, '127.0.0.1', port, done));
   }
 
-  /** Ends what runs. */
+  /** Closes all connections, which ends the running calls. */
   async close(): Promise<void> {
     const lines = [...this.#lines];
     this.#lines.clear();

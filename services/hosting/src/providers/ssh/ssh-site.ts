@@ -11,9 +11,9 @@ function quoteArgument(argument: string): string {
 }
 
 /**
- * The command line for a constant script with arguments that it sees as $1, $2, …: no part of them is ever parsed as a
- * command. The host itself ends it after `limitSeconds`, with every process that it has started, because a lost
- * connection ends nothing there.
+ * The command line for a constant script with arguments that it sees as $1, $2, …, so that no part of them is ever
+ * parsed as a command. The host itself ends the command and every process that it has started after `limitSeconds`,
+ * because a lost connection ends nothing there.
  */
 export const remoteCommand = (script: string, args: readonly string[], limitSeconds: number): string =>
   ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args]
