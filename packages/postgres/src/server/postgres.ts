@@ -262,8 +262,8 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     // function ran it.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
-    // What the processes of a statement share is in files of the server's own folder. Otherwise it is in memory of the
-    // machine, of which a statement may take as much as it likes, until no server has any.
+    // The processes of a statement share files in the server's own folder. Otherwise they share memory of the machine,
+    // of which a statement may take as much as it likes, until no server has any.
     ...(options.sessionBytes === undefined ? {} : { dynamic_shared_memory_type: 'mmap' }),
     ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1'
       ? { fsync: 'off', full_page_writes: 'off' }
