@@ -95,8 +95,8 @@ export interface EndpointSessionOptions {
   /** The site's own sessions that have not logged in, by address, and those of all sites, by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
-  /** The site's sessions that start, one after the other. */
-  starts: SerialQueue;
+  /** The site's sessions that start, one after the other. Null for a server that makes no process for a session. */
+  starts: SerialQueue | null;
   onAuthenticated: () => void;
   inTurn: InTurn;
 }
@@ -143,7 +143,8 @@ export class EndpointSession {
     this.options.database.wake().then(
       () => {
         this.late = setTimeout(() => this.end(), scaled(waitingMs));
-        void this.options.starts.run(() => this.connect());
+        const { starts } = this.options;
+        void (starts === null ? this.connect() : starts.run(() => this.connect()));
       },
       () => {
         client.end(this.options.beginning.refuse('down'));

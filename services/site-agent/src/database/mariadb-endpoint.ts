@@ -3,7 +3,7 @@ import { chmod, chown, mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { DatabaseAddress, Newcomers, packetHeadBytes, SerialQueue, writeMysqlError } from '@drydock/agent/host';
+import { DatabaseAddress, Newcomers, packetHeadBytes, writeMysqlError } from '@drydock/agent/host';
 import { EndpointSession, type Refusal, type SessionStart } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 
@@ -27,7 +27,6 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly address: DatabaseAddress<object>;
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
-  private readonly starts = new SerialQueue();
   private readonly doors = new Map<ReleaseDatabase, Server>();
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /**
@@ -136,7 +135,7 @@ export class MariadbEndpoint implements SiteEndpoint {
       startup: Buffer.alloc(0),
       newcomers: [this.newcomers, database.newcomers],
       siteId,
-      starts: this.starts,
+      starts: null,
       onAuthenticated: settle,
       inTurn,
     });
