@@ -8,13 +8,13 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
   orgId: string;
   mode: Mode;
   isUsable: boolean;
-  /** Empty: from anywhere. */
+  /** The addresses from which the key can be used. An empty list allows every address. */
   allowedIps: string[];
 }
 
 /**
- * Verifies in one round trip, with the unique index of the prefix and the primary keys of the organisations above. An
- * unknown prefix gets the permissions of some organisation, so that it takes as long as a known one.
+ * Verifies in one round trip, by the unique index of the prefix and the primary keys of the organisations. For an
+ * unknown prefix it reads the permissions of some organisation, so that the answer takes as long as for a known one.
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
@@ -37,9 +37,9 @@ export interface KeyUse {
 }
 
 /**
- * Records the last use of keys, unless one of the last minute is recorded already, and their new hashes. A key that
- * another transaction has locked is left out: its next use is recorded instead. One statement writes both columns, so a
- * key with a recorded use after a change of the pepper has the new hash.
+ * Records the last use of keys and their new hashes. A use is skipped if another one of the same minute is on record. A
+ * key that another transaction has locked is skipped too, because its next use is recorded instead. One statement
+ * writes both columns, so a key that was used after a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];
@@ -57,7 +57,7 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
     [
       [...uses.keys()],
       all.map(({ at }) => at.toISOString()),
-      // Hashes are sent as text, because Prisma sends bytes as their base64 when they stand beside a null in a list.
+      // Hashes are sent as text. In a list that contains a null, Prisma sends bytes in base64.
       all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash).toString('hex')),
       all.map(({ newHash }) => newHash?.pepperVersion ?? null),
     ],
