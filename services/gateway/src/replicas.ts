@@ -3,8 +3,8 @@ import { scaled } from '@drydock/process';
 import { type Dispatcher, Pool } from 'undici';
 
 /**
- * Thrown when not even the first byte of an answer came. `mayBeBegun`: the request was sent, so it may have taken
- * effect.
+ * Thrown if not even the first byte of an answer arrived. `mayBeBegun` is true if the request was sent, so that it may
+ * have taken effect.
  */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
@@ -19,7 +19,7 @@ export class UnansweredError extends Error {
 /** How long other replicas are preferred after a failure. It is longer than the pause between two probes. */
 const outMs = 5_000;
 const probeEveryMs = 1_000;
-/** Limit for a probe; an unanswered one must not keep a connection longer. */
+/** The time limit of a probe, so that an unanswered one does not keep its connection for longer. */
 const probeMs = 1_000;
 
 /** One URL of a service: a process of it, or a balancer before several. */
@@ -48,9 +48,9 @@ export class Replica {
   }
 
   /**
-   * Call it with the pool whose answer has `Connection: close`, which a service of ours sends while it stops. New
-   * requests go elsewhere, running ones are completed, and we close idle connections, because a request would be lost
-   * if the service closed its connection at the same moment.
+   * Must be called with the pool of an answer that has `Connection: close`, which a service sends while it stops. New
+   * requests go to other replicas or connections, and running ones are completed. Idle connections are closed here,
+   * because a request would be lost if the service closed its connection at the same moment.
    */
   leave(pool: Pool): void {
     if (pool !== this.pool) return;
@@ -64,7 +64,7 @@ export interface Replicas {
   /**
    * Runs `call` on one replica after the other until one answers. Each replica is tried once. A single replica is tried
    * twice, because its address may belong to several processes. A call is repeated only if it was certainly not begun,
-   * or with `isSafe`. `leftMs` is the rest of the time of a single attempt.
+   * or with `isSafe`. `leftMs` is the time that is left for this attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
   /** Resolves when one of the replicas is ready. */
@@ -76,7 +76,10 @@ export interface Replicas {
 export function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;
-  /** Each replica in turn, and those that failed lately behind the others. */
+  /**
+   * The replicas in the order in which they are tried. The first one changes with each call, and those that failed
+   * lately come last.
+   */
   const inOrder = (): readonly Replica[] => {
     if (replicas.length === 1) return [...replicas, ...replicas];
     turn = (turn + 1) % replicas.length;
@@ -115,7 +118,7 @@ export function createReplicas(urls: readonly string[], options: Pool.Options, w
   };
 }
 
-/** Sends requests of our own that are safe to repeat. */
+/** Sends a request of the gateway's own, which is safe to repeat. */
 export async function requestOf(
   replica: Replica,
   options: Dispatcher.RequestOptions & { signal: AbortSignal },

@@ -37,15 +37,17 @@ export const upstreamLimits: UpstreamLimits = {
   openMs: 2_000,
 };
 
-/** A service of ours: its processes and the connections to them, its signing key, its circuit. */
+/**
+ * A service behind the gateway: its processes with the connections to them, its signing key and its circuit breaker.
+ */
 export interface Upstream {
   name: ServiceName;
   replicas: Replicas;
   key: KeyObject;
   limits: UpstreamLimits;
   /**
-   * Runs a call under the circuit. Rejects with 503 `dependency_unavailable` for every error without an answer;
-   * problems pass. `explain` gives another detail for an error if the usual one would not be true.
+   * Runs a call unless the circuit breaker is open. Every error without an answer becomes 503 `dependency_unavailable`;
+   * problems pass unchanged. `explain` gives another detail for an error if the usual one would not be true.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;
