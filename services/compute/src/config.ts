@@ -19,9 +19,9 @@ const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
 const offered = {
   /** ISO 4217. */
   currency: z.string().regex(/^[A-Z]{3}$/),
-  /** The sizes on offer, in the provider's words, and their prices. */
+  /** The sizes on offer, by the provider's names, and their prices. */
   specs: z.record(z.string(), priceSchema),
-  /** Codes under which sizes are sold. */
+  /** The plans on offer: a size for each plan code. */
   plans: z.record(z.string(), z.string()).default({}),
 };
 
@@ -47,7 +47,7 @@ const proxmoxSchema = z
     token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
     /** PEM of the cluster's own authority. */
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
-    /** The number of the template that is cloned, by image. */
+    /** The number of the template that is cloned, for each image. */
     templates: z.record(z.string(), z.int().min(100)),
     sizes: z.record(
       z.string(),
@@ -60,11 +60,11 @@ const proxmoxSchema = z
 
 const absolute = z.string().startsWith('/');
 
-/** Machines of this host: the worker runs them and the API reads them, so both run on it. */
+/** Machines that run on this host. The worker starts them and the API reads them, so both processes run here. */
 const qemuSchema = z
   .strictObject({
     driver: z.literal('qemu'),
-    /** A folder for this range in this mode alone. */
+    /** The folder of one target in one mode. No other target may use it. */
     folder: absolute,
     zone: z.string().default('local'),
     images: z.record(
@@ -104,7 +104,7 @@ function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
   }
 }
 
-/** The field of the targets. Its value contains credentials, so neither value nor default is ever shown. */
+/** The field of the targets. Its value contains credentials, so neither the value nor the default is shown anywhere. */
 const targetsField = (description: string) =>
   z
     .string()
@@ -113,7 +113,7 @@ const targetsField = (description: string) =>
     .pipe(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/), targetSchema))
     .meta({ description, secret: true });
 
-/** The API reads machines and never changes one: its tokens cannot. */
+/** The API only reads machines. Its tokens permit nothing else. */
 export const serverShape = {
   ...serviceFields('compute'),
   ...apiFields,
@@ -162,8 +162,8 @@ export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 /**
- * @throws ConfigError also when the API is given the worker's tokens. It would then have no ranges and refuse every
- * call
+ * @throws ConfigError, also if the API has the worker's variables in place of its own. Otherwise it would have no
+ * targets and refuse every call
  */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {

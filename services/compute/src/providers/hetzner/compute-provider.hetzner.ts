@@ -14,7 +14,7 @@ interface HetznerOptions extends ApiOptions {
 const openHetznerApi = ({ token, ...options }: HetznerOptions): ProviderApi =>
   openProviderApi({ ...options, headers: { authorization: `Bearer ${token}` }, refusalIn });
 
-/** The provider lists a change within moments of accepting it. */
+/** The time is ample, because the provider lists a change within moments of accepting it. */
 const lostAnswerSecondsUsual = 30;
 
 /** One project of Hetzner Cloud, for handlers. */
@@ -59,7 +59,8 @@ const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
 
 /** Codes that have another reason for one kind of change. */
 const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
-  // Names are ids of our servers, so a server that has the name was made by an earlier call whose answer was lost.
+  // The name of a machine is Drydock's id of the server. If the name is taken, an earlier call whose answer was lost
+  // has made the machine.
   create: {
     uniqueness_error: 'ambiguous',
     invalid_input: 'order_refused',
@@ -72,7 +73,9 @@ const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<st
   rebuild: { invalid_input: 'incompatible' },
 };
 
-/** Null if the answer is not a definite refusal: its meaning then depends on whether it was a read. */
+/**
+ * The error for a definite refusal. Null for any other answer, which means something else for a read than for a change.
+ */
 function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
   const parsed = errorSchema.safeParse(json);
   if (status < 400 || status >= 500 || (status !== 429 && !parsed.success)) return null;

@@ -6,13 +6,13 @@ import type { ProxmoxOptions } from './proxmox-options';
 import { proxmoxReader } from './proxmox-reader';
 import { refusalIn } from './proxmox-tasks';
 
-/** A task is in its node's list as soon as it is forked. */
+/** The time is ample, because a task is in its node's list as soon as it has been forked. */
 const lostAnswerSecondsUsual = 30;
 
 /**
- * The part of the cluster on which a read depends: its node, because other nodes may work while one is unreachable.
- * Null for a read of the guest agent, because its answer depends on the owner of the machine and says nothing about the
- * cluster.
+ * The part of the cluster on which a read depends. It is the node, because other nodes may work while one is
+ * unreachable. It is null for a read of the guest agent, because that answer depends on the owner of the machine and
+ * says nothing about the cluster.
  */
 const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
   collection !== 'nodes' ? '' : agent === 'agent' ? null : String(node);
@@ -20,13 +20,13 @@ const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
 const openApi = ({ token, ...options }: ProxmoxOptions) =>
   openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn, partOf });
 
-/** One Proxmox VE cluster as one API token may see it, for handlers. */
+/** The reading part of one Proxmox VE cluster, for handlers. It sees what the API token may see. */
 export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & Closing {
   const api = openApi(options);
   return { ...proxmoxReader(api), close: () => api.close() };
 }
 
-/** One Proxmox VE cluster as {@link proxmoxComputeReader} opens it, but with changes, for workers. */
+/** One Proxmox VE cluster with its changes, for workers. */
 export function proxmoxCompute(options: ProxmoxOptions): ComputeDriver & Closing {
   const api = openApi(options);
   const reader = proxmoxReader(api);

@@ -22,7 +22,7 @@ interface Sender {
 const upidAnswer = dataOf(upidSchema);
 const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
 
-/** Sends one change, once. */
+/** Sends a change. It does not repeat a call. */
 export async function sendChange(
   sender: Sender,
   change: Change,
@@ -84,7 +84,7 @@ async function sendStart(
   const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
   await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
   const grown = { disk: firstDisk, size: `${size.diskGb}G` };
-  // The provider's G is 2^30 bytes.
+  // The comparison is in bytes, because the provider's G is 2^30 bytes.
   if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
     await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
   const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
@@ -106,7 +106,7 @@ async function sendPower(
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }
 
-/** A running VM is not deleted: its power is cut first, and only a VM that is off is destroyed. */
+/** Deletes a VM. The power of a running VM is cut first, because only a VM that is off can be destroyed. */
 async function sendDelete(
   { api, reader }: Sender,
   change: Of<'delete'>,
@@ -125,8 +125,8 @@ async function sendDelete(
 const looksMax = 20;
 
 /**
- * Cuts the power. If that fails, no deletion was accepted. The deletion then begins again and checks whether the VM
- * still runs.
+ * Cuts the power of a VM that is to be deleted. If that fails, no deletion was accepted. The deletion then begins again
+ * and checks whether the VM still runs.
  */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
   const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;
@@ -199,9 +199,9 @@ async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSign
 }
 
 /**
- * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because a lost answer
- * is searched only there. The lock matters because the provider would accept the call and let its task fail, which
- * would look like our own failure.
+ * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because `find` searches
+ * only there. The lock matters because the provider would accept the call and let its task fail, which would look like
+ * a failure of Drydock.
  */
 async function requireFree(
   api: ProviderApi,

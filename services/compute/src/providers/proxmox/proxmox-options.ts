@@ -4,14 +4,14 @@ import type { ApiOptions } from '../http/provider-api';
 export interface VmSize {
   cores: number;
   memoryMb: number;
-  /** The size to which the first disk grows; a disk never shrinks. */
+  /** The size of the first disk. A larger disk is not shrunk. */
   diskGb: number;
 }
 
 export interface ProxmoxOptions extends ApiOptions {
   /**
-   * `USER@REALM!TOKENID=UUID`, with VM.Audit, VM.Clone, VM.Config.*, VM.Allocate, VM.PowerMgmt, VM.Snapshot,
-   * Datastore.AllocateSpace and .Audit.
+   * The API token in the form `USER@REALM!TOKENID=UUID`. It needs VM.Audit, VM.Clone, VM.Config.*, VM.Allocate,
+   * VM.PowerMgmt, VM.Snapshot, Datastore.AllocateSpace and Datastore.Audit.
    */
   token: string;
   /** PEM of the cluster's own authority. */
@@ -22,5 +22,5 @@ export interface ProxmoxOptions extends ApiOptions {
   templates: Readonly<Record<string, number>>;
 }
 
-/** The disk that a size applies to: templates made by Proxmox' own guide boot from it. */
+/** The disk that a size applies to. Templates that follow Proxmox' guide boot from it. */
 export const firstDisk = 'scsi0';

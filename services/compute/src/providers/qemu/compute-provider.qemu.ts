@@ -6,13 +6,13 @@ import type { QemuOptions } from './qemu-options';
 import { looked, qemuReader } from './qemu-reader';
 
 /**
- * A claim is visible to everybody at once. The limit covers the time that a worker needs between its note and its
- * claim.
+ * A claimed job is visible to everybody at once. So the time covers only what a worker needs between its note of a send
+ * and the claim.
  */
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
 
-/** Machines of this host, for handlers. */
+/** The reading part of the machines of this host, for handlers. */
 export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): ComputeReader & Closing {
   return { ...qemuReader(openMachineFolders(folder)), close };
 }
@@ -21,18 +21,18 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);
-  // The process of a job may have died, so each look by a worker makes the job continue.
+  // The process that carries out a job may have died, so each read by a worker starts it again.
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,
-    // The reconciliation calls this every minute, so the machines of a restarted host start again.
+    // The reconciliation lists machines every minute, so the machines of a restarted host start again.
     listMachines: async (signal) => {
       await looked(reviveMachines(folders, begin));
       return await changes.reader.listMachines(signal);
     },
     lostAnswerSeconds: lostAnswerSecondsUsual,
-    // A change is accepted once, however often it is sent: a job has the workflow's id, and only one claim of a
-    // machine's next number succeeds.
+    // A job has the workflow's id, and only one claim of a machine's next number succeeds. So a change is accepted
+    // once, however often it is sent.
     takesOnOnce: true,
     prepare: (change) => looked(prepareChange(changes, change)),
     send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),

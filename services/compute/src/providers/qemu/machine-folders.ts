@@ -8,26 +8,29 @@ import { claimJob, type JobRecord, jobsFolder, type MachineRecord, machineRecord
 export const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
 const recordFile = (machineFolder: string): string => path.join(machineFolder, 'machine.json');
 
-/** An operator's file: while it exists nothing is done to the machine. */
+/** A file that an operator may put into a machine's folder. While it exists, nothing is done to the machine. */
 const holdFile = 'held';
 
-/** A machine is `machines/<name>`; after its deletion its jobs are in `gone/`. */
+/** The folders of machines. A machine is in `machines/<name>`; after its deletion its jobs are in `gone/<name>`. */
 export interface MachineFolders {
   of(machineId: string): string;
-  /** The ids in `machines`, complete or not. */
+  /** The names in the folder `machines`, even of incomplete machines. */
   list(): Promise<string[]>;
   /** Null when there is no such machine (any more). */
   read(machineId: string): Promise<MachineRecord | null>;
   isHeld(machineId: string): Promise<boolean>;
   /** The folder of the machine's jobs, also after its deletion. */
   withJobs(machineId: string): Promise<string>;
-  /** Creates a machine with its first job. False if the name is taken: of all that want it only one gets it. */
+  /**
+   * Creates a machine with its first job. False if the name is taken. Of several simultaneous calls only one gets the
+   * name.
+   */
   create(record: MachineRecord, job: JobRecord): Promise<boolean>;
 }
 
 export function openMachineFolders(root: string): MachineFolders {
   const machines = path.join(root, 'machines');
-  // A text that is no name leads to a folder that does not exist, and never outside the root.
+  // A text that is no name becomes a folder that does not exist, so that no path leads out of the root.
   const within = (parent: string, id: string): string => path.join(root, parent, isName(id) ? id : '.none');
   const of = (machineId: string): string => within('machines', machineId);
   return {
@@ -41,7 +44,7 @@ export function openMachineFolders(root: string): MachineFolders {
     withJobs: async (machineId) =>
       (await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId),
     create: async (record, job) => {
-      // The folder is made in another place and renamed, so that others see either the whole machine or none.
+      // The folder is made in another place and then renamed, so that others see either the whole machine or none.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
       await createDurably(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);
@@ -53,7 +56,10 @@ export function openMachineFolders(root: string): MachineFolders {
   };
 }
 
-/** The end of a deletion. The record was removed before the disk, so that half a machine counts as none. */
+/**
+ * Ends a deletion: moves the rest of the machine's folder to `gone`. The record was removed before the disk, so that a
+ * half deleted machine counts as none.
+ */
 export async function retireMachine(machineFolder: string): Promise<void> {
   const gone = path.join(machineFolder, '../../gone');
   await mkdir(gone, { recursive: true, mode: 0o700 });

@@ -21,7 +21,7 @@ const checkpointSchema = z.strictObject({ highestJob: z.int(), wasOn: z.boolean(
 const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> =>
   checkpointSchema.parse(JSON.parse(checkpoint));
 
-/** The machine's newest job: every later change has a higher number. */
+/** Records the number of the machine's newest job. Every later change has a higher number. */
 export async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
   const machineFolder = 'machineId' in change ? folders.of(change.machineId) : null;
   const last = machineFolder === null ? null : await readLastJob(machineFolder);
@@ -30,8 +30,8 @@ export async function prepareChange({ folders }: QemuChanges, change: Change): P
 }
 
 /**
- * Whether the machine should run, which is so unless its owner has powered it off. A paused or busy machine has its
- * process, and a machine that was lost is about to be started again.
+ * Whether the machine should run: unless its owner has powered it off. A paused or busy machine has a process. A
+ * machine without one may have crashed and is then started again.
  */
 async function isMeantToRun(machineFolder: string): Promise<boolean> {
   const status = await readStatus(machineFolder);
@@ -39,7 +39,7 @@ async function isMeantToRun(machineFolder: string): Promise<boolean> {
 }
 
 /**
- * Finds the job that this change has begun since `prepare`. If there is none, but its result is there already, the
+ * Finds the job that this change has begun since `prepare`. If there is none but the result of the change exists, the
  * change counts as done. Otherwise null.
  */
 export async function findChange(
@@ -57,7 +57,10 @@ export async function findChange(
   return isDone ? done(machineId) : null;
 }
 
-/** Accepts one change: a claimed job is carried out whichever process dies, and is never accepted twice. */
+/**
+ * Accepts a change by claiming a job. A claimed job is carried out even if this process dies, and no change is accepted
+ * twice.
+ */
 export async function sendChange(
   changes: QemuChanges,
   change: Change,
@@ -71,7 +74,7 @@ export async function sendChange(
   if (begun !== null) return begun;
   if (change.kind === 'create') return await sendCreate(changes, change, signal);
   const { machineId } = change;
-  // The last job is read before anything is decided, so that the claim fails if another job was claimed since.
+  // The last job is read before anything else, so that the claim fails if another job was claimed meanwhile.
   const last = await readLastJob(folders.of(machineId));
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
@@ -108,7 +111,8 @@ async function sendCreate(
   const record: MachineRecord = { name, spec, image, zone, labels: { ...labels }, ...size, system };
   const job = jobOf(change, 1, false);
   signal?.throwIfAborted();
-  // Names are ids of our servers, so a machine that has the name was made by an earlier call whose answer was lost.
+  // The name of a machine is Drydock's id of the server. If the name is taken, an earlier call whose answer was lost
+  // has made the machine.
   if (!(await ambiguously(folders.create(record, job))))
     throw new ComputeError('ambiguous', `there is a machine ${name}`);
   beginWork(folders.of(name));

@@ -1,9 +1,9 @@
 /**
- * The files that a machine boots from: its own boot loader, or a kernel that QEMU loads. They are never changed in
- * place: disks are overlays over them.
+ * The files that a machine boots from: a disk with a boot loader, or a kernel that QEMU loads. They are never written
+ * to, because the machines' disks are overlays over them.
  */
 export interface QemuImage {
-  /** A qcow2 image, absolute. */
+  /** The absolute path of a qcow2 image. */
   disk: string;
   kernel?: string | undefined;
   initrd?: string | undefined;
@@ -14,19 +14,19 @@ export interface QemuImage {
 export interface QemuSize {
   cpus: number;
   memoryMb: number;
-  /** GB of 10^9 bytes. */
+  /** The size of the disk in GB of 10^9 bytes. */
   diskGb: number;
 }
 
 export interface QemuOptions {
   /**
-   * The folder of one deploy target in one mode, an absolute path: its machines, their disks and the record of their
+   * The folder of one deploy target in one mode, as an absolute path. It contains the machines, their disks and their
    * jobs.
    */
   folder: string;
   zone: string;
   images: Readonly<Record<string, QemuImage>>;
   sizes: Readonly<Record<string, QemuSize>>;
-  /** Starts the work on a machine; by default in a process of its own that outlives this one. */
+  /** Starts the work on a machine. By default the work runs in a process of its own that outlives this one. */
   beginWork?: (machineFolder: string) => void;
 }

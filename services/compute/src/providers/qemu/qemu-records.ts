@@ -3,7 +3,10 @@ import path from 'node:path';
 import { createDurably, errorCodeOf, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
-/** Everything needed to start the machine, so that a change of configuration does not change existing machines. */
+/**
+ * Everything that is needed to start the machine. It is stored, so that a change of the configuration does not change
+ * existing machines.
+ */
 export const machineRecordSchema = z.strictObject({
   name: z.string(),
   spec: z.string(),
@@ -23,11 +26,11 @@ export const machineRecordSchema = z.strictObject({
 export type MachineRecord = z.infer<typeof machineRecordSchema>;
 
 /**
- * A piece of work on one machine: claimed, carried out and kept. The newest one locks the machine while it runs; all of
- * them together are the ledger.
+ * A piece of work on one machine. The newest job locks the machine while it runs. All jobs are kept as the history of
+ * the machine.
  */
 const jobRecordSchema = z.strictObject({
-  /** Counts up without gaps, from 1 (`create`). */
+  /** The jobs of a machine are numbered from 1 (`create`) without gaps. */
   number: z.int().positive(),
   kind: z.enum([
     'create',
@@ -43,17 +46,17 @@ const jobRecordSchema = z.strictObject({
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
   /**
-   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. From here on the guest may write
-   * again, so that part is never repeated.
+   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. The guest may write again after
+   * that, so the work up to there is not repeated.
    */
   isApplied: z.boolean(),
   /** Whether the machine ran before its rollback or reboot. */
   startsAfter: z.boolean(),
   /** Whether a power_off or reboot stops the machine without asking its guest. */
   isForced: z.boolean().default(false),
-  /** How long the guest gets to shut down, when it is asked. */
+  /** Seconds that the guest has to shut down after it was asked. */
   guestSeconds: z.int().default(0),
-  /** The snapshot that is deleted or rolled back to; null for every other kind. */
+  /** The snapshot that is deleted or restored; null for every other kind of job. */
   snapshotId: z.string().nullable(),
   /** The description of the snapshot that is taken; empty for every other kind. */
   description: z.string(),
@@ -67,7 +70,10 @@ const jobRecordSchema = z.strictObject({
 });
 export type JobRecord = z.infer<typeof jobRecordSchema>;
 
-/** The snapshot's name within the disk. Never a bare number: QEMU would take it for its own number of a snapshot. */
+/**
+ * The snapshot's name in the disk. It is not a bare number, because QEMU would take that for its own number of a
+ * snapshot.
+ */
 export const snapshotIdOf = ({ number }: Pick<JobRecord, 'number'>): string => `s${number}`;
 
 export const jobsFolder = (machineFolder: string): string => path.join(machineFolder, 'jobs');
@@ -95,7 +101,7 @@ async function listNumbers(machineFolder: string): Promise<number[]> {
   }
 }
 
-/** The newest job: it locks the machine while it runs. */
+/** The newest job, which locks the machine while it runs. */
 export async function readLastJob(machineFolder: string): Promise<JobRecord | null> {
   const number = (await listNumbers(machineFolder)).at(-1);
   return number === undefined ? null : await readJob(machineFolder, number);
@@ -109,7 +115,7 @@ export async function readJobs(machineFolder: string, after = 0): Promise<JobRec
 }
 
 /**
- * Claims the number of a job. Resolves with false if another claim was quicker: only one claim of a number succeeds, so
+ * Claims the number of a job. Resolves with false if another claim of the number was first. Only one claim succeeds, so
  * one job at a time runs on a machine.
  */
 export const claimJob = (machineFolder: string, job: JobRecord): Promise<boolean> =>
