@@ -2,8 +2,8 @@ import { connect, type Socket } from 'node:net';
 import type { Occupant } from './session-places';
 
 /**
- * Milliseconds that a backend has to notice that its client has gone. Afterwards the host ends the backend, repeatedly
- * until it is gone.
+ * Milliseconds in which a backend can notice that its client has gone. After that, the host ends the backend and
+ * repeats this until it is gone.
  */
 const leavingMs = 1_000;
 /** Milliseconds that a client has to read the last message before its socket is closed. */
@@ -12,22 +12,22 @@ const lastWordsMs = 10_000;
 export interface EndpointSessionOptions {
   /** The server's port. */
   port: number;
-  /** The client's first bytes, which are passed on to the server. */
+  /** The client's first bytes, which the server has to receive. */
   first: Buffer;
-  /** Ends the backend of the session that comes from this port of ours. */
+  /** Ends the backend whose connection comes from this port of the host. */
   endBackend: (port: number) => Promise<void>;
   onAnswer: () => void;
-  /** Called when the socket to the server has closed, and with it its backend has ended. */
+  /** Called when the server's socket has closed, because the backend has then ended too. */
   onOver: () => void;
 }
 
 /**
- * A session between a client and a server. Its place depends on the backend, which may work on for a while after the
- * client has gone.
+ * A session between a client and a server. It keeps its place until its backend has ended, which may be later than the
+ * client's end.
  */
 export class EndpointSession implements Occupant {
   readonly origin: string;
-  /** Whether a server has accepted the connection, and whether it has sent anything. */
+  /** Whether a server has accepted the connection. `isAnswered` says whether the server has also sent something. */
   isTaken = false;
   isAnswered = false;
   private readonly client: Socket;
@@ -64,7 +64,7 @@ export class EndpointSession implements Occupant {
     this.leave();
   }
 
-  /** Leaves the server at once; the caller decides what happens to the client. */
+  /** Closes the connection to the server at once. The client stays connected, and the caller decides about it. */
   abandon(): void {
     this.upstream.destroy();
   }
@@ -88,10 +88,7 @@ export class EndpointSession implements Occupant {
     upstream.pipe(client);
   }
 
-  /**
-   * Postgres notices that the client has gone only when it reads again. Until then it may work on a statement without
-   * end.
-   */
+  /** Postgres notices only when it reads again that the client has gone. Until then it may work on a long statement. */
   private readonly leave = (): void => {
     const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;

@@ -6,21 +6,24 @@ import { SessionPlaces } from './session-places';
 import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
-/** A server that is killed hangs up once or twice. One that always does so objects to the message. */
+/**
+ * The most times that servers may hang up on a client without a message. A server that is killed causes one or two. A
+ * server that always hangs up refuses what the client has sent.
+ */
 const hangUpsMax = 3;
 /**
- * How long a session may take to log in, in milliseconds, before another one from the same address may take its place.
- * About five round trips to the client.
+ * Milliseconds in which a session may log in before another session from the same address may take its place. They
+ * allow for about five round trips to the client.
  */
 const loginMs = 1_000;
 
-/** A client on its way to a server. */
+/** A client that has no server yet. */
 interface Passage {
   first: Buffer;
-  /** Call it once a server has answered: from then on the session counts among the server's places. */
+  /** Must be called once a server has answered. From then on the session counts among the server's places. */
   settle: () => void;
   isCancel: boolean;
-  /** The time on the process's clock at which the client stops waiting for a server. */
+  /** The time on the monotonic clock at which the client stops waiting for a server. */
   untilMs: number;
   /** The number of times that a server has accepted the connection and hung up without a message. */
   hangUps: number;
@@ -30,19 +33,19 @@ export interface EndpointOptions {
   wire: Wire;
   /** The port of the serving instance; read when a session is connected. */
   target: () => number;
-  /** How long a new session waits while the endpoint holds, in milliseconds. */
+  /** Milliseconds for which a new session waits while the endpoint holds. */
   holdMs: number;
-  /** How many sessions the instance that serves has places for. */
+  /** The number of sessions that the serving instance has places for. */
   places: () => number;
-  /** Our ports of the sessions that have logged in. Under TLS only the server knows them. */
+  /** The host's ports of the sessions that have logged in. Because of TLS only the server knows which sessions have. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
-  /** Ends the backend of the session by this port of ours. */
+  /** Ends the backend whose connection comes from this port of the host. */
   endBackend: (port: number) => Promise<void>;
 }
 
 /**
- * The one address of a database. It passes on bytes that it cannot read: TLS and passwords end at the engine itself.
- * While it holds, new sessions wait, and then go to the instance that serves by then.
+ * The address of a database. It passes on bytes that it cannot read, because TLS and passwords are handled by the
+ * engine. While it holds, new sessions wait. Afterwards they go to the instance that serves then.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;
@@ -65,7 +68,7 @@ export class Endpoint {
     return this.address.server;
   }
 
-  /** Makes new sessions wait; open ones go on. */
+  /** Makes new sessions wait. Open sessions continue. */
   hold(): void {
     this.isHolding = true;
   }
@@ -77,21 +80,21 @@ export class Endpoint {
   }
 
   /**
-   * Ends the sessions that have not logged in; for use while it holds. The server cannot end them, because they are not
-   * among its activities, but it would wait for them before it closes to customers.
+   * Ends the sessions that have not logged in. It is called while the endpoint holds. The server cannot end them,
+   * because it does not list them among its sessions, but it would wait for them before it closes to customers.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
     for (const session of this.sessions) if (!session.isAnswered) session.abandon();
-    // If the server does not answer, it ends them itself when their time to log in is over.
+    // A server that does not answer ends them itself when their time to log in is over.
     const known = await this.options.readKnownPorts().catch(() => null);
     if (known === null) return;
     for (const session of answered) if (!known.has(session.port ?? 0)) session.end();
   }
 
   /**
-   * Ends every session that a server has answered. Those that wait, or have only sent their greeting, are kept for the
-   * next server.
+   * Ends every session that a server has answered. Clients that wait, or whose greeting no server has answered, are
+   * kept for the next server.
    */
   endSessions(): void {
     for (const session of [...this.sessions]) {
@@ -165,7 +168,7 @@ export class Endpoint {
       onOver: () => {
         this.sessions.delete(session);
         giveBack?.();
-        // The greeting may be sent to another server until one has answered, because this one may just have been
+        // If no server has answered, the greeting may be sent to another one, because this one may just have been
         // killed.
         if (session.isAnswered || passage.isCancel) session.finish();
         else this.again(client, passage, session.isTaken);
