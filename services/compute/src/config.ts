@@ -17,7 +17,7 @@ const amount = z.int32().min(0);
 const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
 
 const offered = {
-  /** ISO 4217. */
+  /** The code of the currency by ISO 4217. */
   currency: z.string().regex(/^[A-Z]{3}$/),
   /** The sizes on offer, by the provider's names, and their prices. */
   specs: z.record(z.string(), priceSchema),
@@ -43,7 +43,7 @@ const everySpecIsASize = [
 const proxmoxSchema = z
   .strictObject({
     driver: z.literal('proxmox'),
-    /** `USER@REALM!TOKENID=UUID` */
+    /** An API token in the form `USER@REALM!TOKENID=UUID`. */
     token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
     /** PEM of the cluster's own authority. */
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
@@ -92,7 +92,7 @@ const targetSchema = z
   );
 
 export type TargetConfig = z.infer<typeof targetSchema>;
-/** The targets, by deploy target. */
+/** The configured targets, by the name of the deploy target. */
 export type TargetsConfig = Readonly<Record<string, TargetConfig>>;
 
 function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
@@ -179,6 +179,6 @@ export function readServerConfig(environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff run next to the database, and need only its URL. */
+/** Commands of staff run beside the database and need only its URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('compute'), environment);

@@ -12,7 +12,9 @@ import type { Upstream } from './upstream';
 import type { VerificationCache } from './verification-cache';
 
 interface FailureThrottleOptions {
-  /** The refused tokens that one address may cause the keys service to look up in a window. */
+  /**
+   * The most refused tokens of one address in a window. After them, unknown tokens of that address are not looked up.
+   */
   failuresMax: number;
   windowMs: number;
   addressesMax?: number;
@@ -79,7 +81,7 @@ export type Authenticate = (
   traceparent?: string,
 ) => Caller | Promise<Caller>;
 
-/** RFC 9110: the scheme in any case, then spaces. */
+/** The form of the header by RFC 9110: the scheme in any case, then spaces and the token. */
 const bearerForm = /^bearer +(\S+)$/i;
 
 export function createAuthenticate({ cache, throttle, lookUps, proxies }: AuthenticateOptions): Authenticate {

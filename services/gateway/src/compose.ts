@@ -43,7 +43,7 @@ export interface GatewayLimits extends NewCallLimits {
   connectionsMax: number;
   /** The most simultaneous look-ups of tokens that are unknown or were refused the last time. */
   lookUpsMax: number;
-  /** Failed look-ups that one address may cause in ten seconds. */
+  /** The most failed look-ups that one address may cause in ten seconds. */
   failedLookUpsMax: number;
   /** The most pages that are sent at the same time. Pages need no key. */
   pagesMax: number;
@@ -82,7 +82,7 @@ export interface Gateway {
    * everything.
    */
   close(): Promise<void>;
-  /** Requests being answered right now. */
+  /** The number of requests that are being answered now. */
   readonly inFlight: number;
 }
 

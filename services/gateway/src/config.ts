@@ -81,7 +81,7 @@ export interface GatewayConfig {
   drainMs: number;
   logLevel: string;
   serviceName: string;
-  /** The configured services; keys is always among them. */
+  /** The configured services. The keys service is always among them. */
   upstreams: Partial<Record<ServiceName, UpstreamConfig>> & { keys: UpstreamConfig };
   redisUrl: string | undefined;
   rateLimitScale: number;

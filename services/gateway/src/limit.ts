@@ -83,9 +83,9 @@ const useOf = ({ requestsMax }: Quota, { consumed, msBeforeNext }: WindowCount):
   resetSeconds: Math.max(1, Math.ceil(msBeforeNext / 1_000)),
 });
 
-/** The window after `amount` calls were counted in it at once. */
+/** The state of a window after calls were counted in it. */
 interface WindowCount {
-  /** All calls counted in the window so far, these included. */
+  /** All calls that were counted in the window, including these. */
   consumed: number;
   msBeforeNext: number;
 }

@@ -41,7 +41,7 @@ export interface NewCalls {
 function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
   const begun = new Map<string, number>();
-  /** Organisations with a call waiting in line (null), or with one less than `calmMs` ago. */
+  /** Organisations of which a call waits (null), or of which the last one waited less than `calmMs` ago. */
   const crowded = new Map<string, NodeJS.Timeout | null>();
   /** The last calls of the two organisations that called last. */
   let latest = { orgId: '', atMs: Number.NEGATIVE_INFINITY };

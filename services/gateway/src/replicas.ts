@@ -22,7 +22,7 @@ const probeEveryMs = 1_000;
 /** The time limit of a probe, so that an unanswered one does not keep its connection for longer. */
 const probeMs = 1_000;
 
-/** One URL of a service: a process of it, or a balancer before several. */
+/** One URL of a service. It leads to a process of the service, or to a balancer in front of several. */
 export class Replica {
   readonly url: string;
   readonly options: Pool.Options;
@@ -72,7 +72,9 @@ export interface Replicas {
   close(): Promise<void>;
 }
 
-/** Calls replicas in turn. No further attempt begins after `withinMs`. */
+/**
+ * Makes the replicas of a service. Calls begin with each of them in turn. No further attempt begins after `withinMs`.
+ */
 export function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;

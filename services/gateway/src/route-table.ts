@@ -4,7 +4,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 /** An endpoint with everything that can be computed before its first request. */
 export interface CompiledRoute {
   endpoint: EndpointDefinition;
-  /** `GET /v1/sites/{siteId}`: its name in logs and traces. */
+  /** The name in logs and traces, such as `GET /v1/sites/{siteId}`. */
   label: string;
   /** Names of the path parameters in their order. */
   parameters: readonly string[];
@@ -15,9 +15,9 @@ export interface CompiledRoute {
 
 export interface RouteMatch {
   route: CompiledRoute;
-  /** Decoded, in the order of `route.parameters`. */
+  /** The values of the path parameters, decoded, in the order of `route.parameters`. */
   values: readonly string[];
-  /** Raw, without the `?`. */
+  /** The query string as it was sent, without the `?`. */
   search: string;
 }
 

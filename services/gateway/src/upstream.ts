@@ -11,18 +11,18 @@ import { createReplicas, type Replicas } from './replicas';
 
 export interface UpstreamLimits {
   connectMs: number;
-  /** The limit is longer than any service takes to answer. */
+  /** Milliseconds until the headers of an answer. No service takes as long. */
   headersMs: number;
-  /** The time between two pieces of a body. */
+  /** The most milliseconds between two pieces of a body. */
   bodyMs: number;
-  /** The time between two events: streams send a beat every 15 s. */
+  /** The most milliseconds between two events of a stream. Streams send a beat every 15 s. */
   streamMs: number;
   /**
    * The number of connections is at least the number of places. Otherwise requests would queue where nothing counts
    * them.
    */
   connections: number;
-  /** Failures in a row that open the circuit, and how long it stays open before one request may try. */
+  /** The number of successive failures that opens the circuit breaker. After `openMs` one request may try again. */
   failuresMax: number;
   openMs: number;
 }

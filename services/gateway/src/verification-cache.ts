@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks';
 
 export interface VerificationCacheOptions<Answer> {
-  /** `traceparent`: the trace of the request that asks. */
+  /** Asks whether a token is valid. `traceparent` is the trace of the request that asks. */
   ask(token: string, traceparent?: string): Promise<Answer>;
-  /** Monotonic milliseconds. */
+  /** Milliseconds of a monotonic clock. */
   nowMs?: () => number;
   /**
    * How long an answer may be trusted, from the moment its request was SENT. A revocation waits a little longer than

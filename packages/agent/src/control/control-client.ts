@@ -54,7 +54,10 @@ export interface ControlClient {
 export interface ControlAddress {
   url: string;
   secret: string;
-  /** The kind of caller that the secret belongs to. Default: `parties`, who change things. */
+  /**
+   * The kind of caller that the secret belongs to: `parties` change things, and `readers` only read. The default is
+   * `parties`.
+   */
   role?: 'parties' | 'readers';
 }
 

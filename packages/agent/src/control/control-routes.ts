@@ -8,7 +8,7 @@ export interface ControlAnswer {
 }
 
 export interface ControlRoute {
-  /** The fields of the answer that a reader gets; no others are sent to it. Absent: readers may not make the call. */
+  /** The fields of the answer that a reader gets. Without this schema readers may not make the call. */
   readerAnswer?: z.ZodType;
   method: string;
   /** A pattern whose groups are the ids in the path. */
@@ -37,7 +37,7 @@ export interface Hosted<Known> {
 interface ChangeRoute<Body> {
   /** The operation's name in the ledger. */
   op: string;
-  /** The starting point of the change, for the ledger. */
+  /** The state before the change, for the ledger. */
   detail?: (body: Body) => string | undefined;
   body: z.ZodType<Body>;
 }

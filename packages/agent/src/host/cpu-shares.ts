@@ -60,7 +60,7 @@ interface Root {
   cpuMs: number | null;
 }
 
-/** A place at which this machine has a Postgres of sites. */
+/** The address of a Postgres server of sites on this machine. */
 export interface SitesServer {
   socketFolder: string;
   port: number;

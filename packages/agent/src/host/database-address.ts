@@ -4,9 +4,9 @@ import { hearInTurn, type InTurn } from './in-turn';
 
 /** How long a client may take to send its greeting. */
 const greetingMs = 3_000;
-/** The most clients on one address that have not yet proved who they are. */
+/** The most clients of one address that have not authenticated yet. */
 const newcomersMax = 400;
-/** A client's request for encryption is a length and a code, and nothing else. */
+/** The bytes of a client's request for encryption, which is only a length and a code. */
 const offerBytes = 8;
 
 /**

@@ -11,7 +11,7 @@ const progressMs = 100;
 const channelDescriptor = 3;
 
 export interface ProgramContext {
-  /** Opens the channel. Only for a kind of job that has one, and only once. */
+  /** Opens the channel. It may be called once, and only if the kind of job has a channel. */
   openChannel(): Socket;
   progress(share: number): void;
 }

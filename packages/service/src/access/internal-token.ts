@@ -64,7 +64,7 @@ export interface Caller {
   scopes: readonly string[];
 }
 
-/** The request that a token is bound to. `path` includes its query, exactly as it stands on the request line. */
+/** The request that a token is bound to. `path` includes its query, exactly as on the request line. */
 export interface BoundRequest {
   requestId: string;
   method: string;

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
 
-/** The longest wait for a turn. A call that keeps others waiting for longer has another problem. */
+/** Milliseconds that a caller waits for its turn. A call that keeps others waiting for longer has another problem. */
 const waitMsMaxDefault = 8_000;
 
 /**

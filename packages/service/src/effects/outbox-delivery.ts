@@ -8,7 +8,7 @@ import type { Log } from '../telemetry/log';
 
 /** An outbox: rows of a service that are delivered to the keys service. */
 export interface Outbox<Row extends OutboxRow> {
-  /** The name of the rows in log lines. */
+  /** The name of the outbox in log lines. */
   name: string;
   /** The path at which the keys service accepts the entries. */
   path: `/internal/${string}`;

@@ -105,7 +105,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;
 
-/** Throws `code` for a body of another type, or with a content encoding. */
+/** Throws `code` if the body is not JSON in UTF-8, or if it has a content encoding. */
 export function assertJsonContentType(
   code: BodyRefusals['otherType'],
   contentType: string | undefined,

@@ -15,7 +15,7 @@ interface Owner {
 export interface QuotaRule {
   /** SQL `FROM … WHERE …` for the things of an organisation ($1) in a mode ($2). */
   counted: string;
-  /** The limit of an organisation for which staff have set none. */
+  /** The limit of every organisation for which staff have set no other. */
   usualMax: number;
 }
 

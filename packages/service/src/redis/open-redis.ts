@@ -11,7 +11,7 @@ interface Access {
   isTls: boolean;
 }
 
-/** The address of a Redis of any topology. */
+/** The address of a Redis: a single server, a cluster, or a master that sentinels know. */
 type RedisAddress = Access &
   (
     | { kind: 'single'; node: RedisNode; db: number }

@@ -39,7 +39,7 @@ export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTION
 export interface SamplingOptions {
   /** The share, from 0 to 1, of the reads that begin in this process which is sent. */
   readShare: number;
-  /** A read that takes longer is sent. */
+  /** Milliseconds from which a read counts as slow. Slow reads are sent. */
   slowMs: number;
 }
 

@@ -38,7 +38,8 @@ const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
 /**
  * Every reason for which an archive, its storage or its content is refused, with its problem code, and whether staff
- * are told. A reason is final unless it is `may_pass`. After that one the step is tried again and fails in the end.
+ * are told. A reason is final unless it is `may_pass`. After `may_pass` the step is tried again, and fails when it has
+ * used up its attempts.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
   // The content differs from what was written.

@@ -92,7 +92,7 @@ export interface WorkflowDefinition<Context, Tx, Input = unknown> extends Starta
    * like those of reads.
    */
   isRoutine?: boolean;
-  /** The number of steps that may be undone; from the step with this index on the runner only goes forward. */
+  /** The number of steps that may be undone. From the step with this index on, the runner only goes forward. */
   pointOfNoReturn: number;
   onEnd: EndHooks<Context, Tx, unknown>;
 }

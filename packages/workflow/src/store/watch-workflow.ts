@@ -8,7 +8,7 @@ import { cancelUnclaimed, type OnFailed } from './start-workflow';
 export interface WatchOptions {
   /** The last version that the client has seen (`Last-Event-ID`). Only newer ones are yielded. */
   afterVersion?: number;
-  /** Ends the watching. */
+  /** Ends the watching when it is aborted. */
   signal?: AbortSignal;
   listener?: WorkflowListener;
 }

@@ -61,7 +61,7 @@ export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: stri
   return (await tx.board.findFirst({ where: { id: boardId, orgId, mode }, select: { id: true } })) !== null;
 }
 
-/** Lists boards, the newest first, from after the board `after`. */
+/** Lists boards, newest first, beginning after the board `after`. */
 export const listBoards = (
   tx: Reader,
   { orgId, mode }: Owner,
@@ -164,7 +164,7 @@ export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly str
   return rows.map(({ id }) => id);
 }
 
-/** Columns that the client may see. */
+/** The ids of the columns that clients may see. */
 export async function findClientColumnIds(tx: Reader, boardId: string): Promise<string[]> {
   const rows = await tx.boardColumn.findMany({ where: { boardId, visibility: 'client' }, select: { id: true } });
   return rows.map(({ id }) => id);

@@ -45,7 +45,7 @@ export interface ComputeReader {
    * rejects with `unsupported`.
    */
   readonly capabilities: readonly string[];
-  /** Null if the provider has no such machine (any more). */
+  /** The machine; null if the provider does not have it (any more). */
   readMachine(machineId: string, signal?: AbortSignal): Promise<Machine | null>;
   /** The machine with the name that its order gave it; null if there is none. */
   findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
@@ -111,11 +111,11 @@ interface Price {
   monthMinor: number;
 }
 
-/** The sizes, prices and plans that can be ordered in a range. */
+/** The sizes, prices and plans that can be ordered from a target. */
 export interface Offer {
   currency: string;
   prices: ReadonlyMap<string, Price>;
-  /** Sizes by the plan's code. */
+  /** The sizes, by the code of the plan. */
   plans: ReadonlyMap<string, string>;
 }
 

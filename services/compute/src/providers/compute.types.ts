@@ -69,7 +69,7 @@ export interface Machine {
   zone: string | null;
   /** Name of the image that the machine was last built from. */
   image: string | null;
-  /** `x86` or `arm`. */
+  /** The architecture, `x86` or `arm`. */
   architecture: string | null;
   /** The size of the disk in GB of 10^9 bytes. */
   diskGb: number | null;
@@ -176,7 +176,7 @@ export interface ProviderAction {
   /** The provider's name of the work, for the log. */
   command: string;
   state: 'running' | 'succeeded' | 'failed';
-  /** 0 to 100; null if the provider does not report it. */
+  /** The progress from 0 to 100; null if the provider does not report it. */
   progress: number | null;
   /** The reason of the failure. */
   failure: { reason: ComputeReason; internal: string } | null;

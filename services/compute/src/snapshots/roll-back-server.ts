@@ -19,7 +19,7 @@ import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
 type Finding = Preflight['findings'][number];
 
-/** A snapshot older than this gets a warning, in seconds. */
+/** The age in seconds from which a snapshot gets a warning. */
 const oldAfterSeconds = 7 * 86_400;
 
 function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight['refusal'], now: Date): Preflight {

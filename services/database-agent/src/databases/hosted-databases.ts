@@ -96,7 +96,7 @@ export class HostedDatabases {
     );
   }
 
-  /** Throws `unknown_database`. */
+  /** The database of this id with its scratch instances. Throws `unknown_database`. */
   known(databaseId: string): Known {
     const found = this.all.get(databaseId);
     if (found === undefined) throw new DatabaseHostError('unknown_database', `there is no database ${databaseId}`);

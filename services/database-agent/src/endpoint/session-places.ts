@@ -19,9 +19,7 @@ interface Waiter {
 export interface SessionPlacesOptions {
   /** The number of sessions that may exist while one of them has not logged in. */
   places: () => number;
-  /**
-   * How long a session may take to log in before another one from the same address may take its place, in milliseconds.
-   */
+  /** Milliseconds in which a session may log in before another one from the same address may take its place. */
   graceMs: number;
   /** The ports of the sessions that have logged in. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;

@@ -78,7 +78,7 @@ export async function findNewestBackup(tx: Reader, databaseId: string): Promise<
   return row === null ? null : toBackup(row);
 }
 
-/** Lists backups, the newest first, from after the backup `after`. */
+/** Lists backups, newest first, beginning after the backup `after`. */
 export async function listBackups(
   tx: Reader,
   databaseId: string,

@@ -152,7 +152,7 @@ const makeGuide = ({ name, title }: (typeof guides)[number]) =>
 
 const pages: ReadonlyMap<string, () => Promise<Page>> = new Map(guides.map((guide) => [guide.name, makeGuide(guide)]));
 
-/** Throws 404 for a guide that does not exist. */
+/** The page of a guide. Throws 404 if there is no guide of that name. */
 export async function guidePage(name: string): Promise<Page> {
   const make = pages.get(name);
   if (make === undefined) throw problem('route_not_found');

@@ -99,7 +99,7 @@ export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord
   return row;
 }
 
-/** The key; null if it is out of reach, revoked or expired. */
+/** The key; null if the caller may not manage it, or if it is revoked or expired. */
 export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Promise<ApiKeyRecord | null> {
   const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
     SELECT ${shownColumns} FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id WHERE ${isManaged(scope, keyId)}

@@ -28,7 +28,7 @@ export const updateApiKey = (context: HandlerContext) =>
           { old, isCaller: old.id === caller.keyId, held, callerLimits },
           { ...body, expiresAt, allowedIps: body.allowed_ips },
         ) ??
-        // Taking away scopes, time or addresses can amount to a revocation, so the same rule applies.
+        // Taking away scopes, time or addresses can amount to a revocation, so the rule for revocations applies.
         (isBounded ? refuseRevocation(old, { keyId: caller.keyId, scopes: held }) : null);
       if (refusal !== null) throw refusal;
       const changed = {

@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks';
  * generation, so that no row contains them.
  */
 export interface WebhookSecrets {
-  /** `whsec_` and 32 bytes as base64. */
+  /** A secret, which is `whsec_` and 32 bytes as base64. */
   of(webhookId: string, generation: number): string;
   /**
    * Derives a secret again. `madeWith` names the service's secret that it came from; if that one is no longer accepted,

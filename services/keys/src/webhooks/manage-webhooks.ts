@@ -39,7 +39,10 @@ export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<s
   return row;
 }
 
-/** Refuses a URL that is wrong without a look-up of its name. The sender checks every address that it connects to. */
+/**
+ * Refuses a URL that is not allowed, as far as this shows without DNS. The sender checks every address that it connects
+ * to.
+ */
 function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');
 }

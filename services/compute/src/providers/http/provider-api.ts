@@ -29,7 +29,7 @@ export type ReadPath = readonly (string | number)[];
 
 /** The calls of one account. All share a rate limit, a deadline and a circuit breaker; every answer is parsed. */
 export interface ProviderApi {
-  /** Null if the provider has no such thing. */
+  /** Reads something from the provider. Null if the provider does not have it. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
   /** Sends a change. The call is repeated only after a `conflict`, which has changed nothing. */
   change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;

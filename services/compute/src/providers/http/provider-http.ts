@@ -1,13 +1,13 @@
 import { Agent, request } from 'undici';
 
 export interface HttpOptions {
-  /** The URL includes its path: `https://api.hetzner.cloud/v1`. */
+  /** The URL with its path, such as `https://api.hetzner.cloud/v1`. */
   baseUrl: string;
   /** Headers of every request, including the credential. */
   headers: Readonly<Record<string, string>>;
   /** The time limit of a call, from the first byte sent to the last one read. */
   deadlineMs: number;
-  /** The limit at which an answer is cut off. */
+  /** The most bytes of an answer. A longer answer is cut off. */
   bodyBytesMax: number;
   /** PEM of an authority that is trusted besides the public ones, for a provider on the operator's own premises. */
   ca?: string | undefined;

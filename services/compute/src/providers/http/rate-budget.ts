@@ -88,7 +88,7 @@ function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, no
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }
 
-/** Uses the provider's own clock, because ours may differ. */
+/** The present time by the provider's clock, in seconds. This machine's clock may differ from it. */
 function serverSeconds(headers: Readonly<Record<string, string>>): number {
   const date = Date.parse(headers['date'] ?? '');
   return (Number.isNaN(date) ? Date.now() : date) / 1_000;

@@ -6,7 +6,7 @@ import type { Machine, MachineOrder, MachineSnapshot, PowerState } from '../comp
 /** The schemas parse only fields that are used. Source: the public API viewer and qemu-server of Proxmox VE 8. */
 const flag = z.union([z.literal(0), z.literal(1)]);
 
-/** Every answer is `{"data": …}`. */
+/** The schema of an answer. Every answer is `{"data": …}`. */
 export const dataOf = <T>(schema: z.ZodType<T>) => z.object({ data: schema }).transform(({ data }) => data);
 
 export const resourceSchema = z.object({

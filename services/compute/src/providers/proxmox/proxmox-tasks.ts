@@ -84,7 +84,7 @@ export async function listTasks(
   return (await api.read(['nodes', node, 'tasks'], query, dataOf(z.array(taskSchema)), signal)) ?? [];
 }
 
-/** Success is `OK` or `WARNINGS: n`; any other end is the error's text. */
+/** Whether a task has succeeded. Then its status is `OK` or `WARNINGS: n`, and otherwise the error's text. */
 const isSuccess = (exitstatus: string): boolean => exitstatus === 'OK' || /^WARNINGS: \d+$/.test(exitstatus);
 
 export const actionOf = (upid: string, ended: string | null): ProviderAction => ({

@@ -16,7 +16,7 @@ export interface MachineFolders {
   of(machineId: string): string;
   /** The names in the folder `machines`, even of incomplete machines. */
   list(): Promise<string[]>;
-  /** Null when there is no such machine (any more). */
+  /** The machine; null if it does not exist (any more). */
   read(machineId: string): Promise<MachineRecord | null>;
   isHeld(machineId: string): Promise<boolean>;
   /** The folder of the machine's jobs, also after its deletion. */

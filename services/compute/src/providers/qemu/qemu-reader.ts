@@ -97,7 +97,7 @@ const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderAction =
 /** Called whenever a running job is read. A worker starts the process that carries it out. */
 type OnRunning = (machineFolder: string) => void;
 
-/** Reads files and asks processes; changes nothing. */
+/** The reading part of the provider. It reads files, asks QEMU's processes, and changes nothing. */
 export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () => undefined): ComputeReader {
   const readRunning = async (machineId: string): Promise<JobRecord | null> => {
     const job = await readLastJob(folders.of(machineId));

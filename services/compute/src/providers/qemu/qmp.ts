@@ -64,7 +64,7 @@ async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall)
       );
       socket.once('close', () => reject(new NotRunning('the connection was closed')));
       const lines = createInterface({ input: socket }).on('line', (line) => settle(line, resolve, reject));
-      // The reader passes on the errors of the socket.
+      // `lines` repeats the errors of the socket, which are handled above.
       lines.on('error', () => undefined);
       socket.write(
         `{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`,
