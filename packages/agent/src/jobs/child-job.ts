@@ -83,8 +83,8 @@ export async function runChildJob<Result>({
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
 /**
- * The last answer of the program; null if it sent none. An output of a wrong form is refused, because the program
- * handles a customer's content.
+ * The last answer of the program; null if it sent none. Output of any form but those of `eventSchema` ends the job as
+ * `child_crashed`.
  */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;
