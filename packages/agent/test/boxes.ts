@@ -27,7 +27,7 @@ export const protocol: ControlProtocol<'box_is_full'> = {
   Refusal: BoxError,
 };
 
-/** The work of the test's boxes. */
+/** Functions by which a test controls the work on boxes. */
 export interface Levers {
   put: (text: string) => Promise<unknown>;
 }
@@ -35,7 +35,7 @@ export interface Levers {
 export interface BoxHost {
   url: string;
   secret: string;
-  /** The secret of a caller that may only ask. */
+  /** The secret of a caller that may only read. */
   readerSecret: string;
   levers: Levers;
   client: ControlClient;
@@ -45,7 +45,7 @@ export interface BoxHost {
     url?: string;
     deadlineMs?: number;
   }): ControlClient;
-  /** Sends a call by hand: with a token as `signed` says, and the body unchanged. */
+  /** Sends a call with a token that is made as `signed` says, and with an unchanged body. */
   send(
     method: string,
     callPath: string,
@@ -55,14 +55,14 @@ export interface BoxHost {
 }
 
 interface BoxOptions {
-  /** The work of its jobs. */
+  /** The kinds of job of the host. */
   kinds?: Record<string, AnyJobKind>;
-  /** The folder of an earlier host. When left out, the host has a folder of its own, which is removed with it. */
+  /** The folder of an earlier host. By default the host has a folder of its own, which is removed with it. */
   folder?: string;
   now?: () => Date;
 }
 
-/** The smallest host that is possible, with both of its ends real. */
+/** Starts a minimal host with a real server and a real client. */
 export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions = {}): Promise<BoxHost> {
   const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-')));
   const secret = randomBytes(32).toString('hex');

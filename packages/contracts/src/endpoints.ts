@@ -23,7 +23,7 @@ import * as workflows from './keys/workflows';
 import type { EndpointDefinition } from './platform/endpoint';
 import * as quotas from './platform/quotas';
 
-/** Whether a value of a domain's file is an endpoint and not a schema. */
+/** Whether an exported value is an endpoint. The files also export schemas. */
 const isEndpoint = (value: unknown): value is EndpointDefinition =>
   typeof value === 'object' &&
   value !== null &&

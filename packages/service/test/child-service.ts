@@ -13,9 +13,9 @@ const dist = path.join(__dirname, '../dist');
 export interface ChildService {
   child: ChildProcess;
   port: number;
-  /** Log lines so far. */
+  /** The log lines so far. */
   lines: Array<Record<string, unknown>>;
-  /** Exit code or signal. */
+  /** Resolves with the exit code or the signal. */
   gone: Promise<number | string>;
   post(
     name: string,
@@ -23,7 +23,10 @@ export interface ChildService {
   ): Promise<{ status: number; text: string; headers: Record<string, unknown> }>;
 }
 
-/** The compiled {@link file://../src/testing/service-process.ts} as a process, telemetry preloaded as in production. */
+/**
+ * Starts the compiled {@link file://../src/testing/service-process.ts} as a process, with telemetry preloaded as in
+ * production.
+ */
 export async function startChildService(env: Record<string, string>): Promise<ChildService> {
   if (!existsSync(path.join(dist, 'testing/service-process.js')))
     throw new Error('build first: npx tsc -b packages/service');

@@ -103,7 +103,7 @@ const watchThing = endpoint({
   problems: [],
 });
 
-/** The handles by which a test steers the handlers. */
+/** Functions by which a test controls the handlers. */
 export interface Levers {
   /** Awaited inside `execute`, before its effect. */
   hold: () => Promise<void>;
@@ -122,7 +122,7 @@ const insert = async (tx: pg.PoolClient, name: string): Promise<{ id: string; na
   return { id, name };
 };
 
-/** Every id is a thing's here, but the one that nobody has. */
+/** Throws for the id that no record has. Every other id is that of a thing here. */
 function assertThere(id: string): void {
   if (id.startsWith('00000000-')) throw problem('site_not_found');
 }

@@ -11,7 +11,7 @@ export interface TestDatabase {
   url: string;
   /** The statements so far: the text of each one, and BEGIN for each transaction. */
   statements: string[];
-  /** The next transaction is committed, and its connection lost before that is known. */
+  /** Commits the next transaction, and cuts its connection before the client learns of it. */
   loseNextCommit(): void;
   close(): Promise<void>;
 }
@@ -20,7 +20,7 @@ const kitSql = ['idempotency', 'audit'].map((name) =>
   readFileSync(path.join(__dirname, `../prisma/${name}.sql`), 'utf8'),
 );
 
-/** A database of the test's own with the kit's tables and those of `extraSql`. */
+/** Starts a database for one test, with the package's tables and those of `extraSql`. */
 export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
   const postgres = await testPostgres({ sql: [...kitSql, ...extraSql] });
   const pool = new pg.Pool(poolConfig(postgres.url));
@@ -56,7 +56,7 @@ function loseCommits(database: Database<pg.PoolClient>) {
   return { database: { ...database, transaction }, loseNextCommit };
 }
 
-/** The same database, which records the statements that it gets. */
+/** The same database, but it records the statements that it receives. */
 function recording(database: Database<pg.PoolClient>, statements: string[]): Database<pg.PoolClient> {
   return {
     transaction: (work) => {

@@ -8,8 +8,8 @@ import { routes } from './routes';
 const serviceName = 'agency';
 
 /**
- * The only process of this service: nothing here takes longer than its request, so there is no worker, and it delivers
- * its audit entries itself.
+ * The only process of this service. No work takes longer than its request, so there is no worker. The process delivers
+ * the audit entries itself.
  */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);

@@ -12,7 +12,7 @@ export const agency: TestedService = {
 };
 
 export interface AgencyApi extends ServiceApi {
-  /** Insists on a 2xx. */
+  /** Calls the API. Fails the test unless the answer is 2xx. */
   ask<Body>(method: string, path: string, body?: object): Promise<Body>;
   board(): Promise<Board>;
   column(boardId: string, body?: object): Promise<BoardColumn>;
@@ -20,7 +20,7 @@ export interface AgencyApi extends ServiceApi {
   card(boardId: string, columnId: string, body?: object): Promise<Card>;
 }
 
-/** The service over a real socket and a real Postgres. */
+/** Starts the service's API on a real socket and a real Postgres. */
 export async function startAgency(): Promise<AgencyApi> {
   const api = await startServiceApi(agency, callerOf());
   const ask = async <Body>(method: string, target: string, body?: object): Promise<Body> => {
@@ -40,7 +40,7 @@ export async function startAgency(): Promise<AgencyApi> {
   };
 }
 
-/** Ids of a column's cards in their order, by the tables. */
+/** The ids of a column's cards in their order, read from the tables. */
 export async function orderOf(api: AgencyApi, columnId: string): Promise<string[]> {
   const rows = await api.rows<{ id: string; position: number }>(
     'SELECT id, position FROM cards WHERE column_id = $1 AND archived_at IS NULL ORDER BY position',

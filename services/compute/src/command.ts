@@ -1,5 +1,5 @@
 // node services/compute/dist/command.js parked | retry ID | abandon ID
-// The workflows that wait for staff, of all organisations: listed, retried, or abandoned.
+// Lists, retries or abandons the workflows of all organisations that wait for staff.
 import { runStaffCommand } from '@drydock/workflow/http';
 import { readCommandConfig } from './config';
 

@@ -16,7 +16,7 @@ import { workflows } from './workflows';
 
 type Configured = Readonly<Record<Mode, TargetsConfig>>;
 
-/** The drivers of every range, by configuration, and the function that closes them. */
+/** The providers of every configured target, and the function that closes them. */
 interface OpenTargets<Provider> {
   targets: Targets<Provider>;
   close(): Promise<void>;
@@ -75,10 +75,10 @@ function openDriver(config: TargetConfig): ComputeDriver & Closing {
   }
 }
 
-/** Opens the readers for handlers, which change nothing. */
+/** Opens the providers for handlers. Readers change nothing. */
 const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);
 
-/** The part for workers. */
+/** Opens the providers for workers. */
 const openDrivers = (configured: Configured): OpenTargets<ComputeDriver> => openAll(configured, openDriver);
 
 function openAll<Provider extends Closing>(
@@ -113,7 +113,7 @@ const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
   plans: new Map(Object.entries(plans)),
 });
 
-/** The name of both processes for the queue and for the tokens of the gateway. */
+/** The name of the API and of the worker, for the queue and for the gateway's tokens. */
 const serviceName = 'compute';
 
 /** The process that answers requests. It reads providers through readers, and writes only to its own database. */

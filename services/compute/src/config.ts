@@ -17,11 +17,11 @@ const amount = z.int32().min(0);
 const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
 
 const offered = {
-  /** ISO 4217. */
+  /** The code of the currency by ISO 4217. */
   currency: z.string().regex(/^[A-Z]{3}$/),
-  /** The sizes on offer, in the provider's words, and their prices. */
+  /** The sizes on offer, by the provider's names, and their prices. */
   specs: z.record(z.string(), priceSchema),
-  /** Codes under which sizes are sold. */
+  /** The plans on offer: a size for each plan code. */
   plans: z.record(z.string(), z.string()).default({}),
 };
 
@@ -43,11 +43,11 @@ const everySpecIsASize = [
 const proxmoxSchema = z
   .strictObject({
     driver: z.literal('proxmox'),
-    /** `USER@REALM!TOKENID=UUID` */
+    /** An API token in the form `USER@REALM!TOKENID=UUID`. */
     token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
     /** PEM of the cluster's own authority. */
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
-    /** The number of the template that is cloned, by image. */
+    /** The number of the template that is cloned, for each image. */
     templates: z.record(z.string(), z.int().min(100)),
     sizes: z.record(
       z.string(),
@@ -60,11 +60,11 @@ const proxmoxSchema = z
 
 const absolute = z.string().startsWith('/');
 
-/** Machines of this host: the worker runs them and the API reads them, so both run on it. */
+/** Machines that run on this host. The worker starts them and the API reads them, so both processes run here. */
 const qemuSchema = z
   .strictObject({
     driver: z.literal('qemu'),
-    /** A folder for this range in this mode alone. */
+    /** The folder of one target in one mode. No other target may use it. */
     folder: absolute,
     zone: z.string().default('local'),
     images: z.record(
@@ -92,7 +92,7 @@ const targetSchema = z
   );
 
 export type TargetConfig = z.infer<typeof targetSchema>;
-/** The targets, by deploy target. */
+/** The configured targets, by the name of the deploy target. */
 export type TargetsConfig = Readonly<Record<string, TargetConfig>>;
 
 function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
@@ -104,7 +104,7 @@ function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
   }
 }
 
-/** The field of the targets. Its value contains credentials, so neither value nor default is ever shown. */
+/** The field of the targets. Its value contains credentials, so neither the value nor the default is shown anywhere. */
 const targetsField = (description: string) =>
   z
     .string()
@@ -113,7 +113,7 @@ const targetsField = (description: string) =>
     .pipe(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/), targetSchema))
     .meta({ description, secret: true });
 
-/** The API reads machines and never changes one: its tokens cannot. */
+/** The API only reads machines. Its tokens permit nothing else. */
 export const serverShape = {
   ...serviceFields('compute'),
   ...apiFields,
@@ -162,8 +162,8 @@ export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 /**
- * @throws ConfigError also when the API is given the worker's tokens. It would then have no ranges and refuse every
- * call
+ * @throws ConfigError, also if the API has the worker's variables in place of its own. Otherwise it would have no
+ * targets and refuse every call
  */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {
@@ -179,6 +179,6 @@ export function readServerConfig(environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff run next to the database, and need only its URL. */
+/** Commands of staff run beside the database and need only its URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('compute'), environment);

@@ -10,7 +10,7 @@ import { deleteSnapshotWorkflow } from './snapshots/delete-snapshot.workflow';
 import { rollBackServerWorkflow } from './snapshots/roll-back-server.workflow';
 import { takeSnapshotWorkflow } from './snapshots/take-snapshot.workflow';
 
-/** Every workflow of this service; tests crash each of their steps. */
+/** Every workflow of this service. Tests make each of their steps crash. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   orderServerWorkflow,
   takeSnapshotWorkflow,

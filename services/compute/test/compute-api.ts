@@ -30,7 +30,7 @@ const forReaders = (ranges: object): object =>
     ]),
   );
 
-/** Ranges by name, in the form of the processes' configuration. */
+/** Targets by name, in the form of the processes' configuration. */
 export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Record<string, string> => ({
   COMPUTE_TARGETS: JSON.stringify(targets),
   SANDBOX_COMPUTE_TARGETS: JSON.stringify(sandboxTargets),
@@ -39,12 +39,12 @@ export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Re
 });
 
 /**
- * Settings for tests that wait until an answer is given up. They do not suit a busy machine: a send that takes longer
- * counts as lost, and is never repeated.
+ * Settings for tests that wait until an answer counts as lost. They are wrong for a busy machine: a call that takes
+ * longer counts as lost and is never repeated.
  */
 export const impatient = { lost_answer_seconds: 3, deadline_ms: 2_000 };
 
-/** A range in the form of the configuration. */
+/** A target in the form of the configuration. */
 export const targetConfig = (url: string, token: string, change: object = {}) => ({
   driver: 'hetzner',
   url,

@@ -13,8 +13,8 @@ export interface ComputeWorld extends ServiceWorld {
 }
 
 /**
- * A service's world with the provider's emulator for a range. `target`: changes of the range's configuration; `more`:
- * live ranges beside it, by name.
+ * Opens a service's world with the provider's emulator as a target. `target` changes the target's configuration. `more`
+ * has further live targets by name.
  */
 export async function openWorld(
   backend: QueueBackend,
@@ -31,7 +31,7 @@ export async function openWorld(
     }),
     workers: { RECONCILE_SECONDS: '3600' },
   });
-  // The first connection under load may take longer than a request is given.
+  // The first connection under load may take longer than a request may.
   await until(async () => (await world.api.call('GET', '/v1/compute/servers')).status === 200, {
     timeoutMs: 30_000,
     what: 'a warm pool',
@@ -52,7 +52,9 @@ export interface Disk {
   snapshotId: string;
 }
 
-/** A server whose disk says "old", with a snapshot of when it said "new": what a rollback leads to is the new state. */
+/**
+ * Makes a server whose disk has "old", with a snapshot that has "new". So a rollback to the snapshot leads to "new".
+ */
 export async function makeDisk(
   { api, caller, project }: ComputeWorld,
   given: GivenServer = {},

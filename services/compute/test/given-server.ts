@@ -12,7 +12,7 @@ export interface GivenServer {
   powerState?: string;
 }
 
-/** A server as its order would have left it. */
+/** Inserts a server in the state in which its order would have left it. */
 export async function givenServer(api: ServiceApi, caller: Caller, given: GivenServer = {}): Promise<string> {
   const {
     id = uuidv7(),
@@ -43,7 +43,7 @@ export async function givenServer(api: ServiceApi, caller: Caller, given: GivenS
   return id;
 }
 
-/** Starts the work of the schedule. Each has a resource of its own, so that none waits for another. */
+/** Starts a reconciliation, as its schedule does. Each has a resource of its own, so that none waits for another. */
 export async function startReconciliation(api: ServiceApi, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
   const id = uuidv7();
   await api.rows(

@@ -3,18 +3,18 @@ import { connect, type Socket } from 'node:net';
 import { until } from '@drydock/testing/wait';
 
 export interface GuestConsole {
-  /** The output of the command. @throws unless it ends with 0 */
+  /** Runs the command and resolves with its output. @throws unless its exit code is 0 */
   run(command: string): Promise<string>;
-  /** Says it and waits for nothing. */
+  /** Sends the command and waits for nothing. */
   say(command: string): void;
   close(): void;
 }
 
-/** The guest is emulated, so it boots slowly on a machine with other work. */
+/** Milliseconds for the guest to boot. It is emulated, so it boots slowly on a busy machine. */
 const bootMs = 120_000;
 const commandMs = 60_000;
 
-/** The machine's serial console, as soon as the guest of `qemu-guest/` listens to it. */
+/** Opens the machine's serial console, once the guest of `qemu-guest/` reads from it. */
 export async function openConsole(machineFolder: string): Promise<GuestConsole> {
   const socket = await connectTo(machineFolder);
   let said = '';
@@ -39,8 +39,8 @@ export async function openConsole(machineFolder: string): Promise<GuestConsole> 
 }
 
 /**
- * The serial port drops input while the guest boots, in part or whole. The question is repeated until the answer to the
- * last one has come.
+ * Waits until the guest reads from the serial port, which drops input while the guest boots. A command is repeated
+ * until the answer to the last one has come.
  */
 async function awaitGuest(socket: Socket, heard: () => string): Promise<void> {
   const asking = setInterval(() => socket.write('\necho up\n'), 250);

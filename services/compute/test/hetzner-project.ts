@@ -11,20 +11,20 @@ import { readerTokens, targetConfig } from './compute-api';
 const adminToken = 'a'.repeat(64);
 const tokens = { live: 'live-token', sandbox: 'sandbox-token' } as const;
 
-/** The provider over a socket, with what a test may do to it. */
+/** The provider's emulator on a socket, with the calls by which a test prepares and checks it. */
 export interface HetznerProject {
   target(change?: object, mode?: 'live' | 'sandbox'): object;
   admin(method: string, path: string, body?: unknown): Promise<unknown>;
   fault(order: FaultWish): Promise<unknown>;
-  /** The changes that the provider has accepted. */
+  /** The changes that the provider has accepted, as its ledger lists them. */
   ledger(op?: string): Promise<LedgerEntry[]>;
   calls(): Promise<{ at: number; method: string; path: string; status: number }[]>;
-  /** A machine that was not ordered by us, running, with a file on its disk. */
+  /** Makes a running machine that Drydock has not ordered, with a file on its disk. */
   makeMachine(change?: { type?: string; name?: string; mode?: 'live' | 'sandbox' }): Promise<string>;
   makeSnapshot(machineId: string, description?: string, mode?: 'live' | 'sandbox'): Promise<string>;
-  /** Removes a snapshot as the owner of the project could, without Drydock. */
+  /** Removes a snapshot without Drydock, as the owner of the project can. */
   removeSnapshot(snapshotId: string): Promise<unknown>;
-  /** Ids of what there is, as the provider lists it. */
+  /** The ids of the machines with this name, as the provider lists them. */
   machinesNamed(name: string): Promise<number[]>;
   snapshotsOf(machineId: string): Promise<number[]>;
   writeDisk(machineId: string, content: string): Promise<unknown>;
@@ -32,7 +32,7 @@ export interface HetznerProject {
   close(): Promise<void>;
 }
 
-/** `clockScale`: how much faster than ours its time goes. */
+/** Opens a project. Its time passes `clockScale` times as fast as real time. */
 export async function openHetznerProject(clockScale = 40): Promise<HetznerProject> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-hetzner-'));
   const server: Server = createHetznerEmulator({

@@ -3,8 +3,8 @@ import type { FaultWish } from '@drydock/emulators';
 type Answer = FaultWish['answer'];
 
 /**
- * faults.md D1, D2, D4, D9, D10: answers from which nobody can know what became of the call. `canaryUrl` is where a
- * redirect points.
+ * Answers that do not show whether the call has taken effect (D1, D2, D4, D9 and D10 of faults.md). `canaryUrl` is the
+ * target of a redirect.
  */
 export const unreadableAnswers: ReadonlyArray<[string, (canaryUrl: string) => Answer]> = [
   ['a connection that is cut', () => ({ kind: 'reset' })],
@@ -36,7 +36,8 @@ export const unreadableAnswers: ReadonlyArray<[string, (canaryUrl: string) => An
 ];
 
 /**
- * D3: the header of a 429 that gives the time of the next call, and the shortest and longest wait of ours, in seconds.
+ * Headers of a 429 that tell the time of the next call, with the shortest and the longest wait of the driver, in
+ * seconds (D3 of faults.md).
  */
 export const tooManyAnswers: ReadonlyArray<[string, Record<string, string>, number, number]> = [
   ['in 7 seconds', { 'retry-after': '7' }, 7, 7],

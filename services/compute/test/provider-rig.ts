@@ -15,35 +15,35 @@ export interface DriverTweaks {
   account?: 'one' | 'other' | 'nobody';
 }
 
-/** The facts that the contract's tests need about one provider and its emulator. */
+/** The facts about one provider and its emulator that the contract tests need. */
 export interface Rig {
   name: string;
   create(stateDir: string, adminToken: string): Server;
   driver(url: string, tweaks: DriverTweaks): Driver;
   order(): MachineOrder;
-  /** An order of a machine whose guest ignores a request to shut down. */
+  /** An order of a machine whose guest does not shut down on request. */
   deafOrder(): MachineOrder;
   /** Whether the guests of other orders shut down on request. */
   hasGuest: boolean;
-  /** The call that begins a rollback, and those that read a machine and an action. */
+  /** The call that begins a rollback. The other two calls read a machine and an action. */
   rollbackCall: { method: string; path: string };
   readMachineCall: { method: string; path: string };
   readActionCall: { method: string; path: string };
   createPath: string;
-  /** The path of the calls that cut the power and that reset the machine. */
+  /** The path of the calls that cut the power or reset the machine. */
   powerPath: string;
   snapshotPath: string;
   rollbackOp: string;
-  /** Edits of a poll's answer by which it speaks of another machine. */
+  /** Changes of a poll's answer that make it an answer about another machine. */
   foreignAction: Record<string, unknown>;
   breakSnapshot(admin: EmulatorAdmin, machineId: string, snapshotId: string): Promise<void>;
-  /** Staff protect the machine from deletion; null where the provider has no such thing. */
+  /** Protects the machine from deletion, as staff do; null if the provider has no such protection. */
   protect: ((admin: EmulatorAdmin, machineId: string) => Promise<void>) | null;
   lockHidden(admin: EmulatorAdmin, machineId: string, isLocked: boolean): Promise<void>;
   vanish(admin: EmulatorAdmin, machineId: string): Promise<void>;
 }
 
-/** A provider without a socket: it brings its own world, and nothing between us and it goes wrong. */
+/** A provider without a socket. It opens its own world, and no connection to it can fail. */
 export type HostRig = Pick<
   Rig,
   'name' | 'order' | 'deafOrder' | 'hasGuest' | 'rollbackOp' | 'breakSnapshot' | 'protect' | 'lockHidden' | 'vanish'
@@ -55,7 +55,7 @@ export interface RigWorld {
   admin: EmulatorAdmin;
   driver: Driver;
   open(tweaks?: DriverTweaks): Driver;
-  /** The process ends and another one takes its place, on the same state. */
+  /** Ends the emulator's process and starts another one on the same state. */
   restart(): Promise<void>;
   url(): string;
   close(): Promise<void>;
@@ -96,7 +96,7 @@ export async function openRig(rig: Rig | HostRig): Promise<RigWorld> {
   };
 }
 
-/** The error that a driver's call rejects with; fails the test if the call resolves. */
+/** The error with which a driver's call rejects. Fails the test if the call resolves. */
 export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
   const outcome: unknown = await work.then(
     (value) => new Error(`resolved with ${JSON.stringify(value)}`),
@@ -106,7 +106,7 @@ export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
   throw outcome;
 }
 
-/** Pushes the emulator's time on until the action has ended. */
+/** Advances the emulator's time until the action has ended. */
 export async function ended(
   { admin, driver }: RigWorld,
   { machineId, actionId }: Accepted,
@@ -120,7 +120,7 @@ export async function ended(
   throw new Error('the action does not end');
 }
 
-/** One change from beginning to end. */
+/** Carries out one change from its beginning to its end. */
 export async function carryOut(world: RigWorld, change: Change): Promise<Accepted> {
   const accepted = await world.driver.send(change, await world.driver.prepare(change));
   const action = await ended(world, accepted);
@@ -130,7 +130,7 @@ export async function carryOut(world: RigWorld, change: Change): Promise<Accepte
 
 export const reference = (): string => uuidv7();
 
-/** A machine that runs. */
+/** Orders a machine and starts it. */
 export async function orderMachine(world: RigWorld, order: MachineOrder): Promise<string> {
   const { machineId } = await carryOut(world, { kind: 'create', reference: reference(), order });
   await carryOut(world, { kind: 'start', reference: reference(), machineId, order });

@@ -8,9 +8,9 @@ import { vmidOf } from '../src/providers/proxmox/proxmox-shapes';
 /** The token is no secret, because it is valid only during a test. */
 const adminToken = 'b'.repeat(64);
 
-/** A cluster over a socket, with what a test may do to it. */
+/** The emulator of a cluster on a socket, with the calls by which a test prepares and checks it. */
 export interface ProxmoxCluster {
-  /** A range of this cluster, in the form of the configuration. */
+  /** A target of this cluster, in the form of the configuration. */
   target: object;
   admin: EmulatorAdmin;
   /** The number of rollbacks of the server's machine that the cluster has carried out. */
@@ -23,7 +23,7 @@ export interface ProxmoxCluster {
 const file = '/srv/state';
 const machineOf = (serverId: string): string => String(vmidOf(serverId));
 
-/** `clockScale`: how much faster than ours its time goes. */
+/** Opens a cluster. Its time passes `clockScale` times as fast as real time. */
 export async function openProxmoxCluster(clockScale = 40): Promise<ProxmoxCluster> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-proxmox-'));
   const tokens = new Map([['live', 'live-secret']]);

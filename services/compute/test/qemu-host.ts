@@ -7,7 +7,7 @@ import type { QemuImage } from '../src/providers/qemu/compute-provider.qemu';
 const guestFolder = path.resolve(__dirname, '../../../.data/qemu-guest');
 const guestFile = (name: string): string => path.join(guestFolder, name);
 
-/** A whole system of a megabyte, which runs the commands that its serial console receives. */
+/** An operating system of one megabyte, which runs the commands that its serial console receives. */
 export const guestImage: QemuImage = {
   disk: guestFile('disk.qcow2'),
   kernel: guestFile('vmlinuz'),

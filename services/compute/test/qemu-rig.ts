@@ -14,11 +14,11 @@ import { askQmp } from '../src/providers/qemu/qmp';
 import type { HostRig, RigWorld } from './provider-rig';
 
 const run = promisify(execFile);
-/** A file of the contract's tests is a sector of a disk without a file system, at this place. */
+/** The place of a test's file. It is a sector of a disk without a file system. */
 const sector = 40_000;
 const sectorBytes = 512;
 
-/** Ends what runs in the folder and removes it. */
+/** Ends the machines in the folder and removes it. */
 export async function clearHost(folder: string): Promise<void> {
   await killMachines(folder);
   rmSync(folder, { recursive: true, force: true });
@@ -39,7 +39,7 @@ const machinesIn = async (folder: string): Promise<string[]> => {
 const order = () => ({ name: uuidv7(), spec: 'small', image: 'blank', zone: 'here', labels: { 'drydock-org': 'o1' } });
 
 /**
- * Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as an emulator's is.
+ * Machines with a disk and no system to boot. A job is carried out when the test changes the clock, as in an emulator.
  */
 export const qemuRig = (): HostRig => ({
   name: 'qemu',
@@ -54,7 +54,7 @@ export const qemuRig = (): HostRig => ({
   open: () => openHost(() => undefined),
 });
 
-/** `beginWork`: how work on a machine is begun. */
+/** Opens a host. `beginWork` starts the work on a machine. */
 export async function openHost(beginWork: (machineFolder: string) => void): Promise<RigWorld> {
   const root = mkdtempSync(path.join(tmpdir(), 'drydock-qemu-'));
   const [blank, large] = [path.join(root, 'blank.qcow2'), path.join(root, 'large.qcow2')];

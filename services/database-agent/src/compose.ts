@@ -15,8 +15,8 @@ import { HostedDatabases } from './databases/hosted-databases';
 import { openTlsAuthority } from './on-disk/tls-authority';
 
 /**
- * Opens the host: certificates, every database, and last the control port, so that a caller who reaches it finds all
- * databases served.
+ * Opens the host. The certificates are opened first, then every database, and the control port last, so that a caller
+ * who reaches it finds all databases served.
  */
 export async function composeDatabaseHost(
   config: DatabaseHostConfig,

@@ -16,7 +16,7 @@ import { installedMajors } from './databases/instance';
 import { switchOver } from './moves/switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './moves/upgrade-changes';
 
-/** The routes of the whole control protocol except the jobs, one for each call. */
+/** The routes of the control protocol, one for each call. The routes of the jobs are not among them. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
   const { route, hostRoute, change } = controlRoutesOf(databaseHostProtocol.things, databases);
   const upgrade = (

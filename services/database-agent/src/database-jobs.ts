@@ -23,10 +23,10 @@ import { engineOf } from './databases/instance';
 import { type Running, runJob } from './jobs/job-child';
 import { movingOf, remembering } from './moves/upgrade-changes';
 
-/** The comparison's answer once the state to compare with is gone. */
+/** The answer to a comparison if the snapshot to compare with is lost. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
 
-/** The work on customers' content that this host does, each piece in a process of its own. */
+/** The kinds of job of this host. Jobs work on customers' content, each in a process of its own. */
 export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
   return {
     upgrade: jobKind({
@@ -41,9 +41,10 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (way === 'restore' && spec.stage !== 'finish')
           throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
-        // A stage before the switch has nothing left to do after it.
+        // The stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // The database was compared before, or never will be. The caller has lost the record of the comparison.
+        // The upgrade is over, so the caller asks only because it has lost the record of the comparison. The instances
+        // cannot be compared any more.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
@@ -113,8 +114,8 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
 }
 
 /**
- * The instance that was replaced, which only we enter since the switch. Throws `upgrade_mismatch` before the switch,
- * and once that instance is stopped.
+ * The instance that a restore or an upgrade has replaced. Since the switch only the host uses it. Throws
+ * `upgrade_mismatch` before the switch, and once that instance has been stopped.
  */
 function replacedBy(database: HostedDatabase, upgradeId: string): string {
   const { phase, old } = database.requireUpgrade(upgradeId);
@@ -122,7 +123,10 @@ function replacedBy(database: HostedDatabase, upgradeId: string): string {
   return old;
 }
 
-/** Loads into the empty target of a restore. After the switch there is nothing to do: the target serves. */
+/**
+ * Loads an archive into the empty target of a restore. Resolves with null after the switch, because the target serves
+ * then.
+ */
 async function loadDump<Result>(
   database: HostedDatabase,
   { fence, spec }: { fence: string; spec: LoadDumpJob },
@@ -136,7 +140,7 @@ async function loadDump<Result>(
   return runJob(jobs.program, await jobs.load(await movingOf(database, spec.upgrade_id, fence), spec), running);
 }
 
-/** The scratch instance is removed in any case. */
+/** Loads an archive into a scratch instance, which is removed in any case. */
 async function verifyDump<Result>(
   databases: HostedDatabases,
   {
@@ -159,14 +163,14 @@ async function verifyDump<Result>(
 }
 
 /**
- * Running prechecks by database, major and trial: a second caller gets the answer of the first, so that nobody can
+ * The running prechecks by database, major and trial. A second caller shares the running one, so that callers cannot
  * start any number of instances.
  */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
 /**
- * The findings of a move's prechecks, read from the instance now. With a trial, the schema is made in an empty instance
- * of the new major, which is then removed.
+ * Runs the prechecks of an upgrade on the instance as it is now. With a trial, the schema is also made in an empty
+ * instance of the new major, which is then removed.
  */
 export function precheck(
   databases: HostedDatabases,
@@ -221,5 +225,5 @@ async function lookAhead(
   }
 }
 
-/** The limit is shorter than the time that the caller waits. */
+/** The time limit of a precheck. It is shorter than the caller's own. */
 const trialMs = 80_000;

@@ -33,7 +33,7 @@ export interface HostFolder {
 
 export async function newHostFolder(): Promise<HostFolder> {
   const root = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
-  // The servers run as nobody when we are root.
+  // If the test runs as root, the servers run as `nobody`.
   await chmod(root, 0o711);
   const controlPort = await new PortAllocator('127.0.0.1').allocate();
   return {
@@ -50,7 +50,7 @@ export interface TestHost {
   folder: HostFolder;
 }
 
-/** The real process, from the build output. Resolves when every database is served. */
+/** Starts the real process from the build output. Resolves when every database is served. */
 export async function spawnHost(folder: HostFolder): Promise<TestHost> {
   const env = {
     ...process.env,
@@ -77,7 +77,7 @@ export async function killHost({ child, client }: TestHost): Promise<void> {
   await client.close();
 }
 
-/** Ends it in order and removes everything. */
+/** Ends the host in order and removes everything. */
 export async function clearHost({ child, client, folder }: TestHost): Promise<void> {
   await client.close();
   if (child.exitCode === null && child.signalCode === null) {
@@ -100,7 +100,7 @@ export async function createDatabase(
 
 type Addressed = Pick<DatabaseDescription, 'host' | 'port' | 'ca_certificate'>;
 
-/** Connects as a customer does: through the address, by TLS with a check of the certificate. */
+/** The settings with which a customer connects: to the public address, over TLS with a check of the certificate. */
 export const customer = (
   { host, port, ca_certificate: ca }: Addressed,
   change: pg.ClientConfig = {},
@@ -115,7 +115,7 @@ export const customer = (
   ...change,
 });
 
-/** The SQL state with which something is refused, or `done`. */
+/** The SQL state with which the work is refused, or `done`. */
 export const codeOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => 'done',
@@ -132,7 +132,7 @@ export interface InstanceFound {
   adminUrl: string;
 }
 
-/** One instance of a database as the host's own files have it; no call tells its password. */
+/** One instance of a database, read from the host's own files, because no call returns its password. */
 export function findInstance(
   host: Pick<TestHost, 'folder'>,
   databaseId: string,

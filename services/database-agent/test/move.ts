@@ -16,7 +16,7 @@ import { claim, createDatabase, customer, spawnHost, type TestHost } from './hos
 export const upgradeId = 'upgrade-1';
 export const writerPassword = 'the-writer-s-password';
 
-/** A Postgres 16 with realistic data, small. */
+/** Makes a Postgres 16 with a small amount of realistic data. */
 export async function createFilled(
   client: DatabaseHostClient,
   databaseId: string,
@@ -45,7 +45,7 @@ export const runStage = (
 export const compare = (client: DatabaseHostClient, databaseId: string, fence = 1) =>
   client.compare(databaseId, { jobId: randomUUID(), upgradeId }, claim(fence));
 
-/** Up to where the cutover may come. */
+/** Runs all stages before the cutover. */
 export async function prepareMove(
   client: DatabaseHostClient,
   databaseId: string,
@@ -57,7 +57,7 @@ export async function prepareMove(
   for (const stage of stages) await runStage(client, databaseId, stage, 1, id);
 }
 
-/** Asks for the cutover of a host that dies with -9 at a point of it; resolves with its successor. */
+/** Requests the cutover of a host that kills itself at a point of it. Resolves with the next host. */
 export async function killInCutover(host: TestHost, databaseId: string, point: string): Promise<TestHost> {
   await writeFile(path.join(host.folder.faultsDir, `database_host.cutover.${point}@kill`), '');
   const exited = once(host.child, 'exit');
@@ -68,8 +68,8 @@ export async function killInCutover(host: TestHost, databaseId: string, point: s
 }
 
 /**
- * Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host
- * stands still there, kills an instance. Resolves with what became of that cutover.
+ * Requests the cutover until it reaches its pause, because an instance that was killed may not be running again yet.
+ * During the pause it kills an instance. Resolves with the outcome of the cutover.
  */
 export async function cutOverWhileKilling(
   host: TestHost,
@@ -93,7 +93,7 @@ export async function cutOverWhileKilling(
   return attempt;
 }
 
-/** Ends a writer once it has gone on for a while; `readIds` asks for its rows in the database. */
+/** Ends a writer after it has written for a while, and expects all its rows in the database. `readIds` reads them. */
 export async function expectNothingLost(writer: SteadyWriter, readIds: () => Promise<number[]>): Promise<void> {
   const seen = writer.written;
   await until(() => writer.written > seen + 20, { timeoutMs: 60_000 });

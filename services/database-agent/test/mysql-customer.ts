@@ -4,7 +4,7 @@ import { listProcessesIn, settleHome } from '@drydock/process';
 import mysql, { type Connection } from 'mysql2/promise';
 import { instanceFolder, ownerPassword, type TestHost } from './host';
 
-/** Connects as a customer of MariaDB does: through the address, by TLS with a check of the certificate. */
+/** Connects as a customer of MariaDB does: to the public address, over TLS with a check of the certificate. */
 export async function connectCustomer(
   { host, port, ca_certificate: ca }: DatabaseDescription,
   change: object = {},
@@ -15,7 +15,7 @@ export async function connectCustomer(
   return client;
 }
 
-/** Runs statements one after the other in a session of their own; gives the last one's answer. */
+/** Runs statements one after the other in a new session. Resolves with the answer to the last one. */
 export async function askCustomer(database: DatabaseDescription, ...statements: string[]): Promise<unknown> {
   const client = await connectCustomer(database);
   try {

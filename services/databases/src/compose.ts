@@ -12,14 +12,14 @@ import { routes } from './routes';
 import { keepEndingForgottenMoves } from './upgrades/forgotten-moves';
 import { workflows } from './workflows';
 
-/** The name of both processes for the queue and for the tokens of the gateway. */
+/** The name of the API and of the worker, for the queue and for the gateway's tokens. */
 const serviceName = 'databases';
 
-/** Databases whose creation failed and deleted ones do not count. */
+/** SQL for the databases that count against the limit of an organisation. Failed and deleted ones do not count. */
 const databasesCounted =
   "FROM managed_databases WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'deleted')";
 
-/** The process that answers requests: it reads the outside world, and writes only to its own database. */
+/** The process that answers requests. It only reads from the host, and writes only to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
@@ -44,7 +44,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
 }
 
-/** The process that works: the only one with drivers and with the key of the archives. */
+/** The process that runs the workflows. No other process has drivers or the key of the archives. */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { lifetime, database, log } = foundation;

@@ -15,9 +15,7 @@ import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
 
-/**
- * The API opens no archive and has no key to one. With its secret it can ask the host, which accepts no change with it.
- */
+/** The API has no key to the archives and opens none. The host accepts only reads with the API's secret. */
 export const serverShape = {
   ...serviceFields('databases'),
   ...apiFields,
@@ -78,6 +76,6 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff run next to the database, and need only its URL. */
+/** Commands of staff run beside the database and need only its URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('databases'), environment);

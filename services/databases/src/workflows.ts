@@ -12,7 +12,7 @@ import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.wo
 import { retireOldInstanceWorkflow } from './upgrades/retire-old-instance.workflow';
 import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
 
-/** Every workflow of this service; tests crash each of their steps. */
+/** Every workflow of this service. Tests make each of their steps crash. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createDatabaseWorkflow,
   deleteDatabaseWorkflow,
@@ -26,7 +26,7 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   tryBackupWorkflow,
 ];
 
-/** The text for staff who abandon work on a database: the state that it is left in, and the next step. */
+/** The text for staff who abandon a workflow. It tells the state in which the database is left, and the next step. */
 export const abandoned = {
   [upgradeDatabaseWorkflow.kind]:
     `The upgrade is brought to its end by a workflow of its own, ${endAbandonedUpgradeWorkflow.kind}, ` +

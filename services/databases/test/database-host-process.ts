@@ -14,18 +14,18 @@ export interface DatabaseHostProcess {
   url: string;
   readerSecret: string;
   secret: string;
-  /** Every change that it was asked for. */
+  /** The changes that were requested, as the host's ledger lists them. */
   ledger(): LedgerEntry[];
-  /** SIGKILL, and the same host again on its folder. */
+  /** Kills the host with SIGKILL and starts it again on its folder. */
   restart(): Promise<void>;
-  /** Ends it and removes its databases. */
+  /** Ends the host and removes its databases. */
   stop(): Promise<void>;
 }
 
-/** A real database-host process from the build output, with a folder of its own. */
+/** Starts a real database agent from the build output, with a folder of its own. */
 export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
-  // The servers run as nobody when we are root.
+  // If the test runs as root, the servers run as `nobody`.
   await chmod(folder, 0o711);
   const [secret, readerSecret, port] = [newSecret(), newSecret(), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;

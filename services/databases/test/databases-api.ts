@@ -26,7 +26,7 @@ export interface GivenDatabase {
   isBackedUp?: boolean;
 }
 
-/** A database that is served, as far as the tables know. */
+/** Inserts a database that counts as served. It has no instance. */
 export async function givenDatabase(
   api: ServiceApi,
   { orgId, mode }: Caller,
@@ -44,7 +44,7 @@ export async function givenDatabase(
   return id;
 }
 
-/** A backup as far as the tables know: there is no archive of it. */
+/** Inserts a backup. It has no archive. */
 export async function givenBackup(
   api: ServiceApi,
   databaseId: string,

@@ -20,8 +20,8 @@ export interface DatabasesWorld extends ServiceWorld {
 }
 
 /**
- * Fails every commit that makes a database available while a workflow works on it: its customer's next call would be
- * refused. One that waits for staff may go on holding it.
+ * A trigger that makes a commit fail if it makes a database available while a workflow works on it, because the
+ * customer's next call would be refused. A workflow that waits for staff may keep its lock.
  */
 const availableIsFree = `
   CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -33,7 +33,7 @@ const availableIsFree = `
   CREATE CONSTRAINT TRIGGER available_is_free AFTER UPDATE OF status ON managed_databases DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.status = 'available' AND OLD.status <> 'available') EXECUTE FUNCTION refuse_held()`;
 
-/** A service's world with a host of instances. */
+/** Opens a service's world with a database agent. */
 export async function openWorld(backend: QueueBackend, caller: Caller): Promise<DatabasesWorld> {
   const host = await startDatabaseHost();
   const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-database-backups-'));
@@ -64,7 +64,10 @@ export interface Made {
 
 const postgres16 = { engine: 'postgres', engine_version: '16' };
 
-/** A database with three rows, a Postgres 16 unless said; the url as its owner would use it. */
+/**
+ * Makes a database with three rows. It is a Postgres 16 unless another version is given. `url` is for a client with the
+ * owner's login.
+ */
 export async function makeDatabase(
   world: DatabasesWorld,
   label = 'Shop',
@@ -82,16 +85,14 @@ export async function makeDatabase(
   return { id, url };
 }
 
-/**
- * The preflight of a call. It asks again, as its finding says, while the trial of a backup that it makes has not ended.
- */
+/** The preflight of a call. While the trial of a backup runs, the preflight is repeated, as its finding advises. */
 export const preflightOf = (world: DatabasesWorld, target: string, body: object = {}): Promise<Preflight> =>
   until(async () => {
     const answer = (await world.api.call('POST', `${target}/preflight`, { body })).json as Preflight;
     return !answer.findings.some(({ detail }) => detail.includes('it has not ended yet; ask again')) && answer;
   });
 
-/** Runs a query as a customer does, by TLS. */
+/** Runs a query over TLS, as a customer does. */
 export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
   if (url.startsWith('mysql:')) return (await askMysql(mysqlAddressOf(url), text)) as Row[];
   const client = new pg.Client({

@@ -1,7 +1,9 @@
 import { listFetched } from '@drydock/mysql';
 import mysql, { type Connection } from 'mysql2/promise';
 
-/** The fetched versions of MariaDB and MySQL. The host offers the same, because it looks in the same places. */
+/**
+ * The downloaded versions of MariaDB and MySQL. The host offers the same ones, because it searches the same folders.
+ */
 export const fetchedEngines = listFetched();
 
 export const mariadbVersions: readonly string[] = fetchedEngines
@@ -23,7 +25,7 @@ export function mysqlAddressOf(url: string): MysqlAddress {
 
 export type SqlRow = Record<string, unknown>;
 
-/** Connects as a customer does, by TLS. */
+/** Connects over TLS, as a customer does. */
 export async function withMysqlClient<T>(address: MysqlAddress, work: (client: Connection) => Promise<T>): Promise<T> {
   const client = await mysql.createConnection({
     ...address,
@@ -38,7 +40,7 @@ export async function withMysqlClient<T>(address: MysqlAddress, work: (client: C
   }
 }
 
-/** The rows of the last statement. */
+/** Runs statements and resolves with the rows of the last one. */
 export const askMysql = (address: MysqlAddress, ...statements: string[]): Promise<SqlRow[]> =>
   withMysqlClient(address, async (client) => {
     let rows: unknown = [];
@@ -46,7 +48,7 @@ export const askMysql = (address: MysqlAddress, ...statements: string[]): Promis
     return Array.isArray(rows) ? (rows as SqlRow[]) : [];
   });
 
-/** The code with which the server refuses it, or `done`. */
+/** The code with which the server refuses the work, or `done`. */
 export const codeOfMysql = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => 'done',

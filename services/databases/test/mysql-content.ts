@@ -5,8 +5,7 @@ import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { type MysqlAddress, type SqlRow, withMysqlClient } from './mysql-client';
 
 /**
- * Runs a file as a customer does who pipes it into MariaDB's own client, which knows DELIMITER. Rejects with what the
- * client says.
+ * Runs a file with MariaDB's own client, which knows DELIMITER, as a customer does. Rejects with the client's message.
  */
 export async function pipeSql({ host, port, user, password, database }: MysqlAddress, sql: string): Promise<void> {
   const [program = '', ...first] = listFetched().find(({ flavour }) => flavour === 'mariadb')?.programs.client ?? [];
@@ -25,7 +24,7 @@ export async function pipeSql({ host, port, user, password, database }: MysqlAdd
   client.stderr.on('data', (text: Buffer) => {
     said += text.toString();
   });
-  // The client ends at the first statement that is refused, and reads no further.
+  // The client ends at the first refused statement and reads no further, so a failed write to it is ignored.
   client.stdin.on('error', () => undefined).end(sql);
   const code = await new Promise((resolve) => client.once('close', resolve));
   if (code !== 0) throw new Error(said);
@@ -46,8 +45,8 @@ const quotedBytes = (_: string, hex: string): string =>
   ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 
 /**
- * Undoes differences in how versions write the same thing: 10.6 calls `utf8` `utf8mb3`, 10.11 writes each collation
- * down, and 11.8 the bytes of binary defaults.
+ * Removes differences between versions in writing the same thing. 10.6 calls `utf8` `utf8mb3`, 10.11 writes each
+ * collation, and 11.8 writes the bytes of binary defaults.
  */
 const written = (statement: string): string =>
   statement
@@ -56,8 +55,9 @@ const written = (statement: string): string =>
     .replace(/ DEFAULT x'((?:[0-9a-f]{2})*)'/g, quotedBytes);
 
 /**
- * Reads the whole content of a customer's server by SHOW CREATE: a line for each object, one for the rows of each
- * table, and one for each right of the user. This client reads the rows and sums them.
+ * Reads the whole content of a customer's server by SHOW CREATE. The result has a line for each object, one for the
+ * rows of each table, and one for each right of the user. The rows are read and their checksums computed by this
+ * client.
  */
 export const readMysqlContent = (address: MysqlAddress): Promise<string[]> =>
   withMysqlClient(address, async (client) => {
@@ -87,7 +87,7 @@ const columnsSql = `SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, c.COLUMN_NAME
   WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA ${theirs} AND COALESCE(c.GENERATION_EXPRESSION, '') = '' AND c.EXTRA NOT LIKE '%auto_increment%'
   ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
 
-/** A value that the column accepts, and that differs for each number. */
+/** A value that the column accepts. It differs for each number. */
 function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   const room = Math.min(Number(length ?? 20), 2_000);
   switch (type) {
@@ -127,8 +127,8 @@ function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
 }
 
 /**
- * Rows of each table, by its owner; keys to other tables are unasked, as in a program's own import. `rows`: how many
- * were taken; `empty`: the tables that took none.
+ * Inserts rows into each table as its owner. Foreign keys are not checked, as in a program's own import. `rows` is the
+ * number of inserted rows. `empty` has the tables that accepted none.
  */
 export const fillMysqlTables = (address: MysqlAddress, perTable: number): Promise<{ rows: number; empty: string[] }> =>
   withMysqlClient(address, async (client) => {

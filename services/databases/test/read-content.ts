@@ -1,11 +1,17 @@
 import { withClient } from '@drydock/postgres/testing/run-sql';
 
-/** Objects below 16384 are the server's. The members of an extension differ from version to version. */
+/**
+ * The condition for the customer's own objects. Objects below 16384 belong to the server. The members of an extension
+ * differ between versions.
+ */
 const own = (catalogue: string, alias: string): string =>
   `${alias}.oid >= 16384 and not exists (select from pg_depend e
     where e.classid = '${catalogue}'::regclass and e.objid = ${alias}.oid and e.deptype = 'e')`;
 
-/** Rights as sentences: whether the usual ones are written down makes no difference. MAINTAIN exists from 17 on. */
+/**
+ * The rights on an object as sentences. Usual rights are listed even if the catalogue does not store them. MAINTAIN
+ * exists from version 17 on.
+ */
 const rights = (acl: string, usual: string): string =>
   `(select string_agg(format('%s to %s by %s %s', x.privilege_type, coalesce(e.rolname, 'public'), r.rolname, x.is_grantable), ', '
       order by x.privilege_type, coalesce(e.rolname, 'public'), r.rolname)
@@ -16,8 +22,7 @@ const rights = (acl: string, usual: string): string =>
 const isRelation = `${own('pg_class', 'c')} and c.relkind not in ('t', 'i', 'I') and c.relpersistence <> 't'`;
 
 /**
- * By catalogue, the queries for the kind, the name and every property that a dump could lose of each of the customer's
- * objects.
+ * The customer's objects by catalogue, with queries for the kind, the name and every property that a dump could lose.
  */
 const objects: [from: string, where: string, ...columns: string[]][] = [
   [
@@ -44,7 +49,8 @@ const objects: [from: string, where: string, ...columns: string[]][] = [
     'a.attidentity, a.attgenerated, a.attstorage, a.attcompression, nullif(a.attstattarget, -1), a.attoptions',
     'a.attislocal, a.attinhcount, a.attacl::text[]',
   ],
-  // From 18 on NOT NULL is a constraint too; a column says it in every version.
+  // From version 18 on, NOT NULL is a constraint too. It is left out here, because the columns show it in every
+  // version.
   [
     'pg_constraint k',
     `${own('pg_constraint', 'k')} and k.contype <> 'n'`,
@@ -129,9 +135,9 @@ const rowsSql = (table: string): string =>
     from (select md5(t::text) as h from only ${table} t) as r`;
 
 /**
- * The content of a database as the catalogue's own functions tell it to its owner: a line for each object, and one for
- * the rows of each table. Two databases hold the same where these are equal. It shares no code with dumps and with the
- * comparison of an upgrade.
+ * The content of a database, as functions of the catalogue show it to its owner. The result has a line for each object,
+ * and one for the rows of each table. Two databases with equal lines have the same content. It shares no code with
+ * dumps and with the comparison of an upgrade.
  */
 export const readContent = (url: string): Promise<string[]> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, async (client) => {

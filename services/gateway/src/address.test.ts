@@ -29,7 +29,7 @@ test.each([
   expect(isWithin(networksOf(networks), address)).toBe(expected);
 });
 
-// In the cases with proxies, these are 10.0.0.0/8.
+// The cases with proxies use 10.0.0.0/8 as the proxies' network.
 test.each([
   ['without proxies nothing that is said is believed', '10.0.0.1', '203.0.113.7', undefined, '10.0.0.1'],
   ['a proxy is believed', '10.0.0.1', '203.0.113.7', ['10.0.0.0/8'], '203.0.113.7'],

@@ -22,11 +22,11 @@ function networkOf(address: string): string {
   return `${groups.slice(0, 4).join(':')}::/64`;
 }
 
-/** A socket that takes both families writes an IPv4 address as one of IPv6. */
+/** Removes the prefix with which a socket for both families writes an IPv4 address as an IPv6 address. */
 const unmapped = (address: string): string =>
   address.toLowerCase().startsWith(mappedIPv4) && address.includes('.') ? address.slice(mappedIPv4.length) : address;
 
-/** Builds a fast list of addresses and networks such as 203.0.113.7 or 2001:db8::/32. Throws for any other text. */
+/** Builds a fast look-up of addresses and networks such as 203.0.113.7 or 2001:db8::/32. Throws for any other text. */
 export function networksOf(listed: readonly string[]): BlockList {
   const networks = new BlockList();
   for (const entry of listed) {
@@ -46,8 +46,9 @@ export function isWithin(networks: BlockList, address: string): boolean {
 }
 
 /**
- * The caller's address: the socket's, or, if that is one of our own `proxies`, the one that the proxy has added to
- * X-Forwarded-For. A client's own entries are to the left of it and are never believed. '' if it is unknown.
+ * The caller's address. It is the socket's address, or what a trusted proxy at that address has added at the right end
+ * of X-Forwarded-For. Entries further left may be the client's own and are ignored. The result
+ * is '' if the address is unknown or the proxy's entry is no address.
  */
 export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | undefined): string {
   let address = socket.remoteAddress ?? '';
@@ -56,7 +57,7 @@ export function clientAddress({ socket, headers }: IncomingMessage, proxies: Blo
   const hops = (Array.isArray(given) ? given.join() : (given ?? '')).split(',');
   while (isWithin(proxies, address) && hops.length > 0) {
     const said = hops.pop()?.trim() ?? '';
-    // A request without such an entry comes from the proxy itself, for example a health check.
+    // A proxy's request without this entry is the proxy's own, for example a health check.
     if (said === '') return address;
     address = isIP(said) === 0 ? '' : said;
   }

@@ -19,7 +19,8 @@ export interface AppKit {
   handle: Handle;
   checks: { needed: ReadyChecks; informative: ReadyChecks };
   /**
-   * Shares of documents that are being sent, by address: a client that asks for many and reads none delays only itself.
+   * Limits the documents that are being sent to one address, so that a client that requests many and reads none delays
+   * only itself.
    */
   pages: Shares;
   log: Log;
@@ -30,8 +31,8 @@ export interface AppKit {
 const apiPrefix = '/v1/';
 
 /**
- * The API, with Express for the other pages. Express before the pipeline would cost a tenth of a request (measured),
- * and it has nothing to do there.
+ * Passes calls of the API to the pipeline, and all other requests to Express. Express before the pipeline would do
+ * nothing for a call and add a tenth to its cost (measured).
  */
 export function createListener(kit: AppKit): RequestListener {
   const app = createApp(kit);
@@ -64,7 +65,7 @@ function createApp(kit: AppKit): Express {
   );
   // All other paths are answered like any unknown path of the API.
   app.use((request, response) => kit.handle(request, response));
-  // The router fails only for a path with wrong percent-encoding. Express would show a stack.
+  // The router fails only for a path with wrong percent-encoding. The answer of Express would show a stack trace.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) =>
     refuse(
       openExchange(request, response, kit.quotas),
@@ -86,7 +87,10 @@ type MakePage = (request: Parameters<RequestHandler>[0]) => Promise<Page>;
 /** The time that a client has to receive a document. A slower client is not reading it. */
 const documentMs = 30_000;
 
-/** Documents are large and need no key, so they have their own places and a time limit. */
+/**
+ * Mounts a document. Documents are large and need no key, so the number that is sent at a time and the time for each
+ * are limited.
+ */
 function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage): void {
   mount(app, kit, path, async (request) => {
     const holders = [addressGroup(request.socket.remoteAddress)];
@@ -103,7 +107,7 @@ function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage):
 
 const pageMethods = 'GET, HEAD, OPTIONS';
 
-/** Pages need no key, use no quota and no place of a call. */
+/** Mounts a page. A page needs no key, counts against no quota and takes no place from a call. */
 function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   app.all(path, async (request, response) => {
     const exchange = openExchange(request, response, kit.quotas);
@@ -119,7 +123,7 @@ function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   });
 }
 
-/** Loads nothing, and may not be in a frame. */
+/** The policy of answers that load nothing and may not be shown in a frame. */
 const strictPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 function sendPage(exchange: Exchange, page: Page, isClosing: boolean): void {

@@ -11,7 +11,9 @@ import { requestOf, type Upstream } from './upstream';
 import type { VerificationCache } from './verification-cache';
 
 interface FailureThrottleOptions {
-  /** Failed look-ups that one address may cause in a window. */
+  /**
+   * The most refused tokens of one address in a window. After them, unknown tokens of that address are not looked up.
+   */
   failuresMax: number;
   windowMs: number;
   addressesMax?: number;
@@ -24,8 +26,8 @@ interface FailureThrottle {
 }
 
 /**
- * Counts failed look-ups per address in fixed windows, so that guessing keys cannot keep the database busy. Memory is
- * bounded.
+ * Counts failed look-ups per address in fixed windows, so that nobody who guesses keys can keep the database busy. It
+ * counts at most `addressesMax` addresses.
  */
 export function createFailureThrottle(options: FailureThrottleOptions): FailureThrottle {
   const { failuresMax, windowMs, addressesMax = 10_000, nowMs = () => performance.now() } = options;
@@ -49,7 +51,7 @@ export function createFailureThrottle(options: FailureThrottleOptions): FailureT
   };
 }
 
-/** A key that is good. */
+/** A key that the keys service has accepted. */
 interface KnownKey {
   caller: Caller;
   /** The addresses from which the key can be used; undefined for any. */
@@ -62,15 +64,15 @@ type Verified = KnownKey | null;
 interface AuthenticateOptions {
   cache: VerificationCache<Verified>;
   throttle: FailureThrottle;
-  /** Limits the questions about unknown tokens, by address, so that they do not delay callers whose keys are known. */
+  /** Limits the look-ups of unknown tokens by address, so that they do not delay callers whose keys are known. */
   lookUps: Shares;
   /** Proxies whose X-Forwarded-For is believed. */
   proxies: BlockList | undefined;
 }
 
 /**
- * Finds the caller of a request. Synchronous as long as the last answer of keys may be trusted, which is nearly always.
- * Throws (or rejects with) one and the same 401 for every cause, and 503 when keys cannot be asked.
+ * Finds the caller of a request. It is synchronous while the last answer of the keys service may be trusted, which is
+ * nearly always. Throws (or rejects with) the same 401 for every refusal, and 503 if the keys service cannot be asked.
  */
 export type Authenticate = (
   request: IncomingMessage,
@@ -78,7 +80,7 @@ export type Authenticate = (
   traceparent?: string,
 ) => Caller | Promise<Caller>;
 
-/** RFC 9110: the scheme in any case, then spaces. */
+/** The form of the header by RFC 9110: the scheme in any case, then spaces and the token. */
 const bearerForm = /^bearer +(\S+)$/i;
 
 export function createAuthenticate({ cache, throttle, lookUps, proxies }: AuthenticateOptions): Authenticate {
@@ -99,8 +101,8 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     address: string,
     traceparent: string | undefined,
   ): Promise<KnownKey> => {
-    // A key that was good when last seen is checked even while its address is throttled: guessing by others must not
-    // lock it out.
+    // A key that was accepted the last time is looked up even while its address is throttled. Otherwise others who
+    // guess keys from that address could lock it out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
     if (throttle.isThrottled(address)) throw unauthenticated('throttled');
     const holders = [address];
@@ -111,7 +113,10 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
       lookUps.giveBack(holders);
     }
   };
-  /** The refusal is the same as for any bad key, so that a thief of a key learns nothing from another address. */
+  /**
+   * The refusal is the same as for a bad key, so that a thief who uses a key from a wrong address does not learn that
+   * it is valid.
+   */
   const admit = ({ caller, from }: KnownKey, request: IncomingMessage): Caller => {
     if (from !== undefined && !isWithin(from, clientAddress(request, proxies)))
       throw unauthenticated('not from an address of the key');
@@ -141,7 +146,9 @@ const verifyPath = '/internal/verify';
 /** A verification is one indexed read. A caller whose verification takes longer is asked to try again later. */
 const verifyMs = 2_000;
 
-/** Asks keys whether a token is good now. Rejects with 503 `dependency_unavailable` if keys cannot be asked. */
+/**
+ * Asks the keys service whether a token is valid now. Rejects with 503 `dependency_unavailable` if it cannot be asked.
+ */
 export const createAskKeys =
   (keys: Upstream) =>
   (token: string, traceparent?: string): Promise<Verified> =>

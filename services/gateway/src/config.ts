@@ -69,9 +69,9 @@ export const configShape = {
 };
 
 export interface UpstreamConfig {
-  /** Processes of the service that can replace each other. */
+  /** The URLs of the service's processes. Each can take every call. */
   urls: readonly string[];
-  /** Hex. */
+  /** The secret for the tokens that the gateway sends to the service, in hex. */
   tokenSecret: string;
 }
 
@@ -81,7 +81,7 @@ export interface GatewayConfig {
   drainMs: number;
   logLevel: string;
   serviceName: string;
-  /** The configured services; keys is always among them. */
+  /** The configured services. The keys service is always among them. */
   upstreams: Partial<Record<ServiceName, UpstreamConfig>> & { keys: UpstreamConfig };
   redisUrl: string | undefined;
   rateLimitScale: number;

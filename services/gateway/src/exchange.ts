@@ -7,7 +7,7 @@ import { answerOfProblem, problemOfError } from '@drydock/service/http';
 import type { RequestTrace } from '@drydock/service/telemetry';
 import { type Quotas, quotaHeaders } from './quota';
 
-/** One request and its one answer. */
+/** A request and its answer. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
@@ -26,7 +26,7 @@ export interface Exchange {
   caller: Caller | undefined;
   /** The reason of a refusal, for the log. */
   error: unknown;
-  /** A listener of code that must know if the client leaves before it is answered. */
+  /** Called if the client leaves before it is answered. */
   onClientGone: (() => void) | undefined;
 }
 
@@ -58,7 +58,7 @@ export function openExchange(
   };
 }
 
-/** Headers that browsers may read; see {@link answerOptions}. */
+/** Headers that let pages of any origin read the answer; see {@link answerOptions}. */
 const readableFromAnyOrigin = [
   'Access-Control-Allow-Origin',
   '*',
@@ -68,9 +68,9 @@ const readableFromAnyOrigin = [
 ];
 
 /**
- * The head of an answer in Node's fastest form: alternating names and values. The connection is closed if `isClosing`,
- * or if the body did not arrive completely, because its rest must not be read as the next request. Bytes that never
- * became a request are answered with a head of their own (`refuseUnparsed`).
+ * The head of an answer in Node's fastest form: alternating names and values. The connection is closed if `isClosing`.
+ * It is also closed if the body did not arrive completely, because the rest of the body must not be read as the next
+ * request. Input that never became a request gets the head of `refuseUnparsed` instead.
  */
 export function headOf(exchange: Exchange, isClosing: boolean, own: readonly string[]): string[] {
   const head = ['X-Request-Id', exchange.requestId, ...exchange.quota, ...exchange.headers, ...own];
@@ -82,13 +82,16 @@ export function headOf(exchange: Exchange, isClosing: boolean, own: readonly str
 }
 
 /**
- * Whether a part of the body is unread. Node marks a request complete only later, so the headers show whether a request
- * that is answered at once has a body at all.
+ * Whether a part of the body is unread. Node sets `complete` some time after a request has begun, so the headers show
+ * whether a request that is answered at once has a body at all.
  */
 const hasUnreadBody = ({ complete, headers }: IncomingMessage): boolean =>
   !complete && (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0');
 
-/** Sends the problem for `error`, or a 500 without details. A connection whose answer has begun can only be cut. */
+/**
+ * Sends the problem for `error`, or a 500 without details. If the answer has begun already, the only way to show the
+ * error is to cut the connection.
+ */
 export function refuse(exchange: Exchange, error: unknown, isClosing: boolean): void {
   exchange.error = error;
   const { response } = exchange;
@@ -114,15 +117,17 @@ function sendProblem(exchange: Exchange, refusal: Problem, isClosing: boolean): 
 }
 
 /**
- * Browsers may call from any origin with a key in `Authorization`. Cookies have no meaning here, so a foreign page can
- * do only what its own key allows. So CORS never allows credentials.
+ * Pages of any origin may call with a key in `Authorization`. The gateway ignores cookies, so a page can do only what
+ * its own key allows, and CORS never allows credentials.
  */
 const sentHeaders =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id, traceparent';
 /** How long browsers keep the answer: two hours, the longest time that they accept. */
 const keptSeconds = '7200';
 
-/** The answer to OPTIONS: the path's methods. It needs no key, because a browser that asks has none to show yet. */
+/**
+ * Answers OPTIONS with the path's methods. It needs no key, because a browser sends none with its preflight request.
+ */
 export function answerOptions(exchange: Exchange, methods: string, isClosing: boolean): void {
   const preflight = [
     'Access-Control-Allow-Methods',

@@ -9,11 +9,11 @@ import { type RouteMatch, upstreamPath } from './route-table';
 import { type Replica, UnansweredError, type Upstream, unavailable } from './upstream';
 
 /**
- * Several times the longest cursor. The path is part of the signed token, whose size is limited: a quote takes twice
- * its place there.
+ * The longest query that is forwarded. It is several times the longest cursor. The path with its query is part of the
+ * signed token, whose size is limited, and each quotation mark takes two characters there.
  */
 const searchLengthMax = 2_048;
-/** The limit is longer than a list of a few dozen of our tags. */
+/** The limit exceeds a list of a few dozen entity tags of the API. */
 const entityTagsLengthMax = 1_000;
 /**
  * The limit is longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses
@@ -24,7 +24,7 @@ const eventIdLengthMax = 64;
 export interface ForwardOptions {
   upstreams: Readonly<Partial<Record<ServiceName, Upstream>>>;
   log: Log;
-  /** Aborted when the gateway begins to stop: event streams end, other answers close their connections. */
+  /** Aborted when the gateway begins to stop. Event streams end then, and other answers close their connections. */
   closing: AbortSignal;
   /** Aborted when the gateway has drained. It ends the event streams that were opened during the drain. */
   drained: AbortSignal;
@@ -32,7 +32,10 @@ export interface ForwardOptions {
 
 export type Forward = (exchange: Exchange, match: RouteMatch, caller: Caller, body: Buffer) => Promise<void>;
 
-/** Builds the upstream's request from nothing: no header of the client is copied except the few in the contract. */
+/**
+ * Forwards a call to its service. The request is built anew, with only those headers of the client that the contract
+ * names.
+ */
 export function createForward({ upstreams, log, closing, drained }: ForwardOptions): Forward {
   return async (exchange, match, caller, body) => {
     const { endpoint } = match.route;
@@ -45,7 +48,7 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const isSafe = endpoint.method === 'GET' || hasKey;
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
-        // The options are built for each attempt, because a token works once.
+        // The options are built for each attempt, because a service accepts a token only once.
         const options = {
           ...upstreamRequest(upstream, { exchange, match, path, caller, body }),
           headersTimeout: leftMs,
@@ -79,7 +82,7 @@ const readFirst = 'Read the resource before you send it again: without an Idempo
 interface Forwarded {
   exchange: Exchange;
   match: RouteMatch;
-  /** With its query. */
+  /** The path with its query. */
   path: string;
   caller: Caller;
   body: Buffer;
@@ -105,7 +108,7 @@ function upstreamRequest(
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
   if (ifMatch !== undefined) sent.push('if-match', ifMatch);
   const ifNoneMatch = endpoint.method === 'GET' && !isStream ? headers['if-none-match'] : undefined;
-  // An If-None-Match that is too long is left out: without it the service sends the whole answer, which is correct too.
+  // An If-None-Match that is too long is left out. Without it the service sends the whole answer, which is correct too.
   if (ifNoneMatch !== undefined && ifNoneMatch.length <= entityTagsLengthMax) sent.push('if-none-match', ifNoneMatch);
   if (body.length > 0) sent.push('content-type', 'application/json');
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;
@@ -114,7 +117,10 @@ function upstreamRequest(
   return { method: endpoint.method, path, headers: sent, body: body.length > 0 ? body : null, bodyTimeout };
 }
 
-/** The path with its query, which the service refuses if it takes none. Throws 422 if it is too long to be signed. */
+/**
+ * The path with the client's query. Throws 422 if the query is too long to be signed. An endpoint that ignores
+ * undeclared parameters gets the path alone.
+ */
 function pathOf({ route, values, search }: RouteMatch): string {
   const { endpoint } = route;
   const path = upstreamPath(route, values);
@@ -123,7 +129,10 @@ function pathOf({ route, values, search }: RouteMatch): string {
   return `${path}?${search}`;
 }
 
-/** Refuses as the service would: undeclared parameters first, then the longest of its own. */
+/**
+ * Refuses a long query with the problem that the service would answer. Undeclared parameters come first, then a
+ * parameter that is too long.
+ */
 function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
   const { limit = '', cursor } = queryParser(endpoint)(search) ?? {};
   if (String(limit).length > limitLengthMax) throw problem('invalid_limit');
@@ -132,8 +141,8 @@ function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
 }
 
 /**
- * Reads If-Match. A header that cannot be used is refused and never dropped, because the change would then be made to
- * any version of the record.
+ * Reads If-Match. A header that is too long is refused, because without it the service would change the record whatever
+ * its version is.
  */
 function readIfMatch(header: string | undefined): string | undefined {
   if (header === undefined || header.length <= entityTagsLengthMax) return header;
@@ -146,7 +155,7 @@ const idempotencyKeyOf = ({ request }: Exchange, { idempotency }: EndpointDefini
 const singleHeader = (value: string | string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : undefined;
 
-/** Headers of a service's answer that are passed on to the client. All others stay inside. */
+/** Headers of a service's answer that the client receives. All others are left out. */
 const relayedHeaders = [
   'content-type',
   'content-length',
@@ -160,8 +169,8 @@ const relayedHeaders = [
 ] as const;
 
 /**
- * `key_refused`: the caller's key was revoked since we asked. `token_refused`: our own token. Neither answer was passed
- * on.
+ * `key_refused`: the caller's key was revoked after the gateway had verified it. `token_refused`: the service did not
+ * accept the gateway's own token. The client has received nothing of these two answers.
  */
 export type RelayOutcome = 'relayed' | 'key_refused' | 'token_refused' | 'client_gone';
 
@@ -182,10 +191,10 @@ export interface Relay {
 }
 
 /**
- * Sends one request and streams its answer to the client, as fast as the client reads, without looking into it.
- * Resolves once the answer has begun. Rejects with {@link UnansweredError} or undici's timeout if none did; an answer
- * that breaks off later breaks off for the client too. If the client leaves, a GET is cancelled; any other call is
- * completed, because it may have begun to take effect.
+ * Sends one request and streams its answer to the client, as fast as the client reads, without reading its content.
+ * Resolves once the answer has begun. Rejects with {@link UnansweredError} or undici's timeout if no answer has begun.
+ * An answer that breaks off later breaks off for the client too. If the client leaves, a GET is cancelled. Any other
+ * call is completed, because it may have begun to take effect.
  */
 const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
   new Promise((resolve, reject) => {
@@ -208,7 +217,7 @@ function endWithGateway({ closing, drained, exchange: { response } }: Relay, ans
   response.once('close', () => end.removeEventListener('abort', endStream));
 }
 
-/** Handles undici's events for one answer. A class without closures, because there is one for every request. */
+/** Handles undici's events for one answer. It is a class without closures, because every request makes one. */
 class RelayedAnswer implements Dispatcher.DispatchHandler {
   readonly pool: Pool;
   private readonly relay: Relay;
@@ -292,8 +301,8 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * A body up to this size is collected: head and body as one string are one plain write, while Node allocates memory
- * each time for two pieces.
+ * The largest body that is collected before it is sent. Node sends a head and a body that are one string with a single
+ * write. For two pieces it would allocate memory each time.
  */
 const heldBytesMax = 12_288;
 

@@ -21,9 +21,9 @@ const reasons: Readonly<Record<number, string>> = {
 };
 
 /**
- * Answers input that never became a request (Node's parser refused it, or it did not come in time) and closes the
- * connection. If another request of the connection is unanswered, it sends nothing: the client would take it for that
- * one's answer.
+ * Answers input that never became a request, and closes the connection. Node's parser has refused the input, or it did
+ * not arrive in time. If another request of the connection is unanswered, nothing is sent, because the client would
+ * take it for the answer to that request.
  */
 function refuseUnparsed(
   error: NodeJS.ErrnoException,
@@ -51,13 +51,13 @@ function refuseUnparsed(
 }
 
 /**
- * The limit exceeds the 15 s between the beats of an event stream. A client that receives nothing for this long is
- * gone.
+ * The time without traffic after which a connection is closed. It exceeds the 15 s between the beats of an event
+ * stream.
  */
 const idleMs = 75_000;
 
 /**
- * Limit for requests that a client sends ahead of the answer to an earlier one; beyond it the connection is closed, to
+ * The most requests that a client may send before an earlier one is answered. Beyond it the connection is closed to
  * save memory.
  */
 const aheadMax = 32;
@@ -68,9 +68,9 @@ interface Connection {
 }
 
 /**
- * The gateway's HTTP server, with the limits of one that strangers reach. `open` limits the connections by
- * address. `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating
- * names and values.
+ * The gateway's HTTP server, with the limits that a public server needs. `open` limits the connections by address.
+ * `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating names and
+ * values.
  */
 export function createGatewayServer(
   listener: RequestListener,
@@ -94,12 +94,13 @@ export function createGatewayServer(
     response.once('close', () => {
       connection.unanswered -= 1;
     });
-    // The request waits for its turn, so that it cannot hold a place for ever. Node gives a response its socket only
-    // once the response before it is sent. To a response without a socket, it never reports that the client has left.
+    // A request waits until the earlier requests of its connection are answered. Only then Node gives its response a
+    // socket, and without a socket Node never reports that the client has left. Such a request could hold a place for
+    // ever.
     if (response.socket === null) response.once('socket', () => listener(request, response));
     else listener(request, response);
   };
-  // We refuse a request without Host with a problem; Node's own 400 has neither body nor request id.
+  // The gateway refuses a request without Host itself, because Node's own 400 has neither body nor request id.
   const server = createHttpServer(inTurn, {
     requireHostHeader: false,
     refuse: (error, socket) =>
@@ -113,8 +114,8 @@ export function createGatewayServer(
     if (open.take(holders)) socket.once('close', () => open.giveBack(holders));
     else socket.destroy();
   });
-  // Without these listeners, Node would ask the client for a body that may be refused, and would answer other
-  // expectations itself.
+  // Without these listeners Node itself would answer the Expect header. It would ask the client for a body that may be
+  // refused, or refuse the expectation.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
   return server;

@@ -74,7 +74,7 @@ describe('the pages around the API', () => {
       status: 'not_ready',
       checks: { keys: 'timed_out', hosting: 'timed_out' },
     });
-    // More than one probe is allowed, because a request after the first probe's end starts another one.
+    // The number may exceed one, because a request that comes after the end of the first probe starts another one.
     expect(bench.hosting.probes - probes).toBeLessThan(5);
     // The other services work without hosting.
     bench.keys.answersProbes = true;

@@ -8,7 +8,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 export const headersMax = 100;
 
 /**
- * Headers that may not be repeated, because two readers could each read another one of them. A second Authorization is
+ * Headers that may not be repeated, because two programs could each read another copy. A second Authorization is
  * refused later with 401, and a second Idempotency-Key with 422.
  */
 const neverRepeated = new Set([
@@ -23,9 +23,9 @@ const neverRepeated = new Set([
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Refuses requests that two readers could read differently, as the transport refuses malformed HTTP: 400
- * `malformed_request`, before everything else. Unknown headers do not matter, because nobody reads them and they are
- * not passed on. Returns the lower-case names of the headers that were sent more than once (usually none).
+ * Refuses a request that two programs could read differently, before every other check, with 400 `malformed_request`.
+ * An unknown header does not matter, because nobody reads it and it is not passed on. Returns the lower-case names of
+ * the headers that were sent more than once (usually none).
  */
 export function assertClean(request: IncomingMessage): ReadonlySet<string> {
   const { rawHeaders, headers } = request;

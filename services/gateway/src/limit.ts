@@ -11,9 +11,8 @@ type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
  * itself.
  */
 export interface Limit {
-  /** Counts a call. */
   count: Ask;
-  /** Asks without counting the call. */
+  /** Reads the window without counting the call. */
   peek: Ask;
 }
 
@@ -60,13 +59,13 @@ function createCounters({ name, requestsMax, windowSeconds }: Quota, store: Quot
   };
 }
 
-/** Null: the window has not begun. */
+/** `found` is null if no call has been counted in the window yet. */
 const windowOf = (found: RateLimiterRes | null, windowSeconds: number): WindowCount =>
   found === null
     ? { consumed: 0, msBeforeNext: windowSeconds * 1_000 }
     : { consumed: found.consumedPoints, msBeforeNext: found.msBeforeNext };
 
-/** Resolves even if the window is full; rejects with the error that kept it from counting. */
+/** Counts `amount` calls. Resolves even if the window is full. Rejects if Redis could not count. */
 async function count(limiter: RateLimiterRedis, holder: string, amount: number): Promise<WindowCount> {
   try {
     const { consumedPoints, msBeforeNext } = await limiter.consume(holder, amount);
@@ -84,9 +83,9 @@ const useOf = ({ requestsMax }: Quota, { consumed, msBeforeNext }: WindowCount):
   resetSeconds: Math.max(1, Math.ceil(msBeforeNext / 1_000)),
 });
 
-/** The window after `amount` calls were counted in it at once. */
+/** The state of a window after calls were counted in it. */
 interface WindowCount {
-  /** All calls counted in the window so far, these included. */
+  /** All calls that were counted in the window, including these. */
   consumed: number;
   msBeforeNext: number;
 }
@@ -95,17 +94,19 @@ interface Batch {
   waiting: Array<{ resolve(count: WindowCount): void; reject(error: unknown): void }>;
 }
 
-/** Counts one call; resolves with the window as this very call found it. */
+/** Counts one call. Resolves with the window as it was right after this call was counted. */
 type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**
- * The pause between two questions about one holder. A caller that sends one request after the other never waits for it.
+ * The shortest time between two queries about one holder. A caller that sends one request after the other never waits
+ * for it.
  */
 const everyMs = 1;
 
 /**
- * Joins calls of one holder that arrive shortly after each other into one question: under load one round trip serves
- * many, and each still gets its own place in the window, so that a quota stays exact. The first call is never delayed.
+ * Joins calls of one holder that arrive shortly after each other into one query, so that under load one round trip
+ * serves many calls. Each call still gets its own place in the window, so the quota stays exact. The first call is
+ * never delayed.
  */
 function createBatchCounter(countMany: (holder: string, amount: number) => Promise<WindowCount>): CountOne {
   const next = new Map<string, Batch>();
@@ -118,7 +119,7 @@ function createBatchCounter(countMany: (holder: string, amount: number) => Promi
       for (const one of waiting) one.reject(error);
     }
   };
-  /** Runs while somebody waits, one question at a time. */
+  /** Sends one query after the other as long as calls of the holder wait. */
   const run = async (holder: string): Promise<void> => {
     for (;;) {
       const batch = next.get(holder);
@@ -148,13 +149,13 @@ interface Window {
 /** Whole milliseconds: with a fraction, a minute's window would show 61 s in the header. */
 const wholeMs = (): number => Math.floor(performance.now());
 
-/** `amount` 0 only looks. */
+/** With `amount` 0 it reads the window and counts nothing. */
 type LocalCounter = (holder: string, amount?: 0 | 1) => WindowCount;
 
 /**
- * Counts calls in this process alone, at once: a fixed window for each holder, which begins with its first call.
- * Holders are verified keys and organisations, so nobody can make many; once per window those whose window has ended
- * are removed.
+ * Counts calls in this process alone. Each holder has a fixed window, which begins with its first call. Holders are
+ * verified keys and organisations, so nobody can make many of them. Windows that have ended are removed from time to
+ * time.
  */
 export function createLocalCounter(windowMs: number, nowMs: () => number = wholeMs): LocalCounter {
   const windows = new Map<string, Window>();

@@ -18,7 +18,8 @@ type RequestLog = (exchange: Exchange, nowMs: number) => void;
 
 /** Logs one line for each request: never its headers, its query or its body. */
 export function createRequestLog(log: Log): RequestLog {
-  // Redacting every line by name costs more than the rest of logging; these members are all ours and none is a secret.
+  // The redaction of members by name costs more than the rest of logging. It is off here, because these lines contain
+  // only the members below, and none is a secret.
   const lines = log.child({}, { redact: [] });
   return (exchange, nowMs) => {
     const { request, response, error, caller } = exchange;
@@ -51,10 +52,12 @@ interface PipelineKit {
   quotas: Quotas;
   limit: Limit;
   forward: Forward;
-  /** Places for requests. Event streams have their own: a thousand watchers must not keep a restore out. */
+  /**
+   * Places for requests. Event streams have places of their own, so that a thousand watchers do not keep a restore out.
+   */
   places: Places;
   streams: Readonly<Record<ServiceName, Shares>>;
-  /** Places for bodies that are being received. A slow body holds none of the other places. */
+  /** Places for bodies that are being received. A slow body takes no other place. */
   bodies: Shares;
   requestLog: RequestLog;
   traces: RequestTraces | undefined;
@@ -64,8 +67,8 @@ interface PipelineKit {
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * Handles every API request. The order of the checks is the specification's: a later check never answers before an
- * earlier one. A value that is there already is not awaited, because a wait costs as much as a check.
+ * Handles every API request. The specification prescribes the order of the checks, so a later check never answers
+ * before an earlier one. A value that is no promise is not awaited, because an await costs as much as a check.
  */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {
@@ -136,15 +139,12 @@ function endTrace(
   });
 }
 
-/** The public part of a good token: dd_live_PREFIX_…, by which people know a key. */
+/** The public part of a token, dd_live_PREFIX_…, by which people recognise a key. */
 const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] ?? '';
 
 const nothing = Buffer.alloc(0);
 
-/**
- * Checks the syntax that only the gateway can see; the service checks the rest. An endpoint that takes no body has none
- * read.
- */
+/** Reads the body and checks the syntax that only the gateway can see. The service checks the rest. */
 async function takeBody(
   { bodies, places }: PipelineKit,
   { request, response }: Exchange,
@@ -176,7 +176,8 @@ interface Ending {
 }
 
 /**
- * Gives a place back once and logs one line, however the exchange ends: when the answer is out or its client has gone.
+ * Ends an exchange when its answer was sent or its client has left. The place is given back once, and one line is
+ * logged.
  */
 function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
   const { response } = exchange;

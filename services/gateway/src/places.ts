@@ -3,9 +3,12 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import { type Caller, createShares } from '@drydock/service/access';
 
 export interface NewCallLimits {
-  /** Limit for an organisation's calls younger than `newMs`, while none of its calls waits or nobody else calls. */
+  /**
+   * The most calls of an organisation that are younger than `newMs`. This limit applies while none of its calls waits,
+   * or while no other organisation calls.
+   */
   burstMax: number;
-  /** The limit while its calls wait in line, and until none has waited for `calmMs`. */
+  /** The same limit while calls of the organisation wait, and until none has waited for `calmMs`. */
   steadyMax: number;
   newMs: number;
   calmMs: number;
@@ -15,12 +18,15 @@ export interface NewCallLimits {
 
 /** The calls that the services have begun lately, by organisation. */
 export interface NewCalls {
-  /** Call it for each call. It records which organisations are active. */
+  /** Records that the organisation calls now. It must be called for each call. */
   note(orgId: string): void;
   mayBegin(orgId: string): boolean;
-  /** Counts a call until the returned function is called, or until it is `newMs` old: then `onOld` is called. */
+  /**
+   * Counts a call until the returned function is called or the call is `newMs` old. In the second case `onOld` is
+   * called.
+   */
   begin(orgId: string, onOld: () => void): () => void;
-  /** A call of the organisation begins to wait, and none did before; or none waits any more. */
+  /** Called when the first call of the organisation begins to wait. `endLine` is called when none waits any more. */
   beginLine(orgId: string): void;
   endLine(orgId: string): void;
 }
@@ -28,14 +34,14 @@ export interface NewCalls {
 /**
  * Limits how many calls of an organisation begin at a time. Processors and Postgres work on a few calls at a time, and
  * every call waits for those that began before it. Sixteen calls of one organisation make each call of another one ten
- * times as slow, while two calls keep two processors nearly as busy. So a burst begins at once. An organisation whose
- * calls wait for each other has only a few at a time, as long as another organisation calls. A call that takes longer
- * than `newMs` waits for something else, such as a provider, so the next one begins.
+ * times as slow, while two calls keep two processors nearly as busy. So an organisation whose calls wait for each other
+ * begins only a few at a time while another organisation calls. Without such a queue a burst begins at once. A call
+ * that takes longer than `newMs` waits for something else, such as a provider, so it no longer counts.
  */
 function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
   const begun = new Map<string, number>();
-  /** Organisations with a call waiting in line (null), or with one less than `calmMs` ago. */
+  /** Organisations of which a call waits (null), or of which the last one waited less than `calmMs` ago. */
   const crowded = new Map<string, NodeJS.Timeout | null>();
   /** The last calls of the two organisations that called last. */
   let latest = { orgId: '', atMs: Number.NEGATIVE_INFINITY };
@@ -81,7 +87,7 @@ function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => perfo
   };
 }
 
-/** The longest wait. A customer's program would not wait for longer. */
+/** The longest time that a client is told to wait. A customer's program would not wait for longer. */
 const secondsMax = 30;
 
 /** Seconds after which a refused call of this holder may come again. */
@@ -109,7 +115,7 @@ export function createComeBack(perSecond: number, nowMs: () => number = () => pe
   };
 }
 
-/** The largest share of the free places: half for a key, all for an organisation. */
+/** The largest shares of the free places: half for a key, all for an organisation. */
 const shareOfKey = 0.5;
 const shareOfOrganisation = 1;
 const callerShares = [shareOfKey, shareOfOrganisation] as const;
@@ -135,11 +141,11 @@ export interface Place {
 /** Places for requests that are being answered by a service. */
 export interface Places {
   /**
-   * Takes a place. A promise means that the organisation uses its whole share, and gets the next free one of it. Throws
-   * or rejects with 503 `overloaded` if no place is free, if too many wait, or after `waitMs`.
+   * Takes a place. If the organisation uses its whole share, the result is a promise of the share's next free place.
+   * Throws or rejects with 503 `overloaded` if no place is free, if too many calls wait, or after `waitMs`.
    */
   take(caller: Caller): Place | Promise<Place>;
-  /** The refusal of a call beyond its caller's share, of these places or of others. */
+  /** The refusal of a call whose caller uses its whole share, for example of places or of bodies. */
   ownShareIsUp(caller: Caller): Problem;
   readonly taken: number;
 }
@@ -150,14 +156,15 @@ interface Waiter {
 }
 
 /**
- * Serves a burst of one caller a share at a time instead of refusing it, while others still find free places. A call
- * without a free place is refused at once, which is better than serving everybody late. `new-calls` decides how many
- * calls of an organisation the services have at a time.
+ * Limits the calls that are answered at the same time, in all and for each caller. A burst of one caller is not refused
+ * but served a share at a time, so that others still find free places. A call that finds no free place is refused at
+ * once, which is better than serving everybody late. `createNewCalls` limits how many calls of an organisation begin at
+ * a time.
  */
 export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: PlaceLimits, nowMs?: () => number): Places {
   const places = createShares(placesMax, callerShares);
-  // The number of calls that one organisation gets answered in a second, if each takes a second: it may have half of
-  // the places.
+  // The number of calls of one organisation that are answered in a second if each takes a second. One organisation may
+  // have half of the places.
   const comeBack = createComeBack(Math.max(1, placesMax / 2));
   const ownShareIsUp = ({ orgId }: Caller): Problem =>
     problem('overloaded', {
@@ -192,7 +199,7 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     }
     waitingPlaces.giveBack(holdersOf(waiter.caller));
   };
-  /** Admits one call, of the organisation that has waited longest for its turn. */
+  /** Admits one call of the organisation that has waited longest for its turn. */
   const admitNext = (): boolean => {
     for (const [orgId, line] of waiting) {
       const [first] = line;
@@ -205,7 +212,10 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     }
     return false;
   };
-  /** Called for each returned place, because a waiting call always waits for a place of its own share. */
+  /**
+   * Admits the waiting calls that now find a place. It is called for each returned place, because the place may belong
+   * to the share that a call waits for.
+   */
   const admitAll = (): void => {
     while (waiting.size > 0 && admitNext());
   };

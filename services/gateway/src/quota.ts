@@ -6,13 +6,13 @@ import { openRedis, type RedisClient } from '@drydock/service/redis';
 import type { Log } from '@drydock/service/telemetry';
 
 /**
- * Redis while it answers; otherwise nothing. A Redis that is down or frozen is tried again in the background, never by
- * a request.
+ * The Redis that counts the quotas. While it does not answer, it is not usable and is tried again in the background,
+ * never by a request.
  */
 export interface QuotaStore {
   client: RedisClient;
   isUsable(): boolean;
-  /** Call it after a failure: nothing is asked until a ping was answered. */
+  /** Reports that a command failed. Redis is not used again until it has answered a ping. */
   reportFailure(error: unknown): void;
   close(): void;
 }
@@ -68,7 +68,7 @@ export function openQuotaStore(url: string, log: Log): QuotaStore {
 
 export type QuotaName = Exclude<EndpointDefinition['quota'], 'exempt'>;
 
-/** A fixed window. */
+/** A limit of requests in a fixed window. */
 export interface Quota {
   name: QuotaName;
   requestsMax: number;
@@ -116,9 +116,9 @@ export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): st
   quotaState(quota, use),
 ];
 
-/** draft-ietf-httpapi-ratelimit-headers: `"read";q=600;w=60`. */
+/** A quota in the form of draft-ietf-httpapi-ratelimit-headers, such as `"read";q=600;w=60`. */
 const quotaPolicy = ({ name, requestsMax, windowSeconds: seconds }: Quota): string =>
   `"${name}";q=${requestsMax};w=${seconds}`;
-/** The state of a quota in the form of the same draft: `"read";r=599;t=60`. */
+/** The state of a quota in the form of the same draft, such as `"read";r=599;t=60`. */
 const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): string =>
   `"${name}";r=${remaining};t=${resetSeconds}`;

@@ -4,7 +4,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 /** An endpoint with everything that can be computed before its first request. */
 export interface CompiledRoute {
   endpoint: EndpointDefinition;
-  /** `GET /v1/sites/{siteId}`: its name in logs and traces. */
+  /** The name in logs and traces, such as `GET /v1/sites/{siteId}`. */
   label: string;
   /** Names of the path parameters in their order. */
   parameters: readonly string[];
@@ -15,16 +15,16 @@ export interface CompiledRoute {
 
 export interface RouteMatch {
   route: CompiledRoute;
-  /** Decoded, in the order of `route.parameters`. */
+  /** The values of the path parameters, decoded, in the order of `route.parameters`. */
   values: readonly string[];
-  /** Raw, without the `?`. */
+  /** The query string as it was sent, without the `?`. */
   search: string;
 }
 
 export interface RouteTable {
   /**
-   * HEAD is matched as GET. Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra
-   * members.
+   * Finds the endpoint of a request; HEAD is matched as GET. Throws 404 `route_not_found`, or 405 `method_not_allowed`
+   * with `allow` among its extra members.
    */
   match(method: string, target: string): RouteMatch;
   /** The methods that the path has, in the form of `Allow`. Throws 404 `route_not_found`. */
@@ -96,8 +96,8 @@ function findNode(root: PathNode, target: string): { node: PathNode; values: str
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const search = queryAt < 0 ? '' : target.slice(queryAt + 1);
-  // A client has no reason to send a fragment, but Node accepts one. A later parser might end the path or the query at
-  // it.
+  // A client has no reason to send a fragment, but Node accepts one. A program behind the gateway might end the path or
+  // the query at it.
   if (!path.startsWith('/') || target.includes('#')) throw problem('route_not_found');
   const values: string[] = [];
   let node: PathNode | undefined = root;
@@ -122,7 +122,7 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
  * `%`, because some programs decode twice.
  */
 const treacherous = /[/\\%;\p{Cc}]|^\.{1,2}$/u;
-/** The limit is longer than any id of ours or of a provider. */
+/** The limit is longer than any id of Drydock or of a provider. */
 const idLengthMax = 256;
 /** Replaces a malformed id, so that the service answers its ordinary 404. */
 export const noId = '~';
@@ -142,8 +142,8 @@ function decodeSegment(segment: string): string | undefined {
 }
 
 /**
- * The path for the upstream: the template with each value encoded again, so that it has the template's segments
- * whatever the client sent.
+ * The path for the service. Each value is encoded again, so that the path has the template's segments whatever the
+ * client sent.
  */
 export function upstreamPath({ literals }: CompiledRoute, values: readonly string[]): string {
   let path = literals[0] ?? '';

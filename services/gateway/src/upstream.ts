@@ -11,8 +11,8 @@ import { type Dispatcher, Pool } from 'undici';
 import type { UpstreamConfig } from './config';
 
 /**
- * Thrown when not even the first byte of an answer came. `mayBeBegun`: the request was sent, so it may have taken
- * effect.
+ * Thrown if not even the first byte of an answer arrived. `mayBeBegun` is true if the request was sent, so that it may
+ * have taken effect.
  */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
@@ -27,10 +27,10 @@ export class UnansweredError extends Error {
 /** How long other replicas are preferred after a failure. It is longer than the pause between two probes. */
 const outMs = 5_000;
 const probeEveryMs = 1_000;
-/** Limit for a probe; an unanswered one must not keep a connection longer. */
+/** The time limit of a probe, so that an unanswered one does not keep its connection for longer. */
 const probeMs = 1_000;
 
-/** One URL of a service: a process of it, or a balancer before several. */
+/** One URL of a service. It leads to a process of the service, or to a balancer in front of several. */
 export class Replica {
   readonly url: string;
   readonly options: Pool.Options;
@@ -56,9 +56,9 @@ export class Replica {
   }
 
   /**
-   * Call it with the pool whose answer has `Connection: close`, which a service of ours sends while it stops. New
-   * requests go elsewhere, running ones are completed, and we close idle connections, because a request would be lost
-   * if the service closed its connection at the same moment.
+   * Must be called with the pool of an answer that has `Connection: close`, which a service sends while it stops. New
+   * requests go to other replicas or connections, and running ones are completed. Idle connections are closed here,
+   * because a request would be lost if the service closed its connection at the same moment.
    */
   leave(pool: Pool): void {
     if (pool !== this.pool) return;
@@ -72,7 +72,7 @@ interface Replicas {
   /**
    * Runs `call` on one replica after the other until one answers. Each replica is tried once. A single replica is tried
    * twice, because its address may belong to several processes. A call is repeated only if it was certainly not begun,
-   * or with `isSafe`. `leftMs` is the rest of the time of a single attempt.
+   * or with `isSafe`. `leftMs` is the time that is left for this attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
   /** Resolves when one of the replicas is ready. */
@@ -80,11 +80,16 @@ interface Replicas {
   close(): Promise<void>;
 }
 
-/** Calls replicas in turn. No further attempt begins after `withinMs`. */
+/**
+ * Makes the replicas of a service. Calls begin with each of them in turn. No further attempt begins after `withinMs`.
+ */
 function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;
-  /** Each replica in turn, and those that failed lately behind the others. */
+  /**
+   * The replicas in the order in which they are tried. The first one changes with each call, and those that failed
+   * lately come last.
+   */
   const inOrder = (): readonly Replica[] => {
     if (replicas.length === 1) return [...replicas, ...replicas];
     turn = (turn + 1) % replicas.length;
@@ -123,7 +128,7 @@ function createReplicas(urls: readonly string[], options: Pool.Options, withinMs
   };
 }
 
-/** Sends requests of our own that are safe to repeat. */
+/** Sends a request of the gateway's own, which is safe to repeat. */
 export async function requestOf(
   replica: Replica,
   options: Dispatcher.RequestOptions & { signal: AbortSignal },
@@ -169,18 +174,18 @@ function repeat(run: () => Promise<unknown>, everyMs: number): () => void {
 
 export interface UpstreamLimits {
   connectMs: number;
-  /** The limit is longer than any service takes to answer. */
+  /** Milliseconds until the headers of an answer. No service takes as long. */
   headersMs: number;
-  /** The time between two pieces of a body. */
+  /** The most milliseconds between two pieces of a body. */
   bodyMs: number;
-  /** The time between two events: streams send a beat every 15 s. */
+  /** The most milliseconds between two events of a stream. Streams send a beat every 15 s. */
   streamMs: number;
   /**
    * The number of connections is at least the number of places. Otherwise requests would queue where nothing counts
    * them.
    */
   connections: number;
-  /** Failures in a row that open the circuit, and how long it stays open before one request may try. */
+  /** The number of successive failures that opens the circuit breaker. After `openMs` one request may try again. */
   failuresMax: number;
   openMs: number;
 }
@@ -195,15 +200,17 @@ export const upstreamLimits: UpstreamLimits = {
   openMs: 2_000,
 };
 
-/** A service of ours: its processes and the connections to them, its signing key, its circuit. */
+/**
+ * A service behind the gateway: its processes with the connections to them, its signing key and its circuit breaker.
+ */
 export interface Upstream {
   name: ServiceName;
   replicas: Replicas;
   key: KeyObject;
   limits: UpstreamLimits;
   /**
-   * Runs a call under the circuit. Rejects with 503 `dependency_unavailable` for every error without an answer;
-   * problems pass. `explain` gives another detail for an error if the usual one would not be true.
+   * Runs a call unless the circuit breaker is open. Every error without an answer becomes 503 `dependency_unavailable`;
+   * problems pass unchanged. `explain` gives another detail for an error if the usual one would not be true.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;

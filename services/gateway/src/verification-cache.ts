@@ -1,12 +1,12 @@
 import { performance } from 'node:perf_hooks';
 
 export interface VerificationCacheOptions<Answer> {
-  /** `traceparent`: the trace of the request that asks. */
+  /** Asks whether a token is valid. `traceparent` is the trace of the request that asks. */
   ask(token: string, traceparent?: string): Promise<Answer>;
-  /** Monotonic milliseconds. */
+  /** Milliseconds of a monotonic clock. */
   nowMs?: () => number;
   /**
-   * How long an answer may be trusted, from the moment its question was SENT. A revocation waits a little longer than
+   * How long an answer may be trusted, from the moment its request was SENT. A revocation waits a little longer than
    * this.
    */
   trustMs?: number;
@@ -27,28 +27,28 @@ interface Entry<Answer> {
 export interface VerificationCache<Answer> {
   /** An answer that may still be trusted. */
   fresh(key: string): Answer | undefined;
-  /** The last answer, however old. It only decides how suspicious the next question is. */
+  /** The last answer, however old. It only decides whether the next look-up of the token is limited. */
   last(key: string): Answer | undefined;
   /**
-   * Asks again in the background when the answer is about to be too old, so that later callers do not wait. Call it for
-   * good keys only: `verify` asks about others. A failure is left to the next caller.
+   * Renews an answer in the background shortly before it becomes too old, so that later callers do not wait. It must be
+   * called for accepted keys only; other tokens are looked up by `verify`. If it fails, the next caller asks.
    */
   renew(key: string, token: string): void;
   /**
-   * Asks, or joins a question about the same token that was sent less than `trustMs` ago. Rejects with the errors of
+   * Asks, or joins a request about the same token that was sent less than `trustMs` ago. Rejects with the errors of
    * `ask`, which are not kept.
    */
   verify(key: string, token: string, traceparent?: string): Promise<Answer>;
 }
 
-/** The caller passes a hash as the key: a raw token is never kept. */
+/** The caller passes a hash of the token as the key, so that no token is kept. */
 export function createVerificationCache<Answer>(options: VerificationCacheOptions<Answer>): VerificationCache<Answer> {
   const { ask, nowMs = () => performance.now(), trustMs = 1_000, entriesMax = 10_000 } = options;
   const entries = new Map<string, Entry<Answer>>();
   const isTrusted = (entry: Entry<Answer>): boolean => nowMs() - entry.askedMs < trustMs;
 
   const remember = (key: string, entry: Entry<Answer>): void => {
-    // The oldest question is the first member, because asking again moves a key to the end.
+    // The first entry is the oldest, because a renewed entry moves to the end.
     entries.delete(key);
     if (entries.size >= entriesMax) for (const oldest of entries.keys()) if (entries.delete(oldest)) break;
     entries.set(key, entry);
@@ -96,8 +96,8 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
         const entry = last !== undefined && !isTrusted(last) && last.next?.asking !== undefined ? last.next : last;
         if (entry === undefined || !isTrusted(entry)) return send(key, token, traceparent);
         const answer = entry.asking === undefined ? entry.answer : await entry.asking;
-        // An answer may come after its time of trust has passed. It is then good for the caller that asked, but too old
-        // for a later one that joined.
+        // An answer may arrive after its time of trust has passed. It is then good for the caller that asked, but too
+        // old for one that joined later.
         if (answer !== undefined && isTrusted(entry)) return answer;
       }
     },

@@ -4,5 +4,4 @@ import { describeProblems } from '@drydock/contracts/platform/problems';
 import { readCommandLine } from '@drydock/process';
 
 readCommandLine('npm run errors', { options: {} });
-/** `npm run errors`: writes the committed page anew. */
 writeFileSync(path.resolve(__dirname, '../../../docs/errors.md'), describeProblems());

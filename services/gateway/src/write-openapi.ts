@@ -8,8 +8,8 @@ import { readCommandLine } from '@drydock/process';
 
 const { values } = readCommandLine('npm run openapi [-- --release]', { options: { release: { type: 'boolean' } } });
 /**
- * `npm run openapi`: writes the committed document anew, formatted as everything that is committed. With `--release`,
- * also what a later version must keep.
+ * Writes the committed OpenAPI document anew, in Biome's format. With `--release` it also writes the parts of the API
+ * that later versions must keep.
  */
 const document = buildOpenApi(endpoints);
 const write = (name: string, content: object): void => {

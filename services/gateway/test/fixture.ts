@@ -38,7 +38,7 @@ export const newKey = (given: Partial<TestKey> = {}): TestKey => {
   return { token: randomToken(mode), keyId: uuidv7(), orgId: uuidv7(), mode, scopes: permissions, ...given };
 };
 
-/** A call as the service sees it, after it has verified the gateway's token as services do. */
+/** A call as the service receives it, once it has verified the gateway's token. */
 export interface SeenRequest {
   method: string;
   url: string;
@@ -53,11 +53,11 @@ export interface TestService {
   url: string;
   port: number;
   seen: SeenRequest[];
-  /** Tokens that keys was asked about. */
+  /** The tokens that the gateway has asked the keys service about. */
   lookUps: string[];
-  /** Requests that arrived, verified or not. */
+  /** The number of requests that have arrived, verified or not. */
   arrived: number;
-  /** Requests for /readyz, and whether they are answered. */
+  /** The number of requests for /readyz. `answersProbes` says whether they are answered. */
   probes: number;
   answersProbes: boolean;
   answer: Answering;
@@ -76,7 +76,10 @@ const bodyOf = async (request: http.IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
-/** A small real service: refuses every call whose token does not fit, and plays keys for the keys it is given. */
+/**
+ * Starts a small real service. It refuses every call with a wrong token, and answers for the given keys as the keys
+ * service does.
+ */
 export async function startService(name: string, keys: Map<string, TestKey> = new Map()): Promise<TestService> {
   const signedWith = tokenKeys(secretOf(name));
   const used = rememberTokens();
@@ -181,13 +184,13 @@ export interface Bench {
 export interface BenchOptions {
   config?: Partial<GatewayConfig>;
   limits?: Partial<GatewayLimits>;
-  /** Further URLs of hosting, after its own. */
+  /** Further URLs of the hosting service, after its own. */
   hostingUrls?: readonly string[];
-  /** Services beside keys and hosting. */
+  /** Services in addition to keys and hosting. */
   more?: readonly Exclude<keyof GatewayConfig['upstreams'], 'keys' | 'hosting'>[];
 }
 
-/** A gateway before two services and `more`, all on sockets. */
+/** Starts a gateway in front of two services and those in `more`, all on real sockets. */
 export async function startBench(given: BenchOptions = {}): Promise<Bench> {
   const known = new Map<string, TestKey>();
   const keys = await startService('keys', known);

@@ -1,20 +1,20 @@
 import net from 'node:net';
 
 export interface RawAnswer {
-  /** 0: the connection was closed without an answer. */
+  /** The status; 0 if the connection was closed without an answer. */
   status: number;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** The whole text that was received, for a connection with more than one answer. */
+  /** All received text, for a connection with more than one answer. */
   text: string;
 }
 
-/** The time after which the test fails: no call of ours takes so long on any machine. */
+/** Milliseconds after which the test fails. No call takes as long on any machine. */
 const giveUpMs = 60_000;
 
 /**
- * Sends bytes as they are and reads until the other side closes, or until `answersMax` answers are complete and the
- * last of them does not say that it is followed by the end of the connection. Rejects when neither happens.
+ * Sends the bytes unchanged. Reads until the other side closes the connection, or until `answersMax` answers are
+ * complete and the last one does not announce the end of the connection. Rejects if neither happens.
  */
 export function sendRaw(port: number, bytes: string | Buffer, answersMax = 1): Promise<RawAnswer> {
   const isHead = bytes.toString('latin1').startsWith('HEAD ');
@@ -42,8 +42,8 @@ export function sendRaw(port: number, bytes: string | Buffer, answersMax = 1): P
 }
 
 /**
- * How many answers are whole, without those that only announce one (1xx), and whether the last of them says that the
- * connection closes.
+ * The number of complete answers, without interim ones (1xx), and whether the last one announces the end of the
+ * connection.
  */
 function countAnswers(text: string, isHead: boolean): { complete: number; closes: boolean } {
   let [at, complete, closes] = [0, 0, false];
@@ -94,6 +94,6 @@ export function parseRaw(text: string): RawAnswer {
   return { status: Number(line.split(' ')[1] ?? 0), headers, body: rest.join('\r\n\r\n'), text };
 }
 
-/** A request line and headers; `Host` and the end are added. */
+/** A request with this request line and these headers. `Host` and the empty line are added. */
 export const rawRequest = (line: string, headers: readonly string[] = [], body = ''): string =>
   [`${line} HTTP/1.1`, 'Host: drydock.test', ...headers, '', body].join('\r\n');

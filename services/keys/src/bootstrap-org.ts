@@ -10,23 +10,23 @@ import type { KeySecrets } from './secrets/api-key.secret';
 export interface Bootstrapped {
   org_id: string;
   key_id: string;
-  /** The token, which is shown only here. */
+  /** The token. It is shown only once, here. */
   token: string;
 }
 
 export interface BootstrapRequest {
   name: string;
-  /** Mint another first key for an existing organisation, whose owner has lost every key. */
+  /** Whether an existing organisation gets another first key. Its owner may have lost every key. */
   newKey: boolean;
   now: Date;
 }
 
-/** Drydock itself: nobody has a key yet. */
+/** The actor of the bootstrap. It is Drydock itself, because nobody has a key yet. */
 const operator = { keyId: null, mode: 'live' } as const;
 
 /**
- * Makes a root organisation with every permission, and its first key. Null, without any change, if it exists and no new
- * key was asked for.
+ * Makes a root organisation with every permission, and its first key. Resolves with null if the organisation exists and
+ * `newKey` is false. Nothing is changed then.
  */
 export const bootstrapOrg = (
   database: KeysDatabase,
@@ -60,8 +60,8 @@ export const bootstrapOrg = (
   });
 
 /**
- * Inserts the root organisation. Null if one of that name exists. Two commands at the same time wait for each other at
- * the unique index.
+ * Inserts the root organisation. Null if one of that name exists. The unique index makes two simultaneous commands wait
+ * for each other.
  */
 async function insertRoot(tx: Tx, name: string, now: Date): Promise<string | null> {
   const id = uuidv7();

@@ -1,5 +1,6 @@
-// npm run bootstrap -- [--name NAME] [--new-key] [--json] Minting a key needs a key, so this command makes the first
-// organisation and its first key, once, directly in the database.
+// npm run bootstrap -- [--name NAME] [--new-key] [--json]
+// Makes the first organisation and its first key directly in the database, because the API mints a key only for a
+// caller with a key.
 import { text } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process';
 import { Command } from 'commander';
@@ -14,7 +15,7 @@ const optionsSchema = z.object({
   json: z.boolean().default(false),
   newKey: z.boolean().default(false),
 });
-/** The exit code for "it exists already", which scripts can tell from a failure. */
+/** The exit code if the organisation exists already, so that scripts can tell this from a failure. */
 const existsCode = 3;
 
 async function main(): Promise<number> {

@@ -23,7 +23,7 @@ const receiversIn = ({
 }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-/** Parts that a test may replace. */
+/** Parts that tests replace. */
 export interface KeysOptions {
   streams?: Partial<StreamLimits>;
   gatewaysHave?: () => Promise<void>;
@@ -71,8 +71,8 @@ export function composeApi(
 }
 
 /**
- * The process that sends webhooks. Only it calls customers' addresses, so that neither their slowness nor their answers
- * affect the check of keys.
+ * The process that sends webhooks. No other process calls customers' addresses, so a slow receiver cannot delay the
+ * verification of keys.
  */
 export function composeWorker(config: WorkerConfig): Process {
   const { log, lifetime, database } = layFoundation(config, openDatabase);
@@ -96,5 +96,5 @@ export function composeWorker(config: WorkerConfig): Process {
   };
 }
 
-/** The sender closes only after the longest attempt has ended. */
+/** The time that the sender gets to close. It is longer than the longest attempt. */
 const senderCloseMs = 16_000;

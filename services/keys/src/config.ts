@@ -10,12 +10,12 @@ import {
 import { z } from 'zod';
 
 /**
- * `{"hosting":"<hex>"}`: the services whose audit entries are accepted, and the secret that each signs with, or several
- * while it is rotated.
+ * `{"hosting":"<hex>"}`: the services whose audit entries are accepted, each with the secret that it signs with. A
+ * service has several secrets while its secret is rotated.
  */
 const auditSecretsSchema = z.record(z.string(), z.string().regex(secretsForm));
 
-/** `{"2":"<hex>"}`: the highest version makes new hashes, the others verify old ones. */
+/** `{"2":"<hex>"}`: peppers by version. New hashes use the highest version; the others verify old hashes. */
 const peppersSchema = z.record(z.string().regex(/^[1-9][0-9]{0,3}$/), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
 
 function parseJson(text: string, context: z.RefinementCtx): unknown {
@@ -38,7 +38,7 @@ const ownFields = {
   }),
 };
 
-/** Settings that the process which shows webhooks' secrets shares with the one that signs with them. */
+/** Settings that the API and the worker share: the API shows webhooks' secrets, and the worker signs with them. */
 const webhookFields = {
   WEBHOOK_SECRET: secretsField('Source of the secrets of webhooks; shared by keys and its worker'),
   DRYDOCK_WEBHOOK_ALLOW: z
@@ -67,7 +67,6 @@ export type ServerConfig = ConfigOf<typeof serverShape>;
 export const readServerConfig = (environment: Environment = process.env): ServerConfig =>
   readConfig(serverShape, environment);
 
-/** The worker, which sends webhooks. */
 export const workerShape = {
   ...processFields('keys'),
   DATABASE_URL: ownFields.DATABASE_URL,

@@ -14,11 +14,11 @@ beforeAll(async () => {
   world = {
     call: (method, path, options) => api.call(options.caller, method, path, options),
     owner,
-    // There is no stranger of the other mode, because keys and organisations belong to no mode.
+    // There is no caller of the other mode, because keys and organisations belong to no mode.
     strangers: [stranger],
     newOwner: async () => (await api.bootstrap()).caller,
     makeThings: async (caller) => {
-      // Nobody uses the key, because its view changes when its first use is recorded.
+      // Nobody uses the key, because its answer changes when its first use is recorded.
       const minted = await api.call(caller, 'POST', '/v1/api-keys', { body: { name: 'a key' } });
       const { id: keyId } = z.object({ id: z.string() }).parse(minted.json);
       const { id: orgId } = await api.createOrg(caller, { name: 'Reseller', permissions: ['apikeys.manage'] });

@@ -5,7 +5,7 @@ import type { KeysDatabase } from './context/database.store';
 import { purgeEvents } from './webhooks/delivery.store';
 import { purgeWorkflows } from './workflows/workflow.store';
 
-/** Rows for one statement, which also removes the deliveries of an event. */
+/** The most rows that one statement removes. Removing an event also removes its deliveries. */
 const rowsAtOnce = 100;
 
 /** Retires expired keys and purges old rows. Safe in any number of processes at once. */
@@ -18,13 +18,13 @@ export async function keepHouse(database: KeysDatabase): Promise<void> {
 
 export interface Housekeeping {
   start(): void;
-  /** Waits for a round that is under way. */
+  /** Waits for the running round. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs housekeeping on a timer, because the keys service has no schedules. The next round replaces one that a crash
- * skipped.
+ * Runs housekeeping on a timer, because the keys service has no schedules. If a crash skips a round, the next one does
+ * its work.
  */
 export function createHousekeeping(database: KeysDatabase, log: Log, everyMs = 60_000): Housekeeping {
   let timer: NodeJS.Timeout | undefined;

@@ -22,12 +22,12 @@ import { openDatabase } from '../src/context/database.store';
 import { createKeySecrets } from '../src/secrets/api-key.secret';
 
 /**
- * The wait of a change of rights until the gateways know of it. There are no gateways here, so it is over at once
- * unless a test replaces it.
+ * The wait of a change of rights until the gateways know of it. There are no gateways in these tests, so it ends at
+ * once unless a test replaces it.
  */
 export const gateways = { have: async (): Promise<void> => undefined };
 
-/** Settings for APIs that are started afterwards. A stream of events ends only when its lifetime does. */
+/** Settings for APIs that are started later. A stream of events ends only at the end of its lifetime. */
 export const streams = { lifetimeMs: 60_000 };
 
 export const keys: TestedService = {
@@ -36,7 +36,7 @@ export const keys: TestedService = {
   compose: (environment) => composeApi(readServerConfig(environment), { gatewaysHave: () => gateways.have(), streams }),
 };
 
-/** A key that is good, and who it makes the caller. */
+/** A valid key, and the caller that it stands for. */
 export interface GoodKey {
   id: string;
   token: string;
@@ -46,17 +46,17 @@ export interface GoodKey {
 export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' | 'close'> {
   secrets: { service: string; token: string; audit: string; webhook: string };
   call(caller: Caller, method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
-  /** Asks as the gateway does. */
+  /** Verifies a token as the gateway does. */
   verify(token: string): Promise<Verification>;
-  /** The caller that the gateway would derive from the token. @throws if the token is not valid */
+  /** The caller that the gateway would find for the token. @throws if the token is not valid */
   callerOf(token: string): Promise<Caller>;
-  /** A root organisation and its first key. */
+  /** Makes a root organisation and its first key. */
   bootstrap(request?: Partial<BootstrapRequest>): Promise<GoodKey>;
-  /** Insists on 201. */
+  /** Mints a key. Fails the test unless the answer is 201. */
   mint(caller: Caller, body?: object, options?: CallOptions): Promise<GoodKey & { answer: ServiceAnswer }>;
-  /** Insists on 201. */
+  /** Makes an organisation. Fails the test unless the answer is 201. */
   createOrg(caller: Caller, body: object): Promise<Org>;
-  /** POST to a path of ours, signed by `issuer`. */
+  /** Sends a POST to an internal path, with a token of `issuer`. */
   internal(
     path: string,
     body: unknown,
@@ -64,7 +64,7 @@ export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' |
   ): Promise<{ status: number; text: string }>;
 }
 
-/** The service's inside over a real socket and a real Postgres. */
+/** Starts the service's API on a real socket and a real Postgres. */
 export async function startKeys(environment: Readonly<Record<string, string>> = {}): Promise<KeysApi> {
   const [audit, webhook] = [newSecret(), newSecret()];
   const service = await startServiceApi(keys, callerOf(), {

@@ -15,8 +15,8 @@ import {
 } from './control-protocol';
 
 /**
- * The workflow's claim. Every change carries it, and the host refuses a change whose claim is older than one it has
- * seen.
+ * The workflow's claim. Every change carries its fence, and the host refuses a change with an older fence than one it
+ * has seen.
  */
 export interface Claim {
   fence: string;
@@ -54,18 +54,21 @@ export interface ControlClient {
 export interface ControlAddress {
   url: string;
   secret: string;
-  /** The kind of caller that the secret belongs to. Default: `parties`, who change things. */
+  /**
+   * The kind of caller that the secret belongs to: `parties` change things, and `readers` only read. The default is
+   * `parties`.
+   */
   role?: 'parties' | 'readers';
 }
 
-/** The answer of a call that has none. */
+/** The schema of an answer without a body. */
 export const nothing = z.undefined();
 
 /**
- * The caller's end of a host's control protocol. Throws the host's refusals with their codes. Throws `unreachable` when
- * the connection is lost, when no answer comes within `deadlineMs`, or when the answer is not one of the protocol.
- * After `unreachable` nobody knows whether the change was made. It may be sent again, because every change is
- * idempotent under a fence. When the caller's signal aborts, its reason is thrown unchanged.
+ * The caller's end of a host's control protocol. Throws the host's refusals with their codes. Throws `unreachable` if
+ * the connection is lost, if no answer comes within `deadlineMs`, or if the answer does not follow the protocol. After
+ * `unreachable` nobody knows whether the change was made. It may be sent again, because every change is idempotent
+ * under its fence. When the caller's signal aborts, its reason is thrown unchanged.
  */
 export function createControlClient<Code extends string>(
   protocol: ControlProtocol<Code>,

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import type { CommonCode, HostError } from '../host/host-error';
 
-/** The author of a change: `fence` is the claim's number as text, and `workflow_id` is for the ledger. */
+/**
+ * The fields that every change has. `fence` is the number of the workflow's claim as text. `workflow_id` is only
+ * recorded in the ledger.
+ */
 export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
 export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;
@@ -25,7 +28,7 @@ export interface Parties {
   audience: string;
 }
 
-/** The agreement of the two ends of one kind of host, besides the calls themselves. */
+/** The agreement between a kind of host and its callers, without the calls themselves. */
 export interface ControlProtocol<Code extends string> {
   /** The plural of the hosted thing, as in `/control/sites/{siteId}`. */
   things: string;
@@ -49,14 +52,14 @@ export interface ControlProtocol<Code extends string> {
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /**
- * A call on one thing, as a README writes it: `PUT` is for the thing itself, `POST /freeze` and `DELETE /releases/{id}`
- * are for what is below it.
+ * A call about one site or database, in the form of the README. `PUT` is about the thing itself; `POST /freeze` and
+ * `DELETE /releases/{id}` are about parts of it.
  */
 export type Call = Method | `${Method} /${string}`;
 
 /**
- * Method and path of a call. `things` and `id` are written into the path as given. A call about the whole host has no
- * id.
+ * The method and the path of a call. `things` and `id` are written into the path as given. A call about the whole host
+ * has no id.
  */
 export function splitCall(call: Call, things: string, id: string | null): { method: string; path: string } {
   const [method = '', rest = ''] = call.split(' ');

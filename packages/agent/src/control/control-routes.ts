@@ -8,7 +8,7 @@ export interface ControlAnswer {
 }
 
 export interface ControlRoute {
-  /** The fields of the answer that a reader gets; no others are sent to it. Absent: readers may not make the call. */
+  /** The fields of the answer that a reader gets. Without this schema readers may not make the call. */
   readerAnswer?: z.ZodType;
   method: string;
   /** A pattern whose groups are the ids in the path. */
@@ -26,7 +26,10 @@ export interface ChannelRoute {
   connect(ids: readonly string[], socket: Socket): void;
 }
 
-/** The hosted things. Finds the one to change, checks the fence, and does the work when it is this thing's turn. */
+/**
+ * The sites or databases of a host. `change` finds one of them, checks the fence, and runs the work after all earlier
+ * changes of it.
+ */
 export interface Hosted<Known> {
   change<T>(id: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T>;
 }
@@ -34,7 +37,7 @@ export interface Hosted<Known> {
 interface ChangeRoute<Body> {
   /** The operation's name in the ledger. */
   op: string;
-  /** The starting point of the change, for the ledger. */
+  /** The state before the change, for the ledger. */
   detail?: (body: Body) => string | undefined;
   body: z.ZodType<Body>;
 }
@@ -43,8 +46,8 @@ export const ok = (body: unknown): ControlAnswer => ({ status: 200, body });
 export const done: ControlAnswer = { status: 204 };
 
 /**
- * How a host writes down its control protocol: one line for each call. `{…}` in a call's path stands for a second id.
- * The handler gets that id last, and exactly as it was sent.
+ * Returns the functions with which a host defines its control protocol, one line for each call. `{…}` in a call's path
+ * stands for a second id. The handler gets that id last, and exactly as it was sent.
  */
 export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
   const route = (
@@ -60,7 +63,7 @@ export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
       ...(readerAnswer === undefined ? {} : { readerAnswer }),
     };
   };
-  /** A question about the host as a whole. */
+  /** Defines a read about the host as a whole. */
   const hostRoute = (call: Call, handle: () => Promise<ControlAnswer>, readerAnswer: z.ZodType): ControlRoute => {
     const { method, path } = splitCall(call, things, null);
     return { method, pattern: new RegExp(`^${path}$`), handle, readerAnswer };

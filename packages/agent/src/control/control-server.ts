@@ -22,11 +22,11 @@ const bodyBytesMax = 1024 * 1024;
 export interface ControlOptions {
   protocol: Pick<ControlProtocol<string>, 'parties' | 'readers' | 'statuses'>;
   routes: readonly ControlRoute[];
-  /** A channel of a host whose jobs send requests back over a connection. */
+  /** The connections by which a host's jobs send requests to their caller. */
   channel?: ChannelRoute;
-  /** Verify the tokens of callers that change things. */
+  /** The keys that verify the tokens of callers that change things. */
   keys: readonly KeyObject[];
-  /** Verify the tokens of callers that only read. Without any key there are no such callers. */
+  /** The keys that verify the tokens of callers that only read. Without them there are no such callers. */
   readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
   /** Rejects while this process cannot do its work. */
@@ -61,10 +61,7 @@ function refusalOf(error: unknown): HostError<string> {
   return new HostError('internal', 'see the log', { cause: error });
 }
 
-/**
- * The control protocol over HTTP. Each call is proved by a token that is bound to it. `/healthz` and `/readyz` need no
- * token.
- */
+/** The control protocol over HTTP. Each call needs a token that is bound to it. `/healthz` and `/readyz` need none. */
 export function createControlServer({
   protocol,
   routes,
@@ -74,7 +71,8 @@ export function createControlServer({
   log,
   check,
 }: ControlOptions): Server {
-  // Tokens are numbered separately for each audience, so each audience needs its own memory of used numbers.
+  // The numbers of used tokens are remembered separately for each audience, because each audience numbers its tokens
+  // itself.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
@@ -117,7 +115,7 @@ export function createControlServer({
     return { status: protocol.statuses[code] ?? 500, body: { code, detail } };
   };
 
-  /** The caller sends nothing more until it is asked to. Whoever takes the socket over has therefore missed nothing. */
+  /** Hands the socket to the job. No byte is lost, because the caller sends nothing until it is asked to. */
   const upgrade = async (request: IncomingMessage, socket: Socket, sent: Buffer): Promise<void> => {
     const path = request.url ?? '/';
     const { isReader } = await authorise(request, path);
@@ -139,7 +137,7 @@ export function createControlServer({
       .catch((error: unknown) => log.error({ err: error }, 'an answer could not be sent'));
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, sent: Buffer) => {
-    socket.on('error', () => undefined); // whoever reads or writes the socket learns of its end
+    socket.on('error', () => undefined); // the code that reads or writes the socket gets its error too
     if (!(socket instanceof Socket)) {
       socket.destroy();
       return;

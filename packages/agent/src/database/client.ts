@@ -39,7 +39,7 @@ import {
 export type { Claim } from '../control/control-client';
 
 export interface StageWanted {
-  /** A job's id. A repeated call with it is about the same job. */
+  /** The id of the job. A repeated call with this id is about the same job. */
   jobId: string;
   upgradeId: string;
   onProgress?: (share: number) => void;
@@ -55,12 +55,12 @@ export interface ArchiveWanted<Spec> {
 /** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
   /**
-   * The major versions, of every engine, whose programs the host has. A host of an earlier version lists none: it has
+   * The majors, of any engine, whose programs the host has. A host of an earlier version lists none, because it has
    * only Postgres.
    */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
-  /** Throws `unknown_database` also for a database whose creation was never finished. */
+  /** Throws `unknown_database` also for a database whose creation has not finished. */
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
   /** With a trial, the schema is created in an empty instance of the new major. */
@@ -70,7 +70,7 @@ export interface DatabaseHostClient {
     signal?: AbortSignal,
   ): Promise<UpgradeJudgement>;
   prepareTarget(databaseId: string, wanted: Wanted<PrepareTarget>, claim: Claim): Promise<void>;
-  /** Copies, catches up or finishes. It is a job. Throws a JobProblem. */
+  /** Runs a stage of an upgrade as a job. Throws a JobProblem. */
   runStage(
     databaseId: string,
     wanted: StageWanted & { stage: Exclude<UpgradeStage, 'compare'> },
@@ -83,28 +83,26 @@ export interface DatabaseHostClient {
   restOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   retireOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   abandonUpgrade(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
-  /**
-   * Writes the state of the database at one moment into an archive. It is a job, which writes through `served`. Throws
-   * a JobProblem.
-   */
+  /** Writes the state of the database at one moment into an archive, as a job. Throws a JobProblem. */
   dump(databaseId: string, wanted: ArchiveWanted<DumpJob>, claim: Claim): Promise<DumpResult>;
   /** Loads an archive into an instance that exists only for this check. Throws a JobProblem. */
   verifyDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<LoadedDump>;
   /** Loads the schema of an archive into an instance that exists only for this trial. Throws a JobProblem. */
   tryDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<TryDumpResult>;
   /**
-   * Loads an archive into the empty target of a move by the path `restore`. It is a job. Returns null when the database
-   * has already been switched to that target. Throws a JobProblem.
+   * Loads an archive into the empty target of a restore, as a job. Returns null if the database has already been
+   * switched to that target. Throws a JobProblem.
    */
   loadDump(databaseId: string, wanted: ArchiveWanted<LoadDumpJob>, claim: Claim): Promise<LoadedDump | null>;
   close(): Promise<void>;
 }
 
-/** The calls of a reader: it has a secret of its own, with which the host accepts no change. */
+/** The calls of a reader. It has a secret of its own, with which the host accepts no change. */
 export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
 /**
- * Creating an instance takes one or two seconds, and up to ten under load. Stopping one in order takes at most twenty.
+ * The time limit of a call. The slowest calls create an instance, which takes up to ten seconds under load, or stop
+ * one, which takes at most twenty.
  */
 const deadlineMs = 90_000;
 

@@ -20,7 +20,7 @@ const loadFindingSchema = z.strictObject({
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 
-/** Findings of MySQL, in the words that both engines share. */
+/** Findings of MySQL with the codes that both engines share. */
 export function findingsOfMysql(findings: readonly { code: string; object: string; reason: string }[]): LoadFindings {
   return findings.map(({ code, object, reason }) => ({
     kind: kindSchema.safeParse(code).data ?? 'not_restored',
@@ -29,7 +29,7 @@ export function findingsOfMysql(findings: readonly { code: string; object: strin
   }));
 }
 
-/** The number of findings that are reported one by one. */
+/** The most findings that are reported one by one. */
 const toldMax = 50;
 
 const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: string, reason: string) => string> = {

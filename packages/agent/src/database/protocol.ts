@@ -18,7 +18,7 @@ const databaseHostStatuses = {
 
 export type DatabaseHostErrorCode = keyof typeof databaseHostStatuses;
 
-/** A refusal by a database host, or no answer from it. */
+/** A refusal by a database host, or the error for a host that does not answer. */
 export class DatabaseHostError extends HostError<DatabaseHostErrorCode> {
   override readonly name = 'DatabaseHostError';
 }
@@ -49,9 +49,9 @@ export const sizeSchema = z.strictObject({
   ram_gb: z.number().positive(),
   storage_gb: z.number().positive(),
 });
-/** How the data of an upgrade goes over. */
+/** The way in which an upgrade moves the data. */
 export const pathSchema = z.enum(['logical', 'offline']);
-/** The paths of an upgrade, or `restore` for a target that is filled from a backup. */
+/** The way in which a target gets its data: a path of an upgrade, or `restore` from a backup. */
 export const movePathSchema = z.enum(['logical', 'offline', 'restore']);
 
 export const ensureDatabaseSchema = z.strictObject({
@@ -77,13 +77,13 @@ export const prepareTargetSchema = z.strictObject({
 export const upgradeSchema = z.strictObject({ ...changeFields, upgrade_id: upgradeIdSchema });
 export const upgradePhaseSchema = z.enum(['prepared', 'switched', 'finished']);
 
-/** The majors, of every engine, whose programs the host has. */
+/** The majors, of any engine, whose programs the host has. */
 export const hostMajorsSchema = z.object({ majors: z.array(majorSchema) });
 
 export const databaseDescriptionSchema = z.object({
   database_id: z.string(),
   mode: modeSchema,
-  /** Stable for ever; TLS only. */
+  /** The address, which never changes. It accepts TLS only. */
   host: z.string(),
   port: z.int(),
   ca_certificate: z.string(),
@@ -93,7 +93,7 @@ export const databaseDescriptionSchema = z.object({
   is_up: z.boolean(),
   size_bytes: z.number().nullable(),
   free_bytes: z.number(),
-  /** The moves that switched it, the newest last. Only the last hundred are kept. */
+  /** The upgrades and restores that have switched the database, newest last. Only the last hundred are kept. */
   switched: z.array(z.string()).default([]),
   upgrade: z
     .object({
@@ -107,7 +107,7 @@ export const databaseDescriptionSchema = z.object({
     .nullable(),
 });
 
-/** The keys of one archive and of no other (see archive-keys.ts of packages/archive). Secret. */
+/** The secret keys of one archive (see archive-keys.ts of packages/archive). They open no other archive. */
 const keysSchema = z.strictObject({
   salt: z.string(),
   archiveTag: z.string(),
@@ -117,7 +117,7 @@ const keysSchema = z.strictObject({
   check: z.string(),
 });
 
-/** One job for each stage that reads or writes a customer's content. */
+/** The stages of an upgrade that read or write a customer's content. Each is a job. */
 export const upgradeStageSchema = z.enum(['copy_schema', 'copy_data', 'catch_up', 'compare', 'finish']);
 export const upgradeJobSchema = z.strictObject({ upgrade_id: upgradeIdSchema, stage: upgradeStageSchema });
 export const comparisonSchema = z.object({
@@ -127,18 +127,18 @@ export const comparisonSchema = z.object({
   recomputed: z
     .array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.boolean().optional() }))
     .default([]),
-  /** Names that an earlier comparison of the same move found to differ. */
+  /** Names that differed in an earlier comparison of the same upgrade. */
   differed: z.array(z.string()).default([]),
 });
 
-/** The archive format calls its subject a site, also when it is a database. */
 const archiveFields = { org_id: z.string(), archive_id: z.string(), keys: keysSchema };
 export const dumpJobSchema = z.strictObject({
   ...archiveFields,
   sequence: z.int(),
   created_at: z.iso.datetime(),
   /**
-   * A move. The instance that it replaced is dumped, and must still run. When left out, the instance in use is dumped.
+   * The id of a restore or an upgrade. The instance that it has replaced is dumped, and must still run. Without this
+   * field the serving instance is dumped.
    */
   replaced_by: upgradeIdSchema.optional(),
 });
@@ -150,18 +150,15 @@ export const dumpResultSchema = z.object({
   raw_bytes: z.number(),
 });
 export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_mac: z.string(), major: majorSchema });
-/**
- * The result of a trial with the schema alone. `refused` holds the first twenty statements that Postgres does not
- * accept.
- */
+/** The result of a trial with the schema alone. `refused` has the first twenty statements that Postgres refused. */
 export const tryDumpResultSchema = z.object({
   tables: z.int(),
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),
   findings: loadFindingsSchema.default([]),
 });
 /**
- * The result of a load into a lasting database or one on trial. `findings`: parts of the backup that are missing from
- * the loaded database, or that could not be proven.
+ * The result of a load into a target or a scratch instance. `findings` are the parts of the backup that are missing
+ * from the loaded database, or that could not be proven.
  */
 export const loadedDumpSchema = z.object({
   tables: z.int(),
@@ -172,7 +169,10 @@ export const loadedDumpSchema = z.object({
 export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
   manifest_mac: z.string(),
-  /** The database that the archive was made of. It is another database when a new one is created from a backup. */
+  /**
+   * The database that the archive was made of. It differs from the loaded one when a new database is created from a
+   * backup.
+   */
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,
 });
@@ -190,7 +190,7 @@ export const judgementSchema = z.object({
   free_bytes: z.number(),
   pause_seconds: z.number(),
 });
-/** The answer of the program that prechecks. */
+/** The output of the program that runs the prechecks. */
 export const judgementFactsSchema = z.object({
   path: pathSchema,
   findings: z.array(findingSchema),

@@ -9,15 +9,15 @@ export const firstAccounts = { sites: 200_000, instances: 300_000 } as const;
 const fileSchema = z.strictObject({ next_uid: z.int() });
 
 /**
- * Every tenant has an account of its own, whose number is never used again. Only root can run a process under such an
- * account. A host that is run by another user uses boxes instead.
+ * Gives each tenant a system account of its own. Its number is never used again. Only root can run a process under such
+ * an account. A host that runs as another user puts processes into boxes instead.
  */
 export class Accounts {
   private readonly file: string;
   private readonly firstUid: number;
   private readonly queue = new SerialQueue();
 
-  /** `folder` is the host's own. */
+  /** `folder` is the host's own folder. */
   constructor(folder: string, firstUid: number) {
     this.file = path.join(folder, 'accounts.json');
     this.firstUid = firstUid;

@@ -16,11 +16,13 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
  */
 
 const usualSampleMs = 500;
-/** While no organisation uses the machine, samples are this many times rarer: a sample reads every process. */
+/**
+ * The factor by which samples are rarer while no organisation uses the machine, because a sample reads every process.
+ */
 const restFactor = 4;
-/** The time between two samples while sessions begin. */
+/** The time between two samples while sessions of Postgres begin. */
 const soonMs = 50;
-/** The use of the CPU that an organisation is charged with decays with this time constant, in milliseconds. */
+/** The time constant, in milliseconds, with which the recorded use of the CPU decays. */
 const fadeMs = 2_000;
 /** An organisation that uses this share of the machine, or more, has the lowest priority. */
 const fullShare = 0.1;
@@ -31,8 +33,8 @@ const niceMax = 19;
 const niceMin = 3;
 const jobNice = 5;
 /**
- * An organisation that uses this share of one core counts as active: it serves a page every few seconds, and somebody
- * would wait for it.
+ * The share of one core from which an organisation counts as active. Somebody who requests a page every few seconds
+ * uses this much, and would wait for it.
  */
 const activeCores = 0.001;
 
@@ -60,7 +62,7 @@ interface Root {
   server?: Root | undefined;
 }
 
-/** A place at which this machine has a Postgres of sites. */
+/** The address of a Postgres server of sites on this machine. */
 export interface SitesServer {
   socketFolder: string;
   port: number;
@@ -73,27 +75,25 @@ export interface SitesServer {
 
 export interface CpuSharesOptions {
   /**
-   * The servers that run now. Sites of several organisations may share a server, so the role of a session says which
-   * organisation it works for.
+   * The Postgres servers of sites that run now. Sites of several organisations may share a server, so the role of a
+   * session says which organisation it works for.
    */
   clusters: () => readonly SitesServer[];
   /** The organisation of the site that has this role, or null when the role is unknown. */
   organisationOf: (role: string) => string | null;
   cores: number;
   onError: (error: unknown) => void;
-  /** Reads what processes use, and sets their priorities. When missing, this machine's processes. */
+  /** Reads what processes use and sets their priorities. By default it works on this machine's processes. */
   processes?: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
-  /** Milliseconds between two samples while an organisation uses the machine. When missing, 500. */
+  /** Milliseconds between two samples while an organisation uses the machine. The default is 500. */
   sampleMs?: number;
-  /** Milliseconds of a clock that never goes back. When missing, this machine's clock. */
+  /** Milliseconds of a clock that never goes back. By default it is this machine's clock. */
   now?: () => number;
 }
 
 export class CpuShares {
   private readonly options: CpuSharesOptions;
-  /**
-   * The first process of each box, by pid. It is taken out when it ends, before its number is given to another process.
-   */
+  /** The first process of each box, by pid. It is removed when it ends, before another process can get its pid. */
   private readonly boxes = new Map<number, Root>();
   /** The server of each socket folder. A server that was not found is not searched for at every sample. */
   private readonly postmasters = new Map<string, Postmaster>();
@@ -128,8 +128,8 @@ export class CpuShares {
   }
 
   /**
-   * Samples soon. A session of Postgres begins with the priority of the control plane, and an organisation that opens
-   * sessions all the time would keep it.
+   * Takes a sample soon. A new session of Postgres has the priority of the control plane until then. Otherwise an
+   * organisation that opens sessions all the time would keep that priority.
    */
   sessionBegan(): void {
     this.hurry();
@@ -229,7 +229,7 @@ export class CpuShares {
     }
   }
 
-  /** Says for each process which organisation it works for, or null. */
+  /** Returns a function that finds the organisation for which a process works, or null. */
   private findRoots(
     processes: ReadonlyMap<number, ProcessUse>,
     clusters: readonly SitesServer[],
@@ -318,8 +318,8 @@ export class CpuShares {
 const keyOf = ({ pid, startedTicks }: ProcessUse): string => `${pid} ${startedTicks}`;
 
 /**
- * The server's own process. The server writes its pid beside its socket. When it runs in a box, that is the pid in the
- * box's own pid namespace. The process is then found by this number and its port.
+ * The pid of the server's own process. The server writes its pid beside its socket. If it runs in a box, that is its
+ * pid in the box's own namespace, so the process is found by this pid and its port.
  */
 function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);

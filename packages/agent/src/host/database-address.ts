@@ -2,16 +2,16 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { scaled } from '@drydock/process';
 import { hearInTurn, type InTurn } from './in-turn';
 
-/** How long a client may take to send its greeting, which says what it wants. */
+/** How long a client may take to send its greeting. */
 const greetingMs = 3_000;
-/** The most clients on one address that have not yet proved who they are. */
+/** The most clients of one address that have not authenticated yet. */
 const newcomersMax = 400;
-/** A client's request for encryption is a length and a code, and nothing else. */
+/** The bytes of a client's request for encryption, which is only a length and a code. */
 const offerBytes = 8;
 
 /**
- * The decision about a client, after the bytes that it has sent so far. The greeting is the decision once it is
- * complete.
+ * The decision about a client after the bytes that it has sent so far. Once the greeting is complete, the decision is
+ * the greeting itself.
  */
 export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;
 
@@ -28,9 +28,10 @@ export class DatabaseAddress<Greeting extends object> {
   private readonly sockets = new Set<Socket>();
 
   /**
-   * `judge` is called when the client has connected, and again each time more of its first bytes have come. `admit`
-   * calls `settle` once the client has proved who it is. Before that, a newer client may take its place. After that, it
-   * no longer counts here. Each piece of the first bytes takes a turn.
+   * `judge` is called when a client has connected, and again each time more of its first bytes have arrived. `admit`
+   * calls `settle` once the client has authenticated. Before that, a newer client may take its place. Afterwards it no
+   * longer counts here. `inTurn` delays the reading of each piece of the first bytes until its organisation may use the
+   * connection.
    */
   constructor(
     judge: (data: Buffer) => Verdict<Greeting>,
@@ -62,7 +63,7 @@ export class DatabaseAddress<Greeting extends object> {
       settle();
       this.sockets.delete(client);
     });
-    // The time is for the whole greeting. A client that sends one byte a second is also too late.
+    // The time limit holds for the whole greeting, so a client that sends one byte a second is too late as well.
     const late = setTimeout(() => client.destroy(), scaled(greetingMs));
     client.on('close', () => clearTimeout(late));
     let data: Buffer = Buffer.alloc(0);
@@ -81,8 +82,8 @@ export class DatabaseAddress<Greeting extends object> {
       }
       stop();
       clearTimeout(late);
-      // The client waits for the answer before it sends more. Bytes that come before the answer could be an attacker's,
-      // and would later be taken for encrypted ones.
+      // A client that asks for encryption waits for the answer before it sends more. Bytes that come earlier could be
+      // an attacker's and would be taken for encrypted ones, so they end the connection.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
       else this.admit(client, verdict, settle);
     };
@@ -92,13 +93,13 @@ export class DatabaseAddress<Greeting extends object> {
 }
 
 /**
- * Places for clients that have not yet proved who they are. A newcomer always gets a place. When all places are taken,
- * the origin that has the most newcomers loses its oldest one. So nobody can keep others out by connecting and sending
- * nothing, and clients from other origins are not even disturbed.
+ * Places for clients that have not authenticated yet. A new client always gets a place. If all places are taken, the
+ * origin with the most such clients loses its oldest one. So nobody can keep others out by connecting and sending
+ * nothing.
  */
 export class Newcomers {
   private readonly max: number;
-  /** For each origin, the functions that end its newcomers, the oldest first. */
+  /** The functions that end the clients of each origin, the oldest first. */
   private readonly here = new Map<string, Set<() => void>>();
   private size = 0;
 
@@ -107,8 +108,8 @@ export class Newcomers {
   }
 
   /**
-   * Takes a place. The caller gives it back by calling the returned function, once the newcomer has proved who it is or
-   * has gone. `end` is called when another newcomer needs the place.
+   * Takes a place. The caller must call the returned function once the client has authenticated or gone. `end` is
+   * called if another client needs the place.
    */
   add(origin: string, end: () => void): () => void {
     if (this.size >= this.max) this.endOldest();
@@ -130,7 +131,7 @@ export class Newcomers {
     oldest();
   }
 
-  /** Harmless when its place was taken before. */
+  /** Gives the place back. Does nothing if it was taken by another client before. */
   private remove(origin: string, end: () => void): void {
     const newcomers = this.here.get(origin);
     if (newcomers?.delete(end) !== true) return;

@@ -1,20 +1,20 @@
 import type { Duplex } from 'node:stream';
 
-/** Calls `go` at once, or as soon as another piece of the organisation's connections may be carried. */
+/** Calls `go` at once, or as soon as another piece of data of the organisation's connections may be passed on. */
 export type InTurn = (go: () => void) => void;
 
 /**
- * Reads a socket piece by piece. Every piece takes a turn, however small the other side makes it. Bytes that come
- * before that turn are joined by the kernel. `onPiece` calls `next` when it is ready for another piece. Returns a
- * function that ends the reading and leaves the socket paused.
+ * Reads a socket piece by piece. Each piece waits for its turn, however small it is. Bytes that arrive meanwhile are
+ * joined by the kernel. `onPiece` calls `next` when it is ready for another piece. Returns a function that ends the
+ * reading and leaves the socket paused.
  */
 export function hearInTurn(
   socket: Duplex,
   inTurn: InTurn,
   onPiece: (piece: Buffer, next: () => void) => void,
 ): () => void {
-  // A paused socket of Node keeps reading until it holds this many bytes. With the default, that could be 16,384 pieces
-  // of one byte.
+  // Node keeps reading a paused socket until this many bytes are buffered. With the default, that could be 16,384
+  // pieces of one byte.
   Reflect.set(Reflect.get(socket, '_readableState'), 'highWaterMark', 1);
   let mayHear = false;
   let isOver = false;
@@ -39,7 +39,7 @@ export function hearInTurn(
   };
 }
 
-/** Carries one direction, until `from` ends. */
+/** Passes on the data of one direction until `from` ends. */
 export function carryInTurn(from: Duplex, to: Duplex, inTurn: InTurn): void {
   hearInTurn(from, inTurn, (piece, next) => {
     if (to.write(piece)) next();
@@ -48,7 +48,7 @@ export function carryInTurn(from: Duplex, to: Duplex, inTurn: InTurn): void {
   from.once('end', () => to.end());
 }
 
-/** Carries both directions until both have ended, or one has failed. */
+/** Passes on the data of both directions until both have ended or one has failed. */
 export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): void {
   const carry = (from: Duplex, to: Duplex): void => {
     carryInTurn(from, to, inTurn);
@@ -61,8 +61,8 @@ export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): vo
 }
 
 /**
- * Resolves with what the socket sends before `end`, and leaves the rest to be read. Rejects when more than `bytesMax`
- * come without `end`.
+ * Resolves with the text that the socket sends before `end`, and leaves the rest to be read. Rejects if more than
+ * `bytesMax` bytes come without `end`.
  */
 export function hearUntil(socket: Duplex, end: string, bytesMax: number, inTurn: InTurn): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -4,14 +4,14 @@ import { createServer, type Server } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { errorCodeOf } from '@drydock/process';
 
-/** The port is higher than those that the processes of a developer's machine choose (`infra/dev`). */
+/** The lowest port that is given out. It is higher than those of a developer's machine (`infra/dev`). */
 const lowest = 25_000;
 const ephemeralDefault = 32_768;
 const triesMax = 500;
 
 /**
- * The first port that the kernel may give to any outgoing connection. The ports here stay below it. Otherwise a restart
- * could find one taken.
+ * The first port that the kernel may use for outgoing connections. Only lower ports are given out, so that the kernel
+ * cannot take one while the host restarts.
  */
 function firstEphemeralPort(): number {
   try {
@@ -30,7 +30,7 @@ function isFree(port: number, host: string): Promise<boolean> {
   });
 }
 
-/** Gives out ports. A record keeps each of them for ever. */
+/** Gives out ports. The caller records each port and uses it for good. */
 export class PortAllocator {
   private readonly host: string;
   private readonly taken = new Set<number>();
@@ -39,7 +39,7 @@ export class PortAllocator {
     this.host = host;
   }
 
-  /** Takes a port that the records already name. */
+  /** Marks a port that a record names as taken. */
   reserve(port: number): void {
     this.taken.add(port);
   }
@@ -62,8 +62,8 @@ export class PortAllocator {
 }
 
 /**
- * Listens on a port that always belongs to the same thing. While another process holds the port (the process that this
- * one replaces, at a quick restart), it tries again for `limitMs`, and then throws the system's error.
+ * Listens on a port that always belongs to the same server. While another process holds the port, it tries again for
+ * `limitMs` and then throws the system's error. At a quick restart this may be the process that this one replaces.
  */
 export async function listenStubbornly(server: Server, port: number, host: string, limitMs: number): Promise<void> {
   const untilMs = performance.now() + limitMs;

@@ -1,6 +1,5 @@
 /**
- * Runs one piece of work after the other, in the order in which they were asked for. When one fails, the next still
- * runs.
+ * Runs one piece of work after the other, in the order in which they were requested. If one fails, the next still runs.
  */
 export class SerialQueue {
   private last: Promise<unknown> = Promise.resolve();

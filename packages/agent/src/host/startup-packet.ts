@@ -1,5 +1,8 @@
 const cancelRequestCode = 80_877_102;
-/** Length, code, the number of the backend, and a key, which may be longer from protocol 3.2 on. */
+/**
+ * The length of a cancel request: its length, a code, the pid of the backend, and a key, which may be longer from
+ * protocol 3.2 on.
+ */
 const cancelBytesMin = 16;
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
@@ -10,12 +13,12 @@ export type FirstPacket =
   | { kind: 'incomplete' }
   | { kind: 'invalid' }
   | { kind: 'encryption'; by: 'tls' | 'gss' }
-  /** `pid` is the process number of the backend whose statement is to end. */
+  /** `pid` is the pid of the backend whose statement is to be cancelled. */
   | { kind: 'cancel'; pid: number; packet: Buffer }
   | { kind: 'startup'; protocol: number; parameters: Map<string, string>; bytes: number };
 
 function parseParameters(body: Buffer): Map<string, string> | null {
-  // Pairs of zero-terminated texts. An empty name ends them.
+  // The body is pairs of zero-terminated texts. An empty name ends it.
   if (body.length < 1 || body[body.length - 1] !== 0) return null;
   const parts = body.subarray(0, -1).toString('utf8').split('\0');
   if (parts.at(-1) !== '' || parts.length % 2 !== 1) return null;
@@ -41,7 +44,7 @@ export function readFirstPacket(data: Buffer): FirstPacket {
   return parameters === null ? { kind: 'invalid' } : { kind: 'startup', protocol: code, parameters, bytes: length };
 }
 
-/** A startup packet with other parameters, to be sent on for the client. */
+/** Makes a startup packet with other parameters, which is sent to the server in place of the client's. */
 export function writeStartup(protocol: number, parameters: Map<string, string>): Buffer {
   const body = Buffer.from(`${[...parameters].map(([name, value]) => `${name}\0${value}\0`).join('')}\0`);
   const head = Buffer.alloc(8);
@@ -50,7 +53,7 @@ export function writeStartup(protocol: number, parameters: Map<string, string>):
   return Buffer.concat([head, body]);
 }
 
-/** An ErrorResponse, which every client shows to its user. */
+/** Makes an ErrorResponse, which every client shows to its user. */
 export function writeFatal(sqlState: string, message: string): Buffer {
   const body = Buffer.from(`SFATAL\0VFATAL\0C${sqlState}\0M${message}\0\0`);
   const head = Buffer.alloc(5);
@@ -63,8 +66,8 @@ export function writeFatal(sqlState: string, message: string): Buffer {
 export const packetHeadBytes = 4;
 
 /**
- * An error packet, which every client shows to its user. `sequence` is the number of the packet in whose place it is
- * sent: 0 for the server's greeting, where an error has no SQL state.
+ * Makes an error packet, which every client shows to its user. `sequence` is the number of the packet that it replaces.
+ * It is 0 for the server's greeting, where an error has no SQL state.
  */
 export function writeMysqlError(code: number, message: string, { sequence = 0, sqlState = '' } = {}): Buffer {
   const state = sqlState === '' ? '' : `#${sqlState}`;

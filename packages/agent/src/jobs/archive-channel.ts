@@ -11,8 +11,8 @@ import { z } from 'zod';
 import { JobProblem } from './job-protocol';
 
 /**
- * One message: a head in JSON, which says what it is, and a body of bytes. Eight bytes before them hold the lengths of
- * both.
+ * A message. It consists of the lengths of both parts in eight bytes, a head in JSON that says what it is, and a body
+ * of bytes.
  */
 export interface Frame {
   head: unknown;
@@ -23,7 +23,9 @@ const lengthsBytes = 8;
 const headBytesMax = 64 * 1024;
 const noBytes = Buffer.alloc(0);
 
-/** Resolves when the frame has left this process. A caller that waits for it holds only this one frame in memory. */
+/**
+ * Writes a frame. Resolves when the frame has left this process, so a caller that waits holds only one frame in memory.
+ */
 function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promise<void> {
   const headBytes = Buffer.from(JSON.stringify(head));
   const lengths = Buffer.allocUnsafe(lengthsBytes);
@@ -40,8 +42,8 @@ function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promi
 }
 
 /**
- * Yields frames until the other side ends. Nothing is read while the caller works on one. Throws `interrupted` when the
- * stream ends in the middle of a frame.
+ * Yields frames until the other side ends. Nothing is read while the caller works on a frame. Throws `interrupted` if
+ * the stream ends within a frame.
  */
 async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGenerator<Frame> {
   const bytes = new ByteReader(stream);
@@ -59,7 +61,8 @@ const broken = (cause: unknown): JobProblem =>
   cause instanceof JobProblem ? cause : new JobProblem('interrupted', `the channel broke: ${String(cause)}`, { cause });
 
 /**
- * Takes exact numbers of bytes off a stream. Each result has memory of its own, so that it can be moved to a thread.
+ * Reads exact numbers of bytes from a stream. Each result has memory of its own, so that it can be transferred to a
+ * thread.
  */
 class ByteReader {
   private readonly chunks: AsyncIterator<Buffer>;
@@ -69,7 +72,7 @@ class ByteReader {
     this.chunks = stream[Symbol.asyncIterator]();
   }
 
-  /** Null at the end of the stream. */
+  /** Resolves with the next `length` bytes, or with null at the end of the stream. */
   async take(length: number): Promise<Buffer | null> {
     if (length === 0) return noBytes;
     const taken = Buffer.allocUnsafeSlow(length);
@@ -107,13 +110,13 @@ type ObjectRequest = z.infer<typeof requestSchema>;
 const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);
 const answerSchema = z.strictObject({
   id: z.int(),
-  /** The archive itself is refused. */
+  /** Set if the archive was refused, for example because it is damaged. */
   refusal: z.strictObject({ reason: z.string().refine(isReason), detail: z.string() }).optional(),
-  /** The storage could not be reached. The reason is kept by the side that serves the archives. */
+  /** Set if the storage failed. The side that serves the archives keeps the reason. */
   failed: z.literal(true).optional(),
 });
 
-/** The archives that a job may use: those to read, by their places in the list, and one to write. */
+/** The archives that a job may use: those that it reads, by their position in the list, and the one that it writes. */
 export interface ServedArchives {
   sources: readonly ArchiveSource[];
   sink?: ArchiveSink;
@@ -121,17 +124,17 @@ export interface ServedArchives {
 
 export interface ServedChannel {
   /**
-   * Resolves when the other side has ended and every answer is written. Rejects with `interrupted` when the connection
+   * Resolves when the other side has ended and every answer was written. Rejects with `interrupted` if the connection
    * broke.
    */
   ended: Promise<void>;
-  /** The first error of the storage: it is the reason when the job fails as `storage_failed`. */
+  /** The first error of the storage. It is the reason if the job fails as `storage_failed`. */
   failure(): unknown;
 }
 
 /**
- * Answers a job's requests for objects from storage. At most four are in memory at a time. Further requests wait in the
- * connection.
+ * Answers a job's requests for objects of the storage. At most four objects are in memory at a time. Further requests
+ * wait in the connection.
  */
 export function serveArchives(stream: Duplex, served: ServedArchives): ServedChannel {
   let failure: unknown;
@@ -185,10 +188,10 @@ async function carryOut(
 }
 
 export interface RemoteArchives {
-  /** The archive at this position of the list that is served. */
+  /** The archive at this position of the served list. */
   source(archive: number): ArchiveSource;
   sink: ArchiveSink;
-  /** Tells the other side that nothing more will be asked. */
+  /** Tells the other side that no more requests follow. */
   end(): void;
 }
 
@@ -198,8 +201,8 @@ interface Pending {
 }
 
 /**
- * The job's end of a channel. Each call throws one of three errors: an ArchiveError when the archive refuses,
- * `storage_failed` when the storage failed, and `interrupted` when the connection has broken.
+ * The job's end of a channel. A call throws an ArchiveError if the archive is refused, `storage_failed` if the storage
+ * failed, and `interrupted` if the connection broke.
  */
 export function remoteArchives(stream: Duplex): RemoteArchives {
   const pending = new Map<number, Pending>();

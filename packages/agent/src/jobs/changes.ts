@@ -6,13 +6,13 @@ import type { Change, ChangeName } from '../control/control-protocol';
 import { HostError } from '../host/host-error';
 import { SerialQueue } from '../host/serial-queue';
 
-/** The schemas put the fields into one order, so that equal requests have equal text. */
+/** A digest of a request. The schemas put the fields into one order, so equal requests have equal text. */
 const digestOf = (asked: object): string =>
   createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
 
 /**
- * Every change on a host goes through here. Changes of one thing run one after the other. Each is first admitted, and
- * each leaves a line in the ledger, whether it succeeds or fails.
+ * Runs every change on a host. Changes of the same site or database run one after the other. Each change is admitted
+ * first, and writes lines in the ledger, whether it succeeds or fails.
  */
 export class Changes {
   private readonly ledger: Ledger;
@@ -23,8 +23,8 @@ export class Changes {
   }
 
   /**
-   * `admit` resolves with the work of the change, or throws when the change is not admitted (`stale_fence`). Throws
-   * whatever `admit` or the work throws.
+   * Runs a change. `admit` resolves with the work of the change, or throws if it is not admitted (`stale_fence`).
+   * Errors of `admit` and of the work are thrown unchanged.
    */
   run<T>(id: string, { op, detail }: ChangeName, change: Change, admit: () => Promise<() => Promise<T>>): Promise<T> {
     return this.inTurn(id, async () => {
@@ -43,14 +43,14 @@ export class Changes {
     });
   }
 
-  /** Work of the host itself, between two changes of the thing. */
+  /** Runs work of the host itself between two changes of the same site or database. */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
     const queue = this.queues.get(id) ?? new SerialQueue();
     this.queues.set(id, queue);
     return queue.run(work);
   }
 
-  /** Resolves when every change that was asked for before this call has ended. */
+  /** Resolves when every change that was requested before this call has ended. */
   async settle(): Promise<void> {
     await Promise.all([...this.queues.values()].map((queue) => queue.run(() => Promise.resolve())));
   }
@@ -63,8 +63,8 @@ export interface LedgerEntry {
   workflow_id: string | null;
   outcome: 'accepted' | 'refused';
   /**
-   * The starting point of the change, if the operation names one. A workflow may make the same change from one release,
-   * and from another to take it back.
+   * The state before the change, if the operation names it. A workflow may make the same change from one release, and
+   * undo it from another.
    */
   detail?: string;
   /** A digest of the request without its fence. A repeated request has the same digest. */
@@ -72,15 +72,15 @@ export interface LedgerEntry {
 }
 
 /**
- * An append-only record of every change that was asked for, written before the change is made. Operators read it after
- * an incident.
+ * An append-only record of every requested change, written before the change is made. Operators read it after an
+ * incident.
  */
 export class Ledger {
   private readonly file: string;
   private readonly thing: string;
   private readonly now: () => Date;
 
-  /** `thing` is the name of the field before the id in each line: `site`, `database`. */
+  /** `thing` is the name of the field that has the id in each line: `site` or `database`. */
   constructor(folder: string, thing: string, now: () => Date) {
     this.file = path.join(folder, 'ledger.ndjson');
     this.thing = thing;
@@ -89,20 +89,21 @@ export class Ledger {
 
   append({ id, ...entry }: LedgerEntry): void {
     const line = { time: this.now().toISOString(), [this.thing]: id, ...entry };
-    // Synchronous, so that the lines are in the order of the decisions. A line is far shorter than what one write can
-    // store at once.
+    // The write is synchronous, so that the lines are in the order of the decisions. A line is short enough to be
+    // stored in one write.
     appendFileSync(this.file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
   }
 }
 
-/** The newest claim that was ever admitted, or 0 before the first. */
+/** The newest fence that was admitted, or 0 if there was none. */
 async function readFence(file: string): Promise<bigint> {
   const text = await readIfThere(file);
   return text === null ? 0n : BigInt(text.trim());
 }
 
 /**
- * Throws `stale_fence` for a claim older than the newest that was seen. Returns true for a claim that is newer than it.
+ * Throws `stale_fence` for a fence older than the newest one that was admitted. Returns whether the fence is newer than
+ * it.
  */
 export async function refuseStale(file: string, fence: string): Promise<boolean> {
   const highest = await readFence(file);
@@ -114,7 +115,7 @@ export async function refuseStale(file: string, fence: string): Promise<boolean>
 export const rememberFence = (file: string, fence: string): Promise<void> => writeDurably(file, `${BigInt(fence)}\n`);
 
 /**
- * Admits a claim unless a newer one has been seen, and writes it to disk before anything is done under it. So a worker
+ * Admits a fence unless a newer one was admitted, and writes it to disk before anything is done under it. So a worker
  * that was thought dead and wakes up later can change nothing, not even after a restart of this process. Throws
  * `stale_fence`.
  */

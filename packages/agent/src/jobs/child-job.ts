@@ -8,7 +8,7 @@ import { JobProblem, jobProblemSchema } from './job-protocol';
 const lineBytesMax = 4 * 2 ** 20;
 const lastWordsMax = 4_096;
 
-/** A child process of the host, as packages/process starts one. */
+/** A child process of the host. The functions of packages/process start one. */
 export interface StartedChild {
   process: ChildProcess;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -18,9 +18,12 @@ export interface StartedChild {
 export interface ChildJob<Result> {
   /** Starts a program that calls `runJobProgram`, with these descriptors. */
   start(stdio: StdioOptions): Promise<StartedChild>;
-  /** The program's input, keys and addresses with passwords included. It goes by stdin, which nobody else can read. */
+  /**
+   * The input of the program, including keys and addresses with passwords. It is sent by stdin, which no other process
+   * can read.
+   */
   setup: object;
-  /** Is handed to the child, and belongs to the child from then on. */
+  /** The connection that the child inherits. It belongs to the child from then on. */
   channel: Socket | null;
   signal: AbortSignal;
   progress(share: number): void;
@@ -35,7 +38,7 @@ const eventSchema = z.union([
 
 /**
  * Carries out a job in a child process. Resolves with the job's result. Throws the job's {@link JobProblem},
- * `child_crashed` when the child ended without an answer, or the signal's reason. When it settles, the child has ended.
+ * `child_crashed` if the child ended without an answer, or the signal's reason. The child has ended in every case.
  */
 export async function runChildJob<Result>({
   start,
@@ -47,8 +50,8 @@ export async function runChildJob<Result>({
 }: ChildJob<Result>): Promise<Result> {
   signal.throwIfAborted();
   const child = await start(['pipe', 'pipe', 'pipe', channel ?? 'ignore']);
-  // Destroying our descriptor sends nothing to the other side. The child reads its own descriptor only after it has its
-  // setup.
+  // The host closes its own descriptor of the channel, which sends nothing to the other side. The child reads from its
+  // own descriptor, and only once it has its setup.
   channel?.destroy();
   const kill = (): void => void child.stop('SIGKILL', 0);
   signal.addEventListener('abort', kill, { once: true });
@@ -56,7 +59,7 @@ export async function runChildJob<Result>({
   const { stdin, stdout, stderr } = child.process;
   if (stdin === null || stdout === null || stderr === null) throw new TypeError('a job program has three pipes');
   try {
-    stdin.on('error', () => undefined); // it died before it heard us: told by its end
+    stdin.on('error', () => undefined); // if the child dies before it reads its setup, its end is reported
     stdin.end(JSON.stringify(setup));
     const [answer, lastWords, exit] = await Promise.all([readAnswer(stdout, progress), readEnd(stderr), child.exited]);
     signal.throwIfAborted();
@@ -80,8 +83,8 @@ export async function runChildJob<Result>({
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
 /**
- * The last answer of the program, or null when it sent none. Its output is believed only when it has the right form,
- * and only about its own job.
+ * The last answer of the program; null if it sent none. Output of any form but those of `eventSchema` ends the job as
+ * `child_crashed`.
  */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;

@@ -2,7 +2,7 @@ import { FairPlaces } from './fair-places';
 
 const never = (): AbortSignal => new AbortController().signal;
 
-/** Takes places and remembers who got in, in their order. */
+/** Takes places and records who got one, in that order. */
 function party(places: FairPlaces): {
   entered: string[];
   take(owner: string): void;

@@ -5,9 +5,9 @@ interface Waiting {
 }
 
 /**
- * Places that organisations share. An organisation gets a place only while it holds fewer places than are free. So an
- * organisation alone gets half of them, and a newcomer finds one at once, however long the others keep theirs. Of those
- * that wait, the one that holds the fewest goes first.
+ * Places that organisations share. An organisation gets another place only while it holds fewer places than are free.
+ * So a single organisation gets half of them, and a new one finds a place at once, however long the others keep theirs.
+ * If several wait, the one that holds the fewest places comes first.
  */
 export class FairPlaces {
   private free: number;
@@ -19,7 +19,9 @@ export class FairPlaces {
     this.free = places;
   }
 
-  /** Resolves with a function that gives the place back, to be called once. Rejects with the signal's reason. */
+  /**
+   * Takes a place. Resolves with a function that gives it back, to be called once. Rejects with the signal's reason.
+   */
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     await new Promise<void>((resolve, reject) => {
@@ -41,8 +43,8 @@ export class FairPlaces {
   }
 
   /**
-   * Returns a function that gives the place back, to be called once; null if the owner has its share already or others
-   * of it are waiting.
+   * Takes a place without waiting. Returns a function that gives it back, to be called once. Returns null if the owner
+   * has its whole share already, or if other work of it waits.
    */
   takeNow(owner: string): (() => void) | null {
     if (this.waiting.has(owner) || !this.mayTake(owner)) return null;
@@ -50,7 +52,7 @@ export class FairPlaces {
     return () => this.giveBack(owner);
   }
 
-  /** How many pieces of this owner's work wait for a place. */
+  /** The number of pieces of this owner's work that wait for a place. */
   waitingOf(owner: string): number {
     return this.waiting.get(owner)?.length ?? 0;
   }
@@ -60,8 +62,8 @@ export class FairPlaces {
   }
 
   /**
-   * How many places must be given back before the owner may take another one. When it holds some itself, its own must
-   * be given back.
+   * The number of places that must be given back before the owner may take another one. If the owner holds places,
+   * these must be its own.
    */
   shortOf(owner: string): number {
     const held = this.heldBy(owner);

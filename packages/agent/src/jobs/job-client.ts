@@ -6,9 +6,9 @@ import type { Claim, ControlClient } from '../control/control-client';
 import type { ServedChannel } from './archive-channel';
 import { JobProblem, type JobProblemView, type JobView, jobViewSchema } from './job-protocol';
 
-/** How often a running job is asked for its progress. The first time is soon, because many jobs are short. */
+/** The pauses between two reads of a running job's progress. The first is short, because many jobs are. */
 const watchMs = { first: 20, most: 400 };
-/** A job ends within moments after its channel has ended. */
+/** The pause once the channel has ended, because the job then ends within moments. */
 const endingMs = 10;
 const cancelMs = 20_000;
 
@@ -26,9 +26,9 @@ export interface WantedJob<Result> {
 }
 
 /**
- * Submits a job and follows it until it has ended. Resolves with its result. Rejects with the {@link JobProblem} of the
- * job, or with what the served storage threw where that is the reason, or with the host's refusal. When the claim is
- * aborted, it cancels the job and rejects with the claim's reason.
+ * Submits a job and waits until it has ended. Resolves with its result. Rejects with the job's {@link JobProblem}, with
+ * the error of the served storage if that is the reason, or with the host's refusal. If the claim's signal is aborted,
+ * it cancels the job and rejects with the signal's reason.
  */
 export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Result>): Promise<Result> {
   const { id, jobId, claim } = wanted;
@@ -45,8 +45,8 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
     return resultOf(view, wanted.result, served);
   } catch (error) {
     socket?.destroy();
-    // The cancel does not change a job that has already ended. A host that does not get it ends the job too, because
-    // its channel has broken.
+    // The cancel does nothing to a job that has already ended. A host that does not receive it ends the job too,
+    // because the job's channel has broken.
     if (!(error instanceof JobProblem)) await cancelJob(client, id, jobId, claim).catch(() => undefined);
     throw error;
   } finally {
@@ -65,7 +65,7 @@ async function submit<Result>(
 export const readJob = (client: ControlClient, id: string, jobId: string, signal?: AbortSignal): Promise<JobView> =>
   client.ask(`GET /jobs/${jobId}`, { id, signal, answer: jobViewSchema });
 
-/** Resolves when the job has stopped. The signal of the caller does not end this. */
+/** Cancels a job. Resolves when the job has stopped. The caller's signal does not interrupt this. */
 export const cancelJob = (
   client: ControlClient,
   id: string,
@@ -92,7 +92,7 @@ async function watch<Result>(
       isEnding = true;
     });
   for (let pauseMs = served === null ? watchMs.first : watchMs.most; ; pauseMs = Math.min(pauseMs * 2, watchMs.most)) {
-    // The rejection of `wait` itself says less than the signal's reason.
+    // The rejection of `wait` is ignored, because the signal's own reason is thrown below.
     const pause = wait(isEnding ? endingMs : pauseMs, undefined, signal === undefined ? {} : { signal }).catch(
       () => undefined,
     );

@@ -8,8 +8,8 @@ import { jobViewSchema } from './job-protocol';
 const keptMs = 7 * 24 * 60 * 60 * 1_000;
 
 /**
- * One job as it is written to disk. The specification is not written: it holds keys, and after a restart no job
- * continues from it.
+ * A job as it is written to disk. Its specification is left out, because it contains keys and no job continues after a
+ * restart.
  */
 const recordSchema = jobViewSchema.omit({ progress: true }).extend({
   thing_id: z.string(),
@@ -44,7 +44,7 @@ export class JobJournal {
     await writeDurably(this.fileOf(record), `${JSON.stringify(record)}\n`);
   }
 
-  /** Every recorded job. A job that is recorded as unfinished was run by a host process that has gone. */
+  /** Reads every recorded job. A job that is recorded as unfinished belonged to an earlier process of the host. */
   async readAll(): Promise<JobRecord[]> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const records: JobRecord[] = [];

@@ -3,24 +3,26 @@ import { text } from 'node:stream/consumers';
 import { ArchiveError } from '@drydock/archive';
 import { JobProblem, type JobProblemView } from './job-protocol';
 
-/** Often enough for people who watch, and seldom enough for the pipe. */
+/**
+ * The least time between two reports of progress. It is short enough for people who watch, and long enough for the
+ * pipe.
+ */
 const progressMs = 100;
 const channelDescriptor = 3;
 
 export interface ProgramContext {
-  /** Opens the channel. Only for a kind of job that has one, and only once. */
+  /** Opens the channel. It may be called once, and only if the kind of job has a channel. */
   openChannel(): Socket;
   progress(share: number): void;
 }
 
 /**
- * Turns an error into the code and detail for the caller that submitted the job; null if this function does not know
- * it.
+ * Turns an error into the code and the detail for the caller of the job. Null if the function does not know the error.
  */
 export type NameProblem = (error: unknown) => JobProblemView | null;
 
 /**
- * The body of a program that carries out one job: it reads its setup from the input, answers on the output, and ends.
+ * The body of a program that carries out one job. It reads its setup from stdin, writes its answer to stdout, and ends.
  * Refusals of an archive get the code `archive.<reason>`. Other codes are the program's own.
  */
 export function runJobProgram(
@@ -46,7 +48,7 @@ export function runJobProgram(
     .finally(() => process.exit(0));
 }
 
-/** The text is written when this returns, because pipes are synchronous on Linux. */
+/** Writes an event. The text is written when this returns, because pipes are synchronous on Linux. */
 function say(event: object): void {
   process.stdout.write(`${JSON.stringify(event)}\n`);
 }

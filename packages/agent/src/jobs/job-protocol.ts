@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { changeFields } from '../control/control-protocol';
 
-/** The caller chooses the ids, so that it can send a submission again when the answer was lost. */
+/** The id of a job. The caller chooses it, so that it can repeat a submission whose answer was lost. */
 export const jobIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 
 export const submitJobSchema = z.strictObject({
@@ -14,18 +14,18 @@ export type SubmitJob = z.infer<typeof submitJobSchema>;
 /**
  * | from | to | when |
  * |---|---|---|
- * | (none) | queued | submitted, journaled |
- * | queued | running | a place is free and, where the kind has one, the channel is open |
+ * | (none) | queued | it was submitted and written to disk |
+ * | queued | running | a place is free and, if the kind has one, the channel is open |
  * | queued, running | succeeded | the work returned a result |
- * | queued, running | failed | the work threw; the host or the channel died (`interrupted`) |
- * | queued, running | cancelled | the caller's DELETE; a newer claim (`superseded`) |
+ * | queued, running | failed | the work threw, or the host or the channel died (`interrupted`) |
+ * | queued, running | cancelled | the caller sent DELETE, or a job came with a newer claim (`superseded`) |
  */
 export const jobStateSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
 export type JobState = z.infer<typeof jobStateSchema>;
 
 /**
- * `code` is stable, and each kind of job defines its codes. `detail` is for logs. `facts` are what else a caller of
- * this kind of job needs to know about the problem.
+ * The problem of a failed job. `code` is stable, and each kind of job defines its codes. `detail` is for logs. `facts`
+ * are further details for callers of this kind of job.
  */
 export const jobProblemSchema = z.object({
   code: z.string(),
@@ -38,7 +38,7 @@ export const jobViewSchema = z.object({
   job_id: jobIdSchema,
   kind: z.string(),
   state: jobStateSchema,
-  /** 0 to 1. */
+  /** The share of the work that is done, from 0 to 1. */
   progress: z.number(),
   result: z.unknown(),
   problem: jobProblemSchema.nullable(),
@@ -48,7 +48,10 @@ export const jobViewSchema = z.object({
 });
 export type JobView = z.infer<typeof jobViewSchema>;
 
-/** Why a job failed, with a code that is the same in every process. `interrupted` means: run the step again. */
+/**
+ * The problem of a failed job, with a code that is the same in every process. After `interrupted` the step is run
+ * again.
+ */
 export class JobProblem extends Error {
   override readonly name = 'JobProblem';
   readonly code: string;

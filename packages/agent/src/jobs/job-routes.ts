@@ -5,8 +5,8 @@ import type { Jobs } from './jobs';
 
 /**
  * The calls about jobs, which are the same for every kind of host. The fence of a submission is admitted as for any
- * change. But the submission itself does not wait for the thing's turn, because the jobs that it ends may need that
- * turn to clean up.
+ * change. But a submission does not wait for earlier changes of the site or database, because it may end jobs that need
+ * to make such a change to clean up.
  */
 export function jobRoutesOf(
   things: string,

@@ -8,7 +8,7 @@ import { cancelJob, readJob, runJob } from './job-client';
 import { JobProblem, jobViewSchema } from './job-protocol';
 import { jobKind } from './jobs';
 
-/** The work of the tests: counts what runs, and lets it end. */
+/** The work of the test's jobs. It counts the running jobs and ends them on request. */
 class Work {
   running = 0;
   begun = 0;
@@ -17,7 +17,7 @@ class Work {
     for (const end of this.ends.splice(0)) end();
   };
 
-  /** The work ends on request, or a moment after its signal. */
+  /** A kind of job whose work ends on request, or a moment after its signal. */
   readonly kind = jobKind({
     spec: z.strictObject({
       lock: z.string().nullable(),
@@ -177,7 +177,7 @@ test('a host that starts again knows every job: what was running is interrupted,
   await untilState('done', 'succeeded');
   await submit('cut');
   await untilState('cut', 'running');
-  // The journal as a kill leaves it, without an end.
+  // The job's record has no end, as after a kill.
   const journal = path.join(folder, 'jobs', id);
   const before = await readFile(path.join(journal, 'cut.json'), 'utf8');
   await host.close();

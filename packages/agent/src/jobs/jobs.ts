@@ -8,8 +8,8 @@ import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal'
 import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
 
 /**
- * How long a job waits for its channel, in milliseconds. A caller opens the channel at once. When it has not, it has
- * died.
+ * How long a job waits for its channel, in milliseconds. A caller opens the channel at once, so one that has not opened
+ * it is dead.
  */
 const channelMs = 30_000;
 const forgetMs = 60 * 60 * 1_000;
@@ -25,16 +25,16 @@ export interface JobContext<Spec> {
   fence: string;
   spec: Spec;
   /**
-   * Aborted by a cancellation, by a newer claim, and when the host closes. The work must then stop, and must not settle
-   * before it has stopped.
+   * Aborted by a cancellation, by a newer claim, and when the host closes. The work must then stop, and its promise may
+   * settle only once it has stopped.
    */
   signal: AbortSignal;
   /**
-   * The connection that the caller has opened, for a kind with a channel. Otherwise null. Code that hands it to a child
-   * process destroys this end of it.
+   * The connection that the caller has opened, or null if the kind has no channel. If it is handed to a child process,
+   * this end of it must be destroyed.
    */
   channel: Socket | null;
-  /** 0 to 1. */
+  /** Reports the share of the work that is done, from 0 to 1. */
   progress(share: number): void;
 }
 
@@ -43,17 +43,17 @@ export interface JobKind<Spec, Result> {
   spec: z.ZodType<Spec>;
   hasChannel: boolean;
   /**
-   * The name of something that a job has to itself, such as the release that it writes. A later job with the same name
-   * ends the earlier one first. Null: nothing.
+   * The name of something that only one job may use at a time, such as the release that it writes. A later job with the
+   * same name ends the earlier one first. Null if there is no such thing.
    */
   lock(spec: Spec): string | null;
   /**
-   * The organisation that the work is for. The places are shared between organisations. With null, the thing itself
-   * counts as one.
+   * The organisation that the work is for, because organisations share the places. With null, the site or database
+   * itself counts as an organisation.
    */
   organisation(spec: Spec): string | null;
   /**
-   * When it throws a {@link JobProblem} or a HostError, the caller is told its code. Any other error becomes
+   * Does the work. The caller receives the code of a {@link JobProblem} or a HostError. Any other error becomes
    * `internal`. The result becomes JSON.
    */
   run(context: JobContext<Spec>): Promise<Result>;
@@ -81,7 +81,7 @@ export const jobKind = <Spec, Result>(kind: JobKind<Spec, Result>): AnyJobKind =
   },
 });
 
-/** A job's end that is not the work's own. */
+/** The reason why the host ends a job whose work has not ended by itself. */
 class Ended extends Error {
   readonly state: JobState;
   readonly code: string;
@@ -113,7 +113,7 @@ interface Job {
 }
 
 export interface JobsOptions {
-  /** The host's own; `jobs` is made in it. */
+  /** The host's own folder. The folder `jobs` is made in it. */
   folder: string;
   kinds: Readonly<Record<string, AnyJobKind>>;
   log: Log;
@@ -137,8 +137,8 @@ export class Jobs {
   }
 
   /**
-   * Reads the journal. A job that an earlier process of the host had not finished is `interrupted`, and its caller
-   * learns that when it asks.
+   * Reads the jobs on disk. A job that an earlier process of the host has not finished becomes `interrupted`, which its
+   * caller learns when it reads the job.
    */
   async open(): Promise<void> {
     for (const record of await this.journal.readAll()) {
@@ -153,8 +153,8 @@ export class Jobs {
   }
 
   /**
-   * Submits a job. A repeated submission is answered with the same job. Throws `job_differs` when the id belongs to
-   * another submission, and a ZodError for a spec that is invalid.
+   * Submits a job. A repeated submission gets the same job. Throws `job_differs` if the id belongs to another
+   * submission, and a ZodError for an invalid specification.
    */
   submit(thingId: string, jobId: string, wanted: SubmitJob): Promise<Submitted> {
     const queue = this.submitting.get(thingId) ?? new SerialQueue();
@@ -208,8 +208,8 @@ export class Jobs {
   }
 
   /**
-   * Resolves when the work has stopped. A job that has already ended keeps its result. A claim older than the job's is
-   * refused.
+   * Cancels a job. Resolves when its work has stopped. A job that has already ended keeps its result. Throws
+   * `stale_fence` if the claim is older than the job's.
    */
   async cancel(thingId: string, jobId: string, fence: string): Promise<JobView> {
     const job = this.find(thingId, jobId);
@@ -219,10 +219,7 @@ export class Jobs {
     return viewOf(job);
   }
 
-  /**
-   * Gives the caller's connection to the job that waits for it. It belongs to the job from then on. Throws
-   * `no_channel`.
-   */
+  /** Gives the caller's connection to the job that waits for it. The job owns it from then on. Throws `no_channel`. */
   connect(thingId: string, jobId: string, socket: Socket): void {
     const { running } = this.find(thingId, jobId);
     if (running === null || running.isConnected)
@@ -232,8 +229,8 @@ export class Jobs {
   }
 
   /**
-   * Ends the thing's jobs that run under an older claim, and the job that holds `lock`. Resolves when they have
-   * stopped.
+   * Ends the jobs of this site or database that run under an older claim, and the job that holds `lock`. Resolves when
+   * they have stopped.
    */
   async endOlder(thingId: string, fence: string, lock: string | null = null): Promise<void> {
     const older = [...this.jobs.values()].filter(({ record, running }) => {
@@ -243,12 +240,12 @@ export class Jobs {
     await Promise.all(older.map((job) => this.end(job, new Ended('cancelled', 'superseded', `by fence ${fence}`))));
   }
 
-  /** Whether the thing has a job with this lock that has not ended. */
+  /** Whether an unfinished job of this site or database holds the lock. */
   isLocked(thingId: string, lock: string): boolean {
     return [...this.jobs.values()].some(({ record, running }) => record.thing_id === thingId && running?.lock === lock);
   }
 
-  /** Interrupts everything that runs. Resolves when it has stopped. */
+  /** Interrupts all running jobs. Resolves when they have stopped. */
   async close(): Promise<void> {
     clearInterval(this.forgetting);
     const ended = [...this.jobs.values()].map((job) =>
@@ -290,7 +287,7 @@ export class Jobs {
     });
   }
 
-  /** Never rejects. */
+  /** Carries out a job to its end. It never rejects. */
   private async carryOut(
     job: Job,
     connection: Promise<Socket | null>,
@@ -318,8 +315,7 @@ export class Jobs {
       const ended: unknown = signal.aborted ? signal.reason : error;
       const { state, problem } = this.problemOf(ended, job.record);
       await this.finish(job, state, { problem }).catch((failure: unknown) => {
-        // The job has ended in memory. On disk it is unfinished, so the next start of the host will find it and mark it
-        // as interrupted.
+        // The job has ended in memory but is unfinished on disk. The next start of the host marks it as interrupted.
         this.options.log.error({ err: failure, job_id: jobId }, 'the end of a job could not be written');
       });
     }

@@ -41,52 +41,54 @@ export interface SiteHostClient {
     claim: Claim,
   ): Promise<SiteDescription>;
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
-  /** Removes everything of the site. Idempotent: a site that is already gone is no error. */
+  /** Removes everything of the site. A site that is already gone is no error. */
   destroySite(siteId: string, claim: Claim): Promise<void>;
-  /** Holds new requests and sessions for at most `ttlMs`. `drained` says whether every request in flight had ended. */
+  /**
+   * Makes new requests and sessions wait for at most `ttlMs`. `drained` says whether every running request has ended.
+   */
   freezeSite(siteId: string, ttlMs: number, claim: Claim): Promise<FreezeAnswer>;
   thawSite(siteId: string, claim: Claim): Promise<void>;
   /**
-   * Switches to the release, but only from `expectedRelease`. When the site already uses the release, that is a
-   * success. The site stays frozen.
+   * Switches from `expectedRelease` to the release. It succeeds at once if the site already uses the release. The site
+   * stays frozen.
    */
   switchRelease(
     siteId: string,
     move: { releaseId: string; expectedRelease: string },
     claim: Claim,
   ): Promise<SiteDescription>;
-  /** Asks the site over HTTP and SQL, also while it is frozen. */
+  /** Sends a request to the site over HTTP and SQL, even while it is frozen. */
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
   /**
-   * Gives the site's application a new process, which gets the next request. `no_app` when the site has none, and
-   * `restart_blocked` when its tmp is no ordinary folder. Each call restarts it again.
+   * Gives the site's application a new process, which gets the next request. Throws `no_app` if the site has no
+   * application, and `restart_blocked` if its `tmp` is no ordinary folder. Each call restarts it again.
    */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /**
-   * Drops the database, moves the files aside at once, and deletes them slowly. Idempotent. Never removes the current
-   * release.
+   * Removes a release that is not in use: drops its database, moves its files away at once, and deletes them slowly.
+   * May be repeated.
    */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
   /**
-   * Packs a release into one archive, on the host. `archives` are the sources of the parents, the full one first, and
-   * the sink. Throws a JobProblem in addition to the host's refusals.
+   * Packs a release into one archive, on the host. `archives` has the archives that it continues, the full one first,
+   * and the one to write. Throws a JobProblem in addition to the host's refusals.
    */
   pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
   /**
-   * Stages a chain of archives as a complete release, on the host. The release appears once all of it is on disk.
+   * Makes a complete release from a chain of archives, on the host. The release appears once all of it is on disk.
    * Throws a JobProblem in addition to the host's refusals.
    */
   stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<StageResult>;
   /**
-   * The number of rows in a table of the current release, or null when there is no such table. Throws a JobProblem in
+   * The number of rows in a table of the current release; null if there is no such table. Throws a JobProblem in
    * addition to the host's refusals.
    */
   countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
   close(): Promise<void>;
 }
 
-/** The calls of a reader: it has a secret of its own, with which the host accepts no change. */
+/** The calls of a reader. It has a secret of its own, with which the host accepts no change. */
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
@@ -97,16 +99,19 @@ export interface SiteHostReaderClient {
 
 export interface Watch {
   claim: Claim;
-  /** 0 to 1. */
+  /** Gets the share of the work that is done, from 0 to 1. */
   onProgress?: (share: number) => void;
 }
 
-/** The slowest calls are destroy and stage while Postgres writes a checkpoint: up to 10 s were measured. */
+/**
+ * The time limit of a call. Destroying or staging while Postgres writes a checkpoint is slowest; up to 10 s were
+ * measured.
+ */
 const deadlineMs = 30_000;
 
 /**
- * Throws as the client of {@link createSiteHostClient} does, but never `readers_only_ask`, because it has no call that
- * changes anything.
+ * The client of a reader. Throws as the client of {@link createSiteHostClient} does, but never `readers_only_ask`,
+ * because it has no call that changes anything.
  */
 export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
   const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });

@@ -19,7 +19,7 @@ const siteHostStatuses = {
 
 export type SiteHostErrorCode = keyof typeof siteHostStatuses;
 
-/** A refusal by a site host, or its silence. */
+/** A refusal by a site host, or the error for a host that does not answer. */
 export class SiteHostError extends HostError<SiteHostErrorCode> {
   override readonly name = 'SiteHostError';
 }
@@ -35,7 +35,7 @@ export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
 
 export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 
-/** The empty release that a site begins with. */
+/** The id of the empty release that a new site has. */
 export const firstReleaseId = 'initial';
 
 /**
@@ -64,7 +64,10 @@ export const probeSchema = z.strictObject({
     .max(2048),
 });
 
-/** No path, no account and no password. The control plane reaches a site only through the host's calls and jobs. */
+/**
+ * A site as callers see it. It has no path, account or password, because the control plane reaches a site only through
+ * the host's calls and jobs.
+ */
 export const siteDescriptionSchema = z.object({
   site_id: z.string(),
   mode: modeSchema,
@@ -77,12 +80,15 @@ export const siteDescriptionSchema = z.object({
 });
 
 export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
-/** `app_generation` is the number of the application's process that answered, or null for a site without one. */
+/**
+ * The result of a request to a site. `app_generation` is the number of the application's process that answered; null
+ * for a site without one.
+ */
 export const probeAnswerSchema = z.object({
   http_status: z.int().nullable(),
   app_generation: z.int().nullable(),
   sql_ok: z.boolean(),
-  /** False when no answer came in time, or the server is starting. An older agent does not send this field. */
+  /** False if no answer came in time, or if the server is starting. An older agent does not send this field. */
   sql_answered: z.boolean().default(true),
   detail: z.string(),
 });
@@ -91,11 +97,11 @@ export const appDescriptionSchema = z.object({
   has_app: z.boolean(),
   generation: z.int(),
   pid: z.int().nullable(),
-  /** Why no application can be started on this machine. */
+  /** The reason why no application can be started on this machine. */
   refusal: z.enum(['sandbox_unavailable']).nullable(),
   last_restart_at: z.string().nullable(),
 });
-/** A process with a greater `generation` has been started later. */
+/** The answer to a restart. A process that was started later has a greater `generation`. */
 export const restartAnswerSchema = z.object({ restarted_at: z.string(), generation: z.int() });
 
 export type EnsureSite = z.infer<typeof ensureSiteSchema>;

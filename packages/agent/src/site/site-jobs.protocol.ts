@@ -3,8 +3,8 @@ import { loadFindingsSchema } from '../database/load-findings';
 import { releaseIdSchema } from './protocol';
 
 /**
- * The roots of every archive of a site. `folder` holds the attributes of the folder of the files itself. Archives that
- * are older than this root do not have it.
+ * The roots of a site's archive. `folder` has the attributes of the folder of the files itself. Archives of earlier
+ * versions do not have this root.
  */
 export const archiveRoots = { files: 'files', database: 'database', folder: 'folder' } as const;
 
@@ -21,9 +21,9 @@ const keysSchema = z.strictObject({
 const id = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** An archive as our records describe it. Its objects come over the channel, under its position in the list. */
+/** An archive as Drydock has recorded it. Its objects are sent over the channel, by its position in the list. */
 const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
-/** The site and the organisation that the archives belong to. In a drill it is not the site that they are staged on. */
+/** The site and the organisation that the archives belong to. In a drill the archives are loaded into another site. */
 const originSchema = z.strictObject({ site_id: id, organisation_id: id });
 
 export const packSpecSchema = z.strictObject({
@@ -33,7 +33,7 @@ export const packSpecSchema = z.strictObject({
   sequence: z.int().min(0),
   created_at: z.iso.datetime(),
   keys: keysSchema,
-  /** The chain that is continued, the full archive first. Empty for a full archive. */
+  /** The chain of archives that is continued, the full one first. Empty for a full archive. */
   parents: z.array(expectedArchiveSchema),
   /** The approximate size of the content, for the progress. */
   expected_raw_bytes: z.int().min(0).nullable(),
@@ -43,9 +43,9 @@ export type PackSpec = z.infer<typeof packSpecSchema>;
 export const stageSpecSchema = z.strictObject({
   release_id: releaseIdSchema,
   origin: originSchema,
-  /** The chain of archives, with the full one first. */
+  /** The chain of archives, the full one first. */
   chain: z.array(expectedArchiveSchema).min(1),
-  /** With `files`, the release gets the files of the archives, and the database of the release in use. */
+  /** With `files`, the release gets the files of the archives and the database of the current release. */
   contents: z.enum(['all', 'files']).optional(),
 });
 export type StageSpec = z.infer<typeof stageSpecSchema>;
@@ -58,7 +58,7 @@ export type CountRowsSpec = z.infer<typeof countRowsSpecSchema>;
 
 const count = z.int().min(0);
 
-/** How many paths there are, and a list of them within the bounds of `SkippedPaths`. */
+/** The number of skipped paths, and a list of them that `SkippedPaths` has shortened. */
 const skippedSchema = z.strictObject({
   count,
   paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
@@ -70,14 +70,14 @@ export const packResultSchema = z.strictObject({
   size_bytes: count,
   raw_bytes: count,
   entries: count,
-  /** Paths that are not in the archive, or that are in it but were never like that at one moment. */
+  /** Paths that are not in the archive, or whose content there mixes several moments. */
   skipped: skippedSchema,
 });
 export type PackResult = z.infer<typeof packResultSchema>;
 
 /**
- * `lost` are paths that the file system did not store completely, for example without their attributes. `database` is
- * what the database could not keep as it was.
+ * The result of staging. `lost` are paths that the file system did not store completely, for example without their
+ * attributes. `database` has the parts that the database did not keep as they were.
  */
 export const stageResultSchema = z.strictObject({
   entries: count,
@@ -89,11 +89,11 @@ export type StageResult = z.infer<typeof stageResultSchema>;
 /** The number of rows; null when the table does not exist. */
 export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });
 
-/** How the program of a job logs in to a release's database. */
+/** The login of a job's program to a release's database. */
 const programDatabaseSchema = z.discriminatedUnion('engine', [
-  /** `role` is the role under which a load acts. Null for a job that only reads. */
+  /** The login to Postgres. A load acts under `role`, which is null for a job that only reads. */
   z.strictObject({ engine: z.literal('postgres'), url: z.string(), role: z.string().nullable() }),
-  /** The administrator of a server that holds only this database. */
+  /** The administrator's login to a server that holds only this database. */
   z.strictObject({
     engine: z.literal('mariadb'),
     login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
@@ -102,15 +102,15 @@ const programDatabaseSchema = z.discriminatedUnion('engine', [
 ]);
 export type ProgramDatabase = z.infer<typeof programDatabaseSchema>;
 
-/** The input of a job's program. Its paths are those inside the box. */
+/** The input of a job's program. Its paths are those in the box, except for `releases_dir`. */
 export const programSetupSchema = z.discriminatedUnion('work', [
   z.strictObject({
     work: z.literal('pack'),
     spec: packSpecSchema,
     files_dir: z.string(),
     /**
-     * The folder in which the host keeps the releases. The box does not show it under this name, but an absolute link
-     * of the site may lead there.
+     * The folder in which the host keeps the releases. It has another name in the box, but an absolute link of the site
+     * may lead there.
      */
     releases_dir: z.string(),
     database: programDatabaseSchema,
@@ -119,7 +119,7 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     work: z.literal('stage'),
     spec: stageSpecSchema,
     files_dir: z.string(),
-    /** Null where the files alone are staged. */
+    /** Null if only the files are staged. */
     database: programDatabaseSchema.nullable(),
   }),
   z.strictObject({

@@ -1,7 +1,7 @@
 import { partlyKept } from '@drydock/archive';
 
 /**
- * A path that is not in an archive, or not completely, or not as it was at one moment (`partlyKept`), and the reason.
+ * A path that an archive lacks, or holds incompletely, or not as it was at one moment (`partlyKept`), and the reason.
  */
 export interface SkippedPath {
   path: string;
@@ -11,11 +11,11 @@ export interface SkippedPath {
 export interface Skipped {
   /** How many paths were skipped, including those that are not in the list. */
   count: number;
-  /** In the order in which they were found, except that a front page comes first. */
+  /** The paths in the order in which they were found, except that front pages come first. */
   paths: SkippedPath[];
 }
 
-/** Limits of a list of skipped paths: it travels as one line, and people read it. */
+/** Limits of a list of skipped paths, because it is sent as one line and read by people. */
 const listedMax = { paths: 10_000, characters: 1_500_000 };
 
 const frontPages: ReadonlySet<string> = new Set([
@@ -27,11 +27,11 @@ const frontPages: ReadonlySet<string> = new Set([
   'config.ru',
 ]);
 
-/** Whether a site has no front page without this path. */
+/** Whether the loss of this path leaves a site without a front page. */
 export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean =>
   frontPages.has(path) && !partlyKept.has(reason);
 
-/** Collects what is skipped while a site is packed, within bounds. */
+/** Collects the paths that are skipped while a site is packed. The list has limits; the count has none. */
 export class SkippedPaths {
   private count = 0;
   private characters = 0;

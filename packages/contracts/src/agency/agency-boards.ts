@@ -6,7 +6,6 @@ import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } 
 export const boardVisibilitySchema = z.enum(['internal', 'client']).meta({ id: 'AgencyBoardVisibility' });
 export type BoardVisibility = z.infer<typeof boardVisibilitySchema>;
 
-/** The label palette. */
 export const labelColourSchema = z
   .enum(['green', 'yellow', 'orange', 'red', 'purple', 'blue', 'sky', 'lime', 'pink', 'black'])
   .meta({ id: 'AgencyBoardLabelColour' });
@@ -48,7 +47,7 @@ export const boardColumnSchema = z
   .meta({ id: 'AgencyBoardColumn' });
 export type BoardColumn = z.infer<typeof boardColumnSchema>;
 
-/** Columns from left to right, labels in the board's label order. */
+/** A board with its columns from left to right, and its labels in their order. */
 export const boardSchema = z
   .strictObject({
     id: uuidSchema.describe('The board.'),
@@ -60,7 +59,7 @@ export const boardSchema = z
   .meta({ id: 'AgencyBoard' });
 export type Board = z.infer<typeof boardSchema>;
 
-/** `client` is what the client sees: nothing internal, and no label. */
+/** The viewer whose view is shown. In the view `client` nothing internal and no label is shown. */
 export const boardViewSchema = z.enum(['agency', 'client']);
 export const viewQuery = {
   view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }),
@@ -113,7 +112,10 @@ export const getBoard = endpoint({
   tags,
 });
 
-/** A board that has cards is refused. By archiving the cards, the caller says that they may go. */
+/**
+ * The deletion of a board. A board with cards is refused. By archiving its cards the caller says that they may be
+ * deleted.
+ */
 export const deleteBoard = endpoint({
   id: 'deleteBoard',
   service: 'agency',

@@ -172,7 +172,8 @@ export const archiveCard = endpoint({
 });
 
 /**
- * Endpoint 9 of interface.md. The specification gives it no 422 and no 429, so it has neither idempotency nor a quota.
+ * Endpoint 9 of interface.md. The specification gives it no 422 and no 429, so it accepts no Idempotency-Key and counts
+ * against no quota.
  */
 export const restoreCard = endpoint({
   id: 'restoreCard',

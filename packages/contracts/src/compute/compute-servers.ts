@@ -94,11 +94,14 @@ export const computeServerSchema = z
   .meta({ id: 'ComputeServer' });
 export type ComputeServerView = z.infer<typeof computeServerSchema>;
 
-/** A name that the installation or the provider has given: to a range, a size, a place. */
+/** A name that the installation or the provider has given to a range, a size or a place. */
 const codeSchema = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be 1 to 63 letters, digits, dots, underscores or hyphens');
-/** An image by its name. A number would be an image's id, and some of those are other customers' snapshots. */
+/**
+ * The name of an image. A number is refused, because it would be an image's id, and some of those are other customers'
+ * snapshots.
+ */
 const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/, "must be an image's name, such as debian-12");
 
 export const serverId = { schema: idSchema.describe('The server.'), notFound: 'server_not_found' } as const;
@@ -296,7 +299,7 @@ export const preflightComputeServerReboot = endpoint({
 
 const deletionPermissions = ['sites.view', 'sites.delete'] as const;
 
-/** Destructive: machine, disk and snapshots are deleted. */
+/** The deletion of a server. It also deletes the machine, its disk and its snapshots. */
 export const deleteComputeServer = endpoint({
   id: 'deleteComputeServer',
   service: 'compute',
@@ -334,7 +337,7 @@ const rebuildBody = z.strictObject({
   image: imageSchema.describe('Name of an image of the provider, such as debian-12.'),
 });
 
-/** Destructive: the content of the disk is deleted. */
+/** The rebuild of a server. It deletes the content of the disk. */
 export const rebuildComputeServer = endpoint({
   id: 'rebuildComputeServer',
   service: 'compute',

@@ -6,7 +6,8 @@ import { acceptedWork } from '../platform/workflows';
 import { computeServerSchema, serverId } from './compute-servers';
 
 /**
- * `id` is the provider's. It is empty only in the answer to an order for which the provider has not yet given a number.
+ * A snapshot of a server. `id` is the provider's. It is empty only in the answer to a call that takes a snapshot, if
+ * the provider has not given it a number yet.
  */
 export const serverSnapshotSchema = z
   .strictObject({
@@ -32,8 +33,8 @@ export const acceptedServerSnapshotSchema = serverSnapshotSchema
   .meta({ id: 'AcceptedServerSnapshot' });
 
 /**
- * A snapshot that does not belong to this server is 422 and never 404, because Drydock has no record of its own for
- * snapshots and only passes the name on.
+ * The parameter that names a snapshot. A snapshot that does not belong to this server is answered with 422 and never
+ * with 404, because Drydock has no record of snapshots and only passes the id on.
  */
 const snapshotId = {
   schema: z

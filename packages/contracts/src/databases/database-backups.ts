@@ -91,7 +91,7 @@ export const takeDatabaseBackup = endpoint({
 
 const backupId = { schema: idSchema.describe('The backup.'), notNamed: 'backup_not_found' } as const;
 
-/** Replaces the database's content. The backups of a database do not expire. */
+/** The restore of a backup. It replaces the database's content. Backups of a database do not expire. */
 export const restoreDatabaseBackup = endpoint({
   id: 'restoreDatabaseBackup',
   service: 'databases',

@@ -32,7 +32,7 @@ export const managedDatabaseBillingSchema = z
   })
   .meta({ id: 'ManagedDatabaseBilling' });
 
-/** interface.md 2.8 */
+/** The database of interface.md 2.8. */
 export const managedDatabaseSchema = z
   .strictObject({
     id: z.string().describe('The database.'),

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * A major as its engine counts them: a number is Postgres', `10.11` and `8.4` are MariaDB's and MySQL's. A major shows
- * its engine, because MariaDB started to count at 10, and MySQL's numbers are lower.
+ * The major version of an engine. A number is a Postgres version; a text such as `10.11` or `8.4` is a version of
+ * MariaDB or MySQL. The first part tells these two apart: MariaDB's begins at 10, and MySQL's is lower.
  */
 export const majorSchema = z.union([z.int().min(10).max(99), z.string().regex(/^[1-9]\d?\.\d{1,2}$/)]);
 export type Major = z.infer<typeof majorSchema>;
@@ -18,5 +18,5 @@ export function flavourOf(major: Major): Flavour {
 /** The major of a version in the catalogue. */
 export const majorOf = (version: string): Major => (version.includes('.') ? version : Number(version));
 
-/** The name that `npm run engines` uses for it: `mariadb@10.11`. */
+/** The name of the major in `npm run engines`, such as `mariadb@10.11`. */
 export const programsOf = (major: Major): string => `${flavourOf(major)}@${major}`;

@@ -21,12 +21,12 @@ export type BackupStatus = z.infer<typeof backupStatusSchema>;
 
 /** How many on-demand backups a site may take in any 24 hours. Failed ones do not count. */
 export const onDemandLimit = 5;
-/** interface.md 8.3 */
+/** The days for which a backup cannot be deleted (interface.md 8.3). */
 export const immutableDays = 30;
 
 /**
- * A path that a backup left out, or holds only in part. `reason` is a text for people. A path with the reason `changed
- * while it was read`, or with one that names a part of it, is in the backup itself.
+ * A path that a backup left out, or holds only in part. `reason` is a text for people. With the reason `changed while
+ * it was read`, or with a reason that names a part of the path, the path is in the backup.
  */
 export const skippedPathSchema = z
   .strictObject({
@@ -113,7 +113,7 @@ export const restoreDrillReasonSchema = z.enum([
   'timed_out',
 ]);
 
-/** interface.md 2.2 */
+/** The backups of a site, in the form of interface.md 2.2. */
 export const siteBackupSurfaceSchema = z
   .strictObject({
     site_id: uuidSchema.describe('The site.'),
@@ -158,8 +158,8 @@ export const siteBackupSurfaceSchema = z
 export type SiteBackupSurface = z.infer<typeof siteBackupSurfaceSchema>;
 
 /**
- * The part of a backup or copy that a restore brings back. It is our addition, because the specification always
- * restores everything.
+ * The part of a backup or copy that is restored. The specification does not have this parameter and always restores
+ * everything.
  */
 export const restoreContentsSchema = z.enum(['all', 'files']);
 export type RestoreContents = z.infer<typeof restoreContentsSchema>;

@@ -19,7 +19,7 @@ export const deletedSiteReasonSchema = z.enum([
 ]);
 export type DeletedSiteReason = z.infer<typeof deletedSiteReasonSchema>;
 
-/** interface.md 2.5 */
+/** The deleted site of interface.md 2.5. */
 export const deletedSiteSchema = z
   .strictObject({
     id: uuidSchema.describe("The record of the deletion. This is not the site's id."),

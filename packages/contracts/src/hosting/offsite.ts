@@ -86,7 +86,7 @@ export const acceptedSiteOffsiteCopySchema = siteOffsiteSchema
   .extend(acceptedWork)
   .meta({ id: 'AcceptedSiteOffsiteCopy' });
 
-/** interface.md 2.4 */
+/** The answer to the restore of a copy, in the form of interface.md 2.4. */
 export const offsiteRestoreResultSchema = z
   .strictObject({
     workflow_id: uuidSchema.describe('The workflow that restores the copy.'),
@@ -103,8 +103,8 @@ const withoutSpaces = (maxLength: number) =>
     );
 
 /**
- * `https://host[:port]` and nothing after it, in the form in which URL writes it. An address in octal or as one number
- * is thereby shown as what it really is.
+ * An origin `https://host[:port]` in the form in which `URL` writes it. That form shows the real address if the caller
+ * has written it in octal or as one number.
  */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;
@@ -121,7 +121,7 @@ const endpointSchema = withoutSpaces(300).transform((text, context) => {
   return z.NEVER;
 });
 
-/** `write-only`: no answer contains the secret. */
+/** The destination of copies. Secrets are write-only: no answer contains them. */
 const destinationBody = z.strictObject({
   endpoint: endpointSchema.describe('https://host or https://host:port of an S3 storage, up to 300 characters.'),
   region: z

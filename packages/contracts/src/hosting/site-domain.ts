@@ -3,7 +3,10 @@ import { endpoint } from '../platform/endpoint';
 import { timestampSchema, uuidSchema } from '../platform/values';
 import { siteId } from './sites';
 
-/** `proofs`: one of them is enough. The value belongs to the organisation and this domain, and does not change. */
+/**
+ * The domain of a site. One of the `proofs` is enough. Their values belong to the organisation and this domain, and do
+ * not change.
+ */
 export const siteDomainSchema = z
   .strictObject({
     site_id: uuidSchema.describe('The site.'),

@@ -25,8 +25,7 @@ export const siteDatabaseSchema = z.enum(['postgres', 'mysql']);
 export type SiteDatabase = z.infer<typeof siteDatabaseSchema>;
 
 /**
- * The most days for which a plan may keep backups. A higher number is lowered to this, and not refused (interface.md
- * 8.2).
+ * The most days for which a plan keeps backups. A higher number is not refused but lowered to this (interface.md 8.2).
  */
 export const retentionDaysMax = 90;
 
@@ -67,7 +66,7 @@ export type SiteView = z.infer<typeof siteSchema>;
 
 export const acceptedSiteSchema = siteSchema.extend(acceptedWork).meta({ id: 'AcceptedSite' });
 
-/** A host name with at least two labels, in lower case. At most 253 characters, as in DNS. */
+/** A host name with at least two labels, in lower case. As in DNS, it has at most 253 characters. */
 const domainSchema = z
   .string()
   .max(253)

@@ -30,7 +30,7 @@ export const siteVendorSnapshotItemSchema = z
   .meta({ id: 'SiteVendorSnapshotItem' });
 export type SiteVendorSnapshotItem = z.infer<typeof siteVendorSnapshotItemSchema>;
 
-/** interface.md 2.3 */
+/** The snapshots at a vendor, in the form of interface.md 2.3. */
 export const vendorSnapshotSurfaceSchema = z
   .strictObject({
     available: z.boolean().describe("Whether the site's platform keeps timelines at all."),
@@ -47,7 +47,7 @@ export const vendorSnapshotSurfaceSchema = z
   .meta({ id: 'VendorSnapshotSurface' });
 export type VendorSnapshotSurface = z.infer<typeof vendorSnapshotSurfaceSchema>;
 
-/** The id of a timeline, at most as long as the longest name of any known platform. '' is the website. */
+/** The id of a timeline. The limit is the longest name of any known platform. '' stands for the website. */
 const itemIdSchema = z.string().max(255);
 const path = '/v1/sites/{siteId}/vendor-snapshots';
 const tags = ['Vendor snapshots'] as const;

@@ -33,7 +33,7 @@ export const apiKeySchema = z
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
-/** One key, with its fields that can be changed and that no list shows. */
+/** A key with the further fields that only its own answer shows. */
 export const apiKeyDetailSchema = apiKeySchema
   .extend({
     expires_at: timestampSchema

@@ -27,7 +27,10 @@ export const auditEntrySchema = z
   .meta({ id: 'AuditEntry' });
 export type AuditEntry = z.infer<typeof auditEntrySchema>;
 
-/** A delivery of a service's outbox to keys: in order, at least once; the entry's id makes a repeat harmless. */
+/**
+ * A delivery of a service's audit entries to the keys service. Entries come in order and at least once. A repeat is
+ * recognised by the entry's id.
+ */
 export const auditDeliverySchema = z.strictObject({
   service: z.string(),
   entries: z.array(auditEntrySchema.extend({ mode: z.enum(['live', 'sandbox']) })).max(500),
@@ -153,7 +156,8 @@ export const eventSchema = z
 export type Event = z.infer<typeof eventSchema>;
 
 /**
- * A delivery of a service's workflow events to keys: in order, at least once; the event's id makes a repeat harmless.
+ * A delivery of a service's workflow events to the keys service. Events come in order and at least once. A repeat is
+ * recognised by the event's id.
  */
 export const eventDeliverySchema = z.strictObject({
   service: z.string(),

@@ -8,7 +8,7 @@ import { eventDays } from './events';
 export const workflowOutcomeSchema = z.enum(['unfinished', 'needs_attention', 'succeeded', 'failed']);
 export type WorkflowOutcome = z.infer<typeof workflowOutcomeSchema>;
 
-/** A workflow as its events tell of it. */
+/** A workflow, as far as its events describe it. */
 export const workflowSummarySchema = z
   .strictObject({
     id: uuidSchema.describe('The workflow.'),

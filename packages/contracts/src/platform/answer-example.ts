@@ -1,6 +1,6 @@
 import type { JsonSchema, SchemaComponents } from './json-schema';
 
-/** Example values by the name of a field; `Schema.name` if one schema's example differs from the others. */
+/** Example values by the name of a field, or by `Schema.name` if the example of one schema differs from the others. */
 const values: Readonly<Record<string, string | number | boolean | null | Readonly<Record<string, string>>>> = {
   Metadata: { contract: 'C-1041' },
   Uuid: '01a208be-f0eb-7d31-82a5-1e3a0fff2b2c',
@@ -120,7 +120,7 @@ const values: Readonly<Record<string, string | number | boolean | null | Readonl
   created_at: '2026-11-23T14:11:02.503Z',
   scopes: 'sites.view',
 };
-/** The most usual of the values that a field may have, where that is not the first one. */
+/** Values that are the most usual ones of their field, although they are not its first. */
 const usual: ReadonlySet<unknown> = new Set([
   'active',
   'available',
@@ -170,7 +170,7 @@ const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * An example of an answer, made from its schema. Throws when there is no value for a field here, so that none is
+ * An example of an answer, made from its schema. Throws if `values` has no value for a field, so that no field is
  * forgotten.
  */
 export function answerExample(schema: JsonSchema, components: SchemaComponents, owner = '', name = ''): unknown {

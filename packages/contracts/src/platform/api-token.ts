@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { permissionSchema } from './permissions';
 import { type Mode, modeSchema, uuidSchema } from './values';
 
-/** Digits, capitals, small letters: the order of ASCII. So texts of equal length sort as their numbers do. */
+/** Digits, capitals and small letters in the order of ASCII, so that texts of equal length sort as their numbers do. */
 export const base62Alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * A whole number from 0, padded with zeros to `length` characters. Throws RangeError when it does not fit or is not
- * such a number.
+ * Writes a whole number from 0, padded with zeros to `length` characters. Throws RangeError if the number does not fit
+ * or is not whole.
  */
 export function base62(value: number, length: number): string {
   if (!Number.isSafeInteger(value) || value < 0) throw new RangeError('base62 writes whole numbers from 0');
@@ -28,8 +28,8 @@ const table = Uint32Array.from({ length: 256 }, (_, index) => {
 });
 
 /**
- * CRC-32 as in zlib and PNG, of ASCII text, as an unsigned number. It is our own code because contracts also run in a
- * browser.
+ * The CRC-32 of ASCII text, as in zlib and PNG, as an unsigned number. It does not use zlib, because contracts also run
+ * in a browser.
  */
 export function crc32(text: string): number {
   let crc = 0xffffffff;
@@ -39,7 +39,9 @@ export function crc32(text: string): number {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** The parts of a token. A well-formed token proves nothing: only keys knows whether it is good. */
+/**
+ * The parts of a token. A well-formed token proves nothing, because only the keys service knows whether it is valid.
+ */
 interface ApiToken {
   mode: Mode;
   /** 12 public characters, by which the key is looked up. */
@@ -54,13 +56,13 @@ const words = { live: 'live', sandbox: 'test' } as const;
 /** The last six characters of a token: CRC-32 of everything before them, in base62. */
 export const crcOf = (text: string): string => base62(crc32(text), crcLength);
 
-/** The whole token out of its parts. */
+/** Makes the whole token from its parts. */
 export function formatToken({ mode, prefix, secret }: ApiToken): string {
   const text = `dd_${words[mode]}_${prefix}_${secret}`;
   return text + crcOf(text);
 }
 
-/** Null for anything whose form or checksum is wrong. So a typing error is refused without a look-up. */
+/** The parts of a token; null if its form or its checksum is wrong. So a typing error is refused without a look-up. */
 export function parseToken(token: string): ApiToken | null {
   const [, word, prefix, secret, crc] = tokenPattern.exec(token) ?? [];
   if (prefix === undefined || secret === undefined || crc !== crcOf(token.slice(0, -crcLength))) return null;
@@ -68,12 +70,12 @@ export function parseToken(token: string): ApiToken | null {
 }
 
 /**
- * The gateway's question to keys, POST /internal/verify: is this token valid now, and for what? It is answered from the
- * primary.
+ * The gateway's request to the keys service, POST /internal/verify. It asks whether this token is valid now, and for
+ * what. The answer is read from the primary database.
  */
 export const verificationRequestSchema = z.strictObject({ token: z.string().max(200) });
 
-/** `valid: false` says nothing more, whatever the cause is. */
+/** The answer to a verification. A token that is not valid gets no reason. */
 export const verificationSchema = z.discriminatedUnion('valid', [
   z.strictObject({ valid: z.literal(false) }),
   z.strictObject({
@@ -83,14 +85,14 @@ export const verificationSchema = z.discriminatedUnion('valid', [
     mode: modeSchema,
     /** The key's scopes that its organisation and each of its ancestors allow. */
     scopes: z.array(permissionSchema),
-    /** Addresses and networks from which the key can be used. When left out, from anywhere. */
+    /** Addresses and networks from which the key can be used. Without this field it can be used from anywhere. */
     allowed_ips: z.array(z.string()).min(1).optional(),
   }),
 ]);
 export type Verification = z.infer<typeof verificationSchema>;
 
 /**
- * `dd_<live|test>_<prefix>_<secret>`: 12 base62 characters, then 43, and then 6 for the CRC-32 of everything before
- * them.
+ * The form of a token: `dd_<live|test>_<prefix>_<secret>`. The prefix has 12 base62 characters, the secret has 43, and
+ * 6 more are the CRC-32 of everything before them.
  */
 export const tokenPattern = /^dd_(live|test)_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;

@@ -1,7 +1,7 @@
 import type { JsonSchema } from './json-schema';
 import type { OpenApiDocument } from './openapi';
 
-/** The parts of each operation that callers rely on: small enough to be committed and read. */
+/** The parts of each operation that callers rely on. They are few enough to be committed and read. */
 export interface Surface {
   readonly [operation: string]: {
     /** Parameters and fields of the body that a call must have. */
@@ -19,8 +19,8 @@ const isObject = (value: unknown): value is JsonSchema =>
 const objectsIn = (value: unknown): JsonSchema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 /**
- * The surface of a document. Fields are named by their path, `data[].id`. A type is the JSON type, with its values when
- * it has only some.
+ * The surface of a document. Fields are named by their path, such as `data[].id`. A type is a JSON type. An enumeration
+ * also has its values.
  */
 export function surfaceOf(document: OpenApiDocument): Surface {
   const resolved = (schema: unknown): JsonSchema => {

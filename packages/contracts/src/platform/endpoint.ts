@@ -6,23 +6,23 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type ServiceName = 'keys' | 'hosting' | 'compute' | 'agency' | 'databases';
 
 /**
- * A record that belongs to the caller: the form of its id, and the 404 that answers every other value, whether it is
- * malformed, belongs to somebody else, or is gone.
+ * A path parameter that names a record of the caller: the form of its id, and the 404 for every other value, whether it
+ * is malformed, belongs to somebody else, or is gone.
  */
 export interface OwnedParameter {
   schema: z.ZodType<string>;
   notFound: ProblemCodeOf<404>;
   /**
-   * Staff use it to name a record of any organisation, and the service cannot know whether the record exists. Only a
-   * malformed value is not found. When left out: false.
+   * Whether staff use the parameter to name a record of any organisation. The service cannot know whether that record
+   * exists, so only a malformed value is answered with 404. The default is false.
    */
   isAnybodys?: true;
 }
 
 /**
- * A parameter for something inside a record of the caller that another system knows, such as a provider's snapshot. The
- * record's own 404 comes first, and a value that names nothing is 422. The handler gets a malformed value as ''. It
- * must not ask any other system about that value.
+ * A path parameter that names a part of the caller's record which only another system knows, such as a provider's
+ * snapshot. The record's own 404 comes first, and a value that names nothing is 422. The handler gets a malformed value
+ * as '' and must not ask the other system about it.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;
@@ -32,7 +32,7 @@ export interface NamedParameter {
 export type PathParameter = OwnedParameter | NamedParameter;
 
 export interface EndpointDefinition {
-  /** operationId in OpenAPI. */
+  /** The operationId in OpenAPI. */
   id: string;
   service: ServiceName;
   method: Method;
@@ -40,29 +40,29 @@ export interface EndpointDefinition {
   path: string;
   summary: string;
   /**
-   * Help for deciding on the call, beyond the summary: what it overwrites, what continues meanwhile, whether it can be
-   * undone. In whole sentences.
+   * Help for a decision about the call, in addition to the summary: what it overwrites, what continues meanwhile, and
+   * whether it can be undone. It is written in whole sentences.
    */
   about?: string;
-  /** Permissions that the caller needs, all of them. With `[]`, any key may call. */
+  /** The permissions that the caller needs, all of them. With `[]`, every key may call. */
   permissions: readonly Permission[];
   params?: Record<string, PathParameter>;
   query?: z.ZodObject;
-  /** When left out, the endpoint takes no body and ignores one. */
+  /** The schema of the body. Without it the endpoint takes no body and ignores one. */
   body?: z.ZodObject;
   /**
-   * A body that the endpoint accepts, on any installation. The documentation shows it, and the conformance suite sends
-   * it with ids of its own instead of these.
+   * A body that the endpoint accepts on every installation. The documentation shows it. The conformance suite sends it
+   * with other ids.
    */
   example?: Readonly<Record<string, unknown>>;
   /**
-   * The answer in the demo of `npm start`, and the reason, for an operation that needs a state which nothing there has.
-   * When left out, the operation succeeds.
+   * The problem with which the operation answers in the demo of `npm start`, and the reason, if it needs a state that
+   * nothing in the demo has. Without this field it succeeds there.
    */
   inDemo?: { problem: ProblemCode; because: string };
   /**
-   * `schema` is that of the body, or of each event's data in a stream. `eventLines` are the lines before the data of an
-   * event in the documentation's example.
+   * The answer on success. `schema` is the schema of the body, or of each event's data in a stream. `eventLines` are
+   * the lines before an event's data in the documentation's example.
    */
   response: {
     status: 200 | 201 | 202 | 204;
@@ -73,20 +73,23 @@ export interface EndpointDefinition {
   /** The codes of this endpoint, in addition to those that every endpoint can answer (see {@link problemCodesOf}). */
   problems: readonly ProblemCode[];
   /**
-   * The specification lists every status of this endpoint, without 400 and 415. So a body that is not JSON is 422. When
-   * left out: 400 and 415.
+   * Whether the specification lists every status of this endpoint. The list has no 400 and no 415, so a body that is
+   * not JSON is answered with 422. The default is false.
    */
   hasClosedStatuses?: true;
-  /** The quota that a call counts against. The specification exempts 5, 9 and 10. */
+  /** The quota that a call counts against. The specification exempts its endpoints 5, 9 and 10. */
   quota: 'read' | 'write' | 'mint' | 'exempt';
   /** Whether an Idempotency-Key is accepted. Only POSTs accept one. */
   idempotency: 'accepted' | 'ignored';
-  /** `ignored` where the closed set of statuses has no 422 with which an undeclared parameter could be refused. */
+  /**
+   * Whether an undeclared query parameter is refused. It is `ignored` if the endpoint's statuses are closed and have no
+   * 422.
+   */
   undeclaredQuery: 'refused' | 'ignored';
   tags: readonly string[];
 }
 
-/** Fills in what follows from the method, and keeps the literal types of a definition. */
+/** Adds the members that follow from the method, and keeps the literal types of a definition. */
 export const endpoint = <
   const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>,
 >(
@@ -100,11 +103,11 @@ export const endpoint = <
 
 type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 
-/** Whether the answer has an ETag: every JSON that can be read, and the answer of a PATCH. */
+/** Whether the answer has an ETag. Every JSON answer to a GET or a PATCH has one. */
 export const hasEntityTag = ({ method, response }: EndpointDefinition): boolean =>
   (method === 'GET' || method === 'PATCH') && response.status === 200 && response.contentType === undefined;
 
-/** The refusals of this endpoint, besides those that any of its kind can give. */
+/** The problem codes that this endpoint itself declares. */
 export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition): ProblemCode[] => [
   ...new Set<ProblemCode>([
     ...Object.values(params).map((parameter) => ('notFound' in parameter ? parameter.notFound : parameter.notNamed)),
@@ -112,7 +115,7 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
   ]),
 ];
 
-/** Every code that `endpoint` may answer: its own codes, and those that follow from what it accepts. */
+/** Every problem code that the endpoint may answer: its own, and those that follow from what it accepts. */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([
     'unauthenticated',
@@ -141,7 +144,10 @@ export interface BodyRefusals {
   otherType: 'unsupported_media_type' | 'invalid_content_type';
 }
 
-/** How `endpoint` refuses a body that cannot be read: with 400 and 415, or with 422 where its statuses are closed. */
+/**
+ * The problem codes for a body that cannot be read: with 400 and 415, or with 422 if the endpoint's statuses are
+ * closed.
+ */
 export const bodyRefusalsOf = ({ hasClosedStatuses }: Pick<EndpointDefinition, 'hasClosedStatuses'>): BodyRefusals =>
   hasClosedStatuses === true
     ? { notJson: 'invalid_json', otherType: 'invalid_content_type' }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export type JsonSchema = { readonly [member: string]: unknown };
 
-/** Schemas with a `meta({ id })`, by that id. */
+/** Schemas with a `meta({ id })`, by this id. */
 export type SchemaComponents = Map<string, JsonSchema>;
 
 const componentPrefix = '#/components/schemas/';
@@ -40,7 +40,7 @@ function addComponent(components: SchemaComponents, id: string, schema: JsonSche
   components.set(id, definition);
 }
 
-/** zod refers to `#/$defs/X`. In OpenAPI the same schema is among the components. */
+/** Rewrites zod's references `#/$defs/X` into references to OpenAPI's components. */
 function pointToComponents(value: unknown): JsonSchema {
   const rewritten = rewrite(value);
   if (!isObject(rewritten)) throw new TypeError('a schema is an object');

@@ -27,12 +27,12 @@ comes as 304 without a body, which counts as a read like any other. With it as \
 was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
 
 /**
- * Codes that any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in
- * time, or its headers are too many.
+ * Codes that any request can be answered with before its endpoint is known: it is malformed as HTTP, it does not arrive
+ * in time, or it has too many headers.
  */
 const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
 
-/** In the order of the document. An endpoint with a tag that is missing here fails the build of the document. */
+/** The tags in the order of the document. The document cannot be built with a tag that is missing here. */
 const tagDescriptions: Readonly<Record<string, string>> = {
   'API keys': 'Keys are minted once, listed as metadata, rotated and revoked.',
   Organisations: 'Organisations form a tree; a right that is taken away is gone in the whole subtree.',
@@ -129,7 +129,7 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
 
 const longWork = 'The answer comes once the work is accepted; the workflow at `Location` tells each step and the end.';
 
-/** One paragraph for each: what it does, what it needs, and what it refuses. */
+/** The description of an operation, one paragraph each for what it does, what it needs, and what it refuses. */
 function descriptionOf(endpoint: EndpointDefinition): string {
   const { about, permissions, inDemo, response } = endpoint;
   const needed = permissions.map((name) => `\`${name}\``).join(' and ');
@@ -166,13 +166,16 @@ function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents
   return [...path, ...query, ...headers];
 }
 
-/** The description belongs to the parameter, not to its schema. */
+/** A parameter with its description. OpenAPI has it at the parameter and not at the schema. */
 const described = (name: string, { description, ...schema }: JsonSchema): JsonSchema => ({ name, description, schema });
 
-/** An operation's name as that of a type. */
+/** The operation's name with a capital, as the name of a type. */
 const nameOf = (operationId: string): string => operationId.charAt(0).toUpperCase() + operationId.slice(1);
 
-/** Every status with the codes that it can mean. 503 is `default`, because every call can be answered with it. */
+/**
+ * Every status of an endpoint with the codes that it can have. 503 is `default`, because every call can be answered
+ * with it.
+ */
 function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
   const { status, schema: answer, contentType = 'application/json' } = endpoint.response;
   const codesOf = new Map<number, ProblemCode[]>();
@@ -185,7 +188,7 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
       ? {}
       : { content: { [contentType]: contentOf(schemaOf(answer, 'output', components), endpoint, components) } }),
   };
-  // One answer for each status. It lists what the transport and the endpoint can mean by it.
+  // Each status has one answer, which lists the codes of the transport and of the endpoint.
   for (const code of transportCodes) {
     const own = codesOf.get(problems[code].status);
     if (own !== undefined) own.unshift(code);
@@ -210,7 +213,8 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
 }
 
 /**
- * An event stream is text. Its schema is named after the schema of its events, and the example is one of these events.
+ * The content of an answer. An event stream is text. Its schema is named after the schema of its events, and its
+ * example is one of them.
  */
 function contentOf(
   schema: JsonSchema,
@@ -242,8 +246,8 @@ const notModified = (endpoint: EndpointDefinition): JsonSchema => ({
 });
 
 /**
- * The problem of the endpoint, with only those codes that it answers. So the compiler knows when a client handles all
- * of them.
+ * The problem schema of an endpoint, with only the codes that it answers. So a compiler can check that a client handles
+ * all of them.
  */
 function ownProblem(
   { id }: EndpointDefinition,
@@ -307,7 +311,7 @@ const headerComponents = {
 
 const refer = (name: keyof typeof headerComponents): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-/** The headers of an answer that did not come from an endpoint. */
+/** The headers of an answer that no endpoint has made. */
 const transportHeaders: JsonSchema = { 'X-Request-Id': refer('XRequestId') };
 
 /** The headers of an endpoint's answer with `status`. */

@@ -15,7 +15,8 @@ export const findingSchema = z
 export type Finding = z.infer<typeof findingSchema>;
 
 /**
- * The answer of a preflight: what a dangerous call would do, and the exact refusal it would give now. Changes nothing.
+ * The answer to a preflight: what a dangerous call would do, and the refusal that it would get now. A preflight changes
+ * nothing.
  */
 export const preflightSchema = z
   .strictObject({

@@ -2,11 +2,11 @@ import { type ProblemBody, type ProblemCode, type ProblemField, problems } from 
 
 export interface ProblemDetails {
   /**
-   * For the caller: what is wrong with this very request. It contains no text of a provider, and no SQL, path or stack
-   * trace. Default: the advice of the code.
+   * The text for the caller about what is wrong with this request. It must contain no text of a provider, and no SQL,
+   * path or stack trace. By default it is the advice of the code.
    */
   detail?: string;
-  /** For the log only. */
+  /** A text for the log only. */
   internal?: string;
   errors?: ProblemField[];
   /** Members in addition to the standard ones, such as `workflow_id`. */
@@ -32,7 +32,7 @@ export class Problem extends Error {
     return problems[this.code].status;
   }
 
-  /** The application/problem+json body. */
+  /** The body of the answer, of type application/problem+json. */
   body(requestId: string): ProblemBody {
     const { title, status, advice } = problems[this.code];
     const { detail = advice, errors, extra = {} } = this.details;

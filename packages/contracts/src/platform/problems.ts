@@ -5,7 +5,7 @@ import { databaseProblems } from '../problems/database-problems';
 import { define } from '../problems/problem-definition';
 import { siteProblems, vendorProblems } from '../problems/site-problems';
 
-/** Every code with which Drydock can answer: its status, its title, and what to do next. */
+/** Every code with which Drydock can answer, with its status, its title, and the next step for the caller. */
 export const problems = define({
   // Authentication, authorisation, quotas
   unauthenticated: {
@@ -177,7 +177,7 @@ export const problems = define({
     advice: 'Switch it on again by PATCH with enabled: true, then try again.',
   },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
-  // Refusals before there is a request
+  // Refusals of input that is no valid HTTP request
   malformed_request: {
     status: 400,
     title: 'This is not a valid HTTP request',
@@ -229,7 +229,7 @@ export const problems = define({
     advice:
       'Add the permissions listed in errors to the list: no key could give them back. Take them from its keys instead.',
   },
-  // Failures of a workflow. They are seen on the workflow, and no request is answered with them
+  // Failures of a workflow. They are shown with the workflow, and no request is answered with them
   step_failed: {
     status: 500,
     title: 'A step failed',
@@ -258,7 +258,7 @@ export const problems = define({
   ...computeProblems,
   ...agencyProblems,
   ...databaseProblems,
-  // Failures on our side.
+  // Failures of Drydock itself or of something that it needs
   dependency_unavailable: {
     status: 503,
     title: 'Something that Drydock needs is unavailable',
@@ -286,7 +286,7 @@ export type ProblemCodeOf<Status extends number> = {
   [Code in ProblemCode]: (typeof problems)[Code]['status'] extends Status ? Code : never;
 }[ProblemCode];
 
-/** The codes in a form with which zod can check a closed set. */
+/** The codes as a list, with which zod can check a value. */
 export const problemCodes = Object.keys(problems).filter((code): code is ProblemCode => code in problems);
 
 /** One wrong field. `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
@@ -303,7 +303,7 @@ export const problemFieldSchema = z
   .meta({ id: 'ProblemField' });
 
 /**
- * RFC 9457 with our own members. The 422s of some endpoints add more members (`workflow_id`, `reason_code`,
+ * The problem of RFC 9457 with further members. The 422s of some endpoints add more (`workflow_id`, `reason_code`,
  * `dependency`).
  */
 export const problemSchema = z
@@ -332,7 +332,7 @@ A code that **passes** may be gone when you wait; it is never stored for an Idem
 so the same request is executed when you send it again.
 `;
 
-/** The whole registry of problem codes as one Markdown page, in its own order. */
+/** All problem codes as one Markdown page, in the order of `problems`. */
 export function describeProblems(): string {
   const rows = problemCodes.map((code) => {
     const { status, title, advice, transient = false } = problems[code];

@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { endpoint } from './endpoint';
 import { idSchema, uuidSchema } from './values';
 
-/** How many an organisation may have in its mode, and how many it has. What failed or was deleted does not count. */
+/**
+ * The number of resources that an organisation may have in its mode, and the number that it has. Failed and deleted
+ * ones do not count.
+ */
 export const quotaSchema = z
   .strictObject({
     org_id: uuidSchema.describe('The organisation.'),

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * A record's id: a UUIDv7. Upper and lower case are accepted, and lower case is answered. Other versions, braces and
- * urn: are refused.
+ * The id of a record, which is a UUIDv7. Upper and lower case are accepted, and answers have lower case. Other
+ * versions, braces and `urn:` are refused.
  */
 export const idSchema = z
   .string()
@@ -16,27 +16,27 @@ export const idSchema = z
 /** The schema of an id in an answer. */
 export const uuidSchema = z.uuid().meta({ format: 'uuid' });
 
-/** Used in examples for an id of the caller's own. */
+/** An id of the caller's own, for examples. */
 export const exampleId = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 
-/** When a UUIDv7 was made. */
+/** The time at which a UUIDv7 was made. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16));
 
-/** An id that is not greater than any UUIDv7 made at that moment, and greater than all older ones. */
+/** The smallest id of a moment: it is not greater than any UUIDv7 of that moment, and greater than all earlier ones. */
 export function firstIdOf(moment: Date): string {
   const digits = Math.min(Math.max(moment.getTime(), 0), 0xffffffffffff).toString(16).padStart(12, '0');
   return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`;
 }
 
-/** RFC 3339 in UTC with milliseconds and `Z`. All our timestamps have this form. */
+/** A time by RFC 3339 in UTC with milliseconds and `Z`. All times in answers have this form. */
 export const timestampSchema = z.iso.datetime({ precision: 3 });
 
 export const modeSchema = z.enum(['live', 'sandbox']);
 export type Mode = z.infer<typeof modeSchema>;
 
 /**
- * Text as a customer writes it: without control characters (a NUL cannot be stored), and without half a surrogate pair.
- * Lengths count UTF-16 units.
+ * A text that a customer has written. It has no control characters, because a NUL cannot be stored, and no half of a
+ * surrogate pair. Its length counts UTF-16 units.
  */
 export const text = (maxLength: number) =>
   z
@@ -49,7 +49,7 @@ export const text = (maxLength: number) =>
       'must not contain control characters',
     );
 
-/** A text that may contain line breaks and tabs, and may be ''. */
+/** A text that may be empty and may contain line breaks and tabs. */
 export const paragraphs = (maxLength: number) =>
   z
     .string()
@@ -63,11 +63,11 @@ export const metadataKeysMax = 20;
 const metadataNameSchema = text(40);
 const metadataValueSchema = paragraphs(500);
 
-/** The caller's own names and values. They are kept with a thing, and Drydock does not read them. */
+/** Names and values of the caller's own. They are stored with a resource, and Drydock does not interpret them. */
 export const metadataSchema = z.record(z.string(), z.string()).meta({ id: 'Metadata' });
 export type Metadata = Readonly<Record<string, string>>;
 
-/** A change of metadata: a value is set, null and '' remove it, and names that are not given stay. */
+/** A change of metadata. A text sets a value, null and '' remove it, and names that are not given keep their values. */
 export const metadataChangeSchema = z
   .record(metadataNameSchema, metadataValueSchema.nullable())
   .refine(
@@ -79,14 +79,14 @@ export type MetadataChange = Readonly<Record<string, string | null>>;
 
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
-  // The limit as a string, exactly as it was sent. The pager reads it, so that every mistake in it has the same code.
+  // The limit as a string, exactly as it was sent. The pager parses it, so that every mistake in it gets the same code.
   limit: z
     .string()
     .optional()
     .meta({ type: 'integer', minimum: 1, default: 50, description: 'Items a page: from 1; above 100 counts as 100' }),
 });
 
-/** Where a list continues. `next_cursor` is opaque, and is valid for 72 hours. */
+/** The place where a list continues. `next_cursor` is opaque and valid for 72 hours. */
 export const pageMetaSchema = z
   .strictObject({
     next_cursor: z
@@ -123,7 +123,7 @@ export const createdFilter = {
   created_before: momentSchema.meta({ description: 'Only what was created before this moment, as RFC 3339' }),
 };
 
-/** Narrows a list to some values of one field: names from `values`, separated by commas. */
+/** Limits a list to some values of one field. The values are separated by commas. */
 export const anyOf = <const Value extends string>(values: z.ZodEnum<Readonly<Record<Value, Value>>>, what: string) =>
   z
     .string()
@@ -139,13 +139,13 @@ export const anyOf = <const Value extends string>(values: z.ZodEnum<Readonly<Rec
     .optional()
     .meta({ description: `Only ${what}: some of ${values.options.join(', ')}, with commas between them` });
 
-/** Narrows a list to items with a text in their name. `where` names the fields that are searched. */
+/** Limits a list to items with a text in their name. `where` names the fields that are searched. */
 export const textFilter = (where: string) =>
   text(100)
     .optional()
     .meta({ description: `Only what has this text in ${where}, in upper or lower case` });
 
-/** Narrows a list to items with a value in their metadata. */
+/** Limits a list to items with a value in their metadata. */
 export const metadataFilter = z
   .string()
   .transform((pair, context) => {

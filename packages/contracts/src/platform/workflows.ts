@@ -54,17 +54,20 @@ export const workflowSchema = z
 export type WorkflowView = z.infer<typeof workflowSchema>;
 
 /**
- * A field of our own answers that accept work. The specification fixes some bodies without this field, so every 202
- * also has the header `X-Workflow-Id`.
+ * The field that answers which accept work have in addition to the specification. The specification fixes some bodies
+ * without this field, so every 202 also has the header `X-Workflow-Id`.
  */
 export const acceptedWork = {
   workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.'),
 } as const;
 
-/** Why a workflow of the demo can neither be retried nor abandoned. */
+/** The reason why no workflow of the demo can be retried or abandoned. */
 export const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
 
-/** Kinds are not listed, because a workflow can outlive the release that knew its kind. */
+/**
+ * The query of a list of workflows. `kind` is no enumeration, because a workflow can outlive the release that knew its
+ * kind.
+ */
 export const workflowListQuery = pageQuerySchema.extend({
   status: anyOf(workflowStatusSchema, 'work of these statuses'),
   kind: z

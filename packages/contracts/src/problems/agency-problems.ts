@@ -18,7 +18,7 @@ export const agencyProblems = define({
     title: 'No such label on this board',
     advice: 'The labels of the board list them.',
   },
-  // Ids that a body names
+  // Ids in a body that name nothing
   column_not_found: {
     status: 422,
     title: 'No such column on this board',

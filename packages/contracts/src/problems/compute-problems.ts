@@ -9,7 +9,7 @@ export const computeProblems = define({
     title: 'No such snapshot of this server',
     advice: 'GET /v1/compute/servers/{serverId}/snapshots lists them.',
   },
-  // The snapshot that was named
+  // The snapshot of the request
   snapshot_not_on_server: {
     status: 422,
     title: 'No such snapshot of this server',
@@ -86,7 +86,7 @@ export const computeProblems = define({
     title: "The server's provider cannot rebuild it",
     advice: 'capabilities of the server says what its provider can do; order a new server from the image instead.',
   },
-  // Failures of a workflow. They are seen on the workflow, and no request is answered with them
+  // Failures of a workflow. They are shown with the workflow, and no request is answered with them
   order_refused: {
     status: 422,
     title: 'The provider does not offer this',

@@ -26,7 +26,7 @@ const requestToken = (changed: Partial<BoundRequest> = {}): string =>
 const internalToken = (changed: Partial<BoundRequest> = {}): string =>
   signInternalToken(key, { issuer: 'gateway', audience: 'keys' }, { ...bound, ...changed }, nowMs);
 
-/** The token that jsonwebtoken makes of the same claims. Our own must be equal to it. */
+/** The token that jsonwebtoken makes from the same claims. The token under test must be equal to it. */
 function signedByLibrary(token: string, typ: string): string {
   const claims = jwt.verify(token, key, { algorithms: ['HS256'] });
   if (typeof claims === 'string') throw new Error('claims are an object');

@@ -6,17 +6,21 @@ import { z } from 'zod';
 import { secretBytes, secretsIn } from '../process/secrets';
 import { createReplayMemory, nextTokenId, type ReplayMemory } from './replay-memory';
 
-/** The only place of this package that reads the wall clock. Milliseconds since 1970. */
+/** Milliseconds since 1970. No other function of this package reads the wall clock. */
 export const systemNowMs = (): number => Date.now();
 
 export const tokenLifetimeSeconds = 30;
-/** How far two machines' clocks may differ, either way, before every call between them is refused. */
+/**
+ * The largest difference between the clocks of two machines, in either direction. With a larger one, every call between
+ * them is refused.
+ */
 const clockToleranceSeconds = 5;
-/** An internal token is about 700 bytes. A much larger one is refused before it is decoded. */
+/** The longest token that is decoded. A token has about 700 bytes. */
 const tokenBytesMax = 8_192;
 
 /**
- * `request`: the gateway forwards a customer's call. `internal`: one of our processes calls another on its own behalf.
+ * The kinds of token. `request`: the gateway forwards a customer's call. `internal`: a process of Drydock calls another
+ * one on its own behalf.
  */
 type TokenKind = 'request' | 'internal';
 
@@ -60,7 +64,7 @@ export interface Caller {
   scopes: readonly string[];
 }
 
-/** The request that a token is bound to. `path` includes its query, exactly as it stands on the request line. */
+/** The request that a token is bound to. `path` includes its query, exactly as on the request line. */
 export interface BoundRequest {
   requestId: string;
   method: string;
@@ -71,12 +75,12 @@ export interface BoundRequest {
 }
 
 /**
- * The key that a process signs with: that of the first secret. It is made once for each process, because building it
- * from hex costs more than the signature.
+ * The key that a process signs with, which is made from the first secret. A process makes it once, because parsing the
+ * hex costs more than a signature.
  */
 export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
 
-/** The keys that a process verifies with: those of all its secrets. */
+/** The keys that a process verifies with, one for each secret. */
 export const tokenKeys = (secrets: string): readonly KeyObject[] =>
   secretsIn(secrets).map((each) => createSecretKey(secretBytes(each)));
 
@@ -111,16 +115,16 @@ function bind(
 }
 
 /**
- * Makes a compact JWT by hand, because there is one for every request. The checks that jsonwebtoken makes before it
- * signs cost five times the signature, and our claims need none of them. jsonwebtoken does verify, because mistakes
- * there are dangerous.
+ * Makes a compact JWT by hand, because every request needs one. The checks of jsonwebtoken before it signs cost five
+ * times the signature, and these claims need none of them. Tokens are verified by jsonwebtoken, because mistakes there
+ * are dangerous.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
   return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
 }
 
-/** The gateway's token for one call to `audience` (a service's name), on behalf of `caller`. Lives 30 s. */
+/** The gateway's token for one call to `audience` (a service's name), on behalf of `caller`. It is valid for 30 s. */
 export function signRequestToken(
   key: KeyObject,
   audience: string,
@@ -136,7 +140,9 @@ export function signRequestToken(
   );
 }
 
-/** A token for an `/internal/` path: the gateway asking keys, or a service delivering its audit entries. */
+/**
+ * A token for an `/internal/` path. The gateway uses one to verify a key, and a service to deliver its audit entries.
+ */
 export function signInternalToken(
   key: KeyObject,
   parties: { issuer: string; audience: string },
@@ -146,12 +152,12 @@ export function signInternalToken(
   return sign('internal', key, bind(parties.issuer, parties.audience, bound, nowMs));
 }
 
-/** The reason why a token was refused, for the log alone: the caller always sees the same 401. */
+/** The reason why a token was refused. It goes only to the log; the caller always gets the same 401. */
 export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal';
 }
 
-/** A new memory of used tokens: one for each process that verifies, made when it begins. */
+/** Makes the memory of used tokens. Each process that verifies makes one when it starts. */
 export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   createReplayMemory({
     beganSeconds: Math.floor(nowMs / 1000),
@@ -162,7 +168,7 @@ export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
 interface Expected {
   /** The keys, one of which must have signed the token. */
   keys: readonly KeyObject[];
-  /** The tokens that this process has seen: a token works once. */
+  /** The tokens that this process has accepted before. Each is accepted only once. */
   used: ReplayMemory;
   issuer: string;
   audience: string;
@@ -193,8 +199,8 @@ function verify<Claims extends InternalClaims>(
 }
 
 /**
- * The claims of a token that one of the keys has signed. There are two keys while a secret is rotated. The second is
- * tried only if the first does not fit.
+ * The claims of a token that one of the keys has signed. While a secret is rotated there are two keys. The second is
+ * tried only if the first has not signed the token.
  */
 function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSeconds: number): unknown {
   const options = {
@@ -217,7 +223,8 @@ function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSe
 }
 
 /**
- * The claims of the gateway's token. Throws {@link TokenRefusal}; needs no I/O. {@link assertBound} checks the body.
+ * The claims of the gateway's token. Throws {@link TokenRefusal}. It needs no I/O. The body is checked later, by {@link
+ * assertBound}.
  */
 export const verifyRequestToken = (token: string, expected: Expected): RequestClaims =>
   verify('request', requestClaimsSchema, token, expected);
@@ -227,8 +234,8 @@ export const verifyInternalToken = (token: string, expected: Expected): Internal
   verify('internal', internalClaimsSchema, token, expected);
 
 /**
- * Refuses a body, an Idempotency-Key or an If-Match other than the one that was signed; called once the body has
- * arrived.
+ * Throws unless the body, the Idempotency-Key and the If-Match are those for which the token was signed. It is called
+ * once the body has arrived.
  */
 export function assertBound(
   claims: InternalClaims,
@@ -250,8 +257,8 @@ export const callerOf = (claims: RequestClaims): Caller => ({
 });
 
 /**
- * Throws 403 with every missing permission. It does not look at the object: a caller without the permission does not
- * learn whether it exists.
+ * Throws 403, which names every missing permission. The check does not depend on the resource, so a caller without the
+ * permission does not learn whether the resource exists.
  */
 export function authorise(permissions: readonly string[], caller: Caller): void {
   const missing = permissions.filter((permission) => !caller.scopes.includes(permission));

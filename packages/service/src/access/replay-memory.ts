@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 
-/** Identifies this process among those that sign with the same secret. */
+/** Identifies this process among all that sign with the same secret. */
 const signerId = randomBytes(12).toString('base64url');
 const signed = new Map<string, number>();
 
-/** The id of the next token from one process to another: its signer, and its number. */
+/** The id of the next token from one process to another. It consists of the signer's id and a number. */
 export function nextTokenId(issuer: string, audience: string): string {
   const line = `${issuer} ${audience}`;
   const number = (signed.get(line) ?? 0) + 1;
@@ -14,21 +14,27 @@ export function nextTokenId(issuer: string, audience: string): string {
 
 const tokenIdForm = /^([A-Za-z0-9_-]{16})\.([1-9]\d{0,14})$/;
 
-/** Tokens of one signer may arrive this far out of order; an older number is refused. 8 kB for each signer. */
+/**
+ * How far out of order the tokens of one signer may arrive. An older number is refused. The bits take 8 kB for each
+ * signer.
+ */
 const windowNumbers = 65_536;
-/** A number far above that of the processes that ever sign with one secret within a token's life. */
+/** The most signers that are remembered. Far fewer processes sign with one secret in the lifetime of a token. */
 const signersMax = 1_024;
 const sweptAbove = 64;
 
 interface Window {
   highest: number;
-  /** A bit for each of the last {@link windowNumbers} numbers, at the number modulo their count. */
+  /**
+   * One bit for each of the last {@link windowNumbers} numbers. The bit of a number is at the number modulo {@link
+   * windowNumbers}.
+   */
   bits: Uint32Array;
-  /** The time when the last token of this signer has expired for everybody. */
+  /** The time from which the last token of this signer has expired by every clock. */
   untilSeconds: number;
 }
 
-/** The part of a verified token that its memory needs. */
+/** The claims of a verified token that the memory needs. */
 interface UsedToken {
   iss: string;
   jti: string;
@@ -36,14 +42,14 @@ interface UsedToken {
 }
 
 /**
- * Remembers the tokens that a process has accepted, so that each works once: a bit for each number of each signer, in
- * memory and at constant cost.
- * It is the memory of one process. After a restart it is empty, so tokens signed before the start are refused. Other
- * processes of the same service do not share it: an attacker who copies a token inside our network can have the same
- * call carried out once by each of them within its 35 s.
+ * Remembers the tokens that a process has accepted, so that each is accepted once. It has one bit for each number of
+ * each signer, so its memory and its cost are constant.
+ * Each process has its own memory. After a restart it is empty, so tokens that were signed before the start are
+ * refused. Other processes of the same service do not share it. So an attacker who copies a token in the internal
+ * network can have the call carried out once by each of them within the 35 s for which the token is valid.
  */
 export interface ReplayMemory {
-  /** Undefined for a token seen for the first time; otherwise the reason for its refusal. */
+  /** Undefined for a new token, which is then remembered. Otherwise the reason for its refusal. */
   refuse(token: UsedToken, nowSeconds: number): string | undefined;
 }
 
@@ -85,7 +91,7 @@ export function createReplayMemory(options: {
   };
 }
 
-/** Clears the bits of numbers that enter the window: each is cleared once, before it is used. */
+/** Clears the bits of the numbers that enter the window. Each bit is cleared before its new number uses it. */
 function advance(window: Window, number: number): void {
   const { bits, highest } = window;
   if (number - highest >= windowNumbers) bits.fill(0);

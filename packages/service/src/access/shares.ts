@@ -1,12 +1,12 @@
 /**
  * Places that no single holder can use up. A holder may have at most `share` times as many places as are free. A single
  * holder with a share of 1 gets half of the places. Two such holders get a third each, and a third stays free for the
- * next one. Nothing is reserved and no holder is known beforehand, so taking a place costs one look at a map.
+ * next one. Nothing is reserved and holders need not be known beforehand, so taking a place costs one look-up in a map.
  */
 export interface Shares {
   /**
-   * Takes a place. Returns false if none is free, or none for one of the holders. Give each place back once, with the
-   * same holders.
+   * Takes a place. Returns false if none is free, or if one of the holders uses its whole share. Each place must be
+   * given back once, with the same holders.
    */
   take(holders: readonly string[]): boolean;
   giveBack(holders: readonly string[]): void;
@@ -16,8 +16,8 @@ export interface Shares {
 
 /**
  * Divides `max` places fairly. `shares` has one number for each level of holders, in the order in which `take` gets
- * them: `[0.5, 1]` for a key and its organisation. A holder of a level may have at most that share of the free places,
- * but always one while any is free.
+ * them, such as `[0.5, 1]` for a key and its organisation. A holder may have at most its level's share of the free
+ * places, but always one while any is free.
  */
 export function createShares(max: number, shares: readonly number[]): Shares {
   const levels = shares.map((share) => ({ share, held: new Map<string, number>() }));

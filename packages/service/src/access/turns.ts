@@ -2,24 +2,24 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
 
-/** The longest wait for a turn. A call that keeps others waiting for longer has another problem. */
+/** Milliseconds that a caller waits for its turn. A call that keeps others waiting for longer has another problem. */
 const waitMsMaxDefault = 8_000;
 
 /**
  * Lets callers who change the same thing take turns, in the order of their arrival. A row lock of Postgres would do so
- * too, but each waiting caller would hold a connection: a dozen calls for one site would hold all connections of this
- * process, and calls for other sites would fail. Between processes the row lock still decides.
+ * too, but each waiting caller would hold a connection. Then a dozen calls for one site would hold all connections of
+ * this process, and calls for other sites would fail. Between processes the row lock still decides.
  */
 export interface Turns {
   /**
-   * Resolves with the result of `work`, once all earlier callers for `thing` have had their turn. Throws 503 if that
-   * takes over eight seconds, or longer than `withinMs`.
+   * Resolves with the result of `work`, which runs once all earlier callers for `thing` have had their turn. Throws 503
+   * if the turn does not come within eight seconds, or within `withinMs`.
    */
   take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }
 
 export function createTurns(waitMsMax = scaled(waitMsMaxDefault)): Turns {
-  /** For each resource, a promise that settles when the last waiting call has had its turn. */
+  /** For each thing, a promise that settles when the last waiting caller has had its turn. */
   const lines = new Map<string, Promise<void>>();
   return {
     async take(thing, work, withinMs = waitMsMax) {

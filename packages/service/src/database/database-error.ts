@@ -1,19 +1,20 @@
 /**
  * The meaning of a failed query for its caller.
- * - `unavailable` Postgres cannot be reached, is starting, stopping, full or too slow: answer 503, nothing was decided.
- * - `conflict` a serialization failure or deadlock: the same transaction may be tried again.
- * - `unique` a unique constraint refused the row.
- * - `other` a bug or a constraint nobody expected.
+ * - `unavailable`: Postgres cannot be reached, is starting, stopping, full or too slow. Nothing was decided, and the
+ *   answer is 503.
+ * - `conflict`: a serialization failure or a deadlock. The same transaction may be tried again.
+ * - `unique`: a unique constraint refused the row.
+ * - `other`: a bug, or a constraint that nobody expected.
  */
 export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
 
 /**
- * Prisma: access refused, unreachable, no such database, connection lost, pool timeout, transaction timeout, too many
- * connections.
+ * Prisma's codes for access refused, unreachable, no such database, connection lost, pool timeout, transaction timeout
+ * and too many connections.
  */
 const unavailablePrisma = new Set('P1000 P1001 P1002 P1003 P1008 P1010 P1011 P1017 P1018 P2024 P2028 P2037'.split(' '));
 /**
- * The names that Prisma's driver adapters give to the errors of a database that is unavailable. They are inside an
+ * The names that Prisma's driver adapters give to the errors of an unavailable database. They are in the causes of an
  * error whose own code only says that raw SQL failed.
  */
 const unavailableKinds = new Set([
@@ -27,19 +28,22 @@ const unavailableKinds = new Set([
   'TooManyConnections',
   'TransactionAlreadyClosed',
 ]);
-/** Prisma's code for errors that have no other: a lost connection, or an error whose SQLSTATE decides. */
+/**
+ * Prisma's code for errors without a more specific one, such as a lost connection. If the error has a SQLSTATE, that
+ * decides.
+ */
 const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
 /**
  * SQLSTATEs by https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown,
- * 55P03 lock timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server that does not
- * know us or our database, as during its restore.
+ * 55P03 lock timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server without the role
+ * or the database, as during a restore of the server.
  */
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;
 
-/** Matches a SQLSTATE, but none of Prisma's own codes, which begin with P and have four digits. */
+/** Matches a SQLSTATE, but none of Prisma's codes, which begin with P and have four digits. */
 const sqlStateForm = /^(?!P[1-6])[0-9A-Z]{5}$/;
 const networkCodes = new Set([
   'ECONNREFUSED',
@@ -50,7 +54,7 @@ const networkCodes = new Set([
   'EHOSTUNREACH',
   'EAI_AGAIN',
 ]);
-/** pg and adapter-pg report these without any code. */
+/** Messages of errors that pg and adapter-pg report without a code. */
 const codelessMessages = new RegExp(
   "Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|" +
     'Client has encountered a connection error|timeout expired|Unable to start a transaction|' +
@@ -58,7 +62,7 @@ const codelessMessages = new RegExp(
   'i',
 );
 
-/** The error itself, its causes, and errors inside the `meta` of driver adapters, outermost first. */
+/** The error, its causes, and the errors in the `meta` of driver adapters, outermost first. */
 function* layers(error: unknown): Generator<Record<string, unknown>> {
   let layer: unknown = error;
   for (let depth = 0; depth < 6 && typeof layer === 'object' && layer !== null; depth += 1) {
@@ -73,7 +77,7 @@ function* layers(error: unknown): Generator<Record<string, unknown>> {
   }
 }
 
-/** Reads an error of Prisma, adapter-pg or pg, however deep the SQLSTATE is wrapped. */
+/** Finds the kind of an error of Prisma, adapter-pg or pg, even if its SQLSTATE is in a cause. */
 export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
   let isAnything = false;
   let hasSqlState = false;

@@ -15,8 +15,8 @@ export const carrying = (metadata: { name: string; value: string } | undefined) 
   metadata === undefined ? {} : { metadata: { path: [metadata.name], equals: metadata.value } };
 
 /**
- * Prisma's condition for rows with `text` in one of these fields. Prisma does not escape the wildcards of LIKE, hence
- * the backslashes.
+ * Prisma's condition for rows with `text` in one of these fields. Backslashes escape the wildcards of LIKE, because
+ * Prisma does not.
  */
 export const holding = (text: string | undefined, ...fields: string[]) =>
   text === undefined

@@ -9,7 +9,7 @@ const sqlOf = (client: Pick<PoolClient, 'query'> | Pool): Sql => ({
   },
 });
 
-/** A pg pool as a {@link Database}; a connection whose ROLLBACK fails is discarded. */
+/** Makes a {@link Database} of a pg pool. A connection whose ROLLBACK fails is discarded. */
 export function pgDatabase(pool: Pool): Database<PoolClient> {
   const root = sqlOf(pool);
   return {
@@ -35,22 +35,21 @@ export function pgDatabase(pool: Pool): Database<PoolClient> {
 }
 
 export interface PoolLimits {
-  /** Connections. Default 10. */
+  /** The most connections. Default 10. */
   max?: number;
-  /** The name of the pool's connections in Postgres. */
+  /** The name under which Postgres shows the connections of the pool. */
   applicationName?: string;
 }
 
 /**
- * The settings of all our pools. Postgres' own defaults wait for ever, so a frozen server would hold each request until
- * the client stops waiting. `lockTimeout` is the shortest, so that a locked row can be distinguished from a slow
- * statement.
+ * The settings of all pools. By default Postgres waits for ever, so a frozen server would hold each request until the
+ * client stops waiting. `lockTimeout` is the shortest, so that a locked row can be told from a slow statement.
  */
 export function poolConfig(connectionString: string, limits: PoolLimits = {}): PoolConfig {
   const { hostname, port, pathname } = new URL(connectionString);
   return {
     connectionString,
-    // The host and the port name the pool in metrics. The connection string has them too.
+    // The host and the port are also given separately, because metrics name the pool by them.
     host: hostname,
     port: port === '' ? 5432 : Number(port),
     database: decodeURIComponent(pathname.slice(1)),

@@ -2,11 +2,11 @@ import v8 from 'node:v8';
 import { scaled } from '@drydock/process';
 import type { Database, InTransaction, Sql } from './sql';
 
-// Prisma's query compiler is WebAssembly. V8's quick code is enough for it, because plans are cached. Optimised code
-// would take 14 MB more of each process, and as long for a query.
+// Prisma's query compiler is WebAssembly. With this flag, V8 does not optimise it, which saves 14 MB in each process.
+// Queries take as long as before, because their plans are cached.
 v8.setFlagsFromString('--liftoff-only');
 
-/** The part of a generated Prisma client (or its transaction client) that plain SQL needs. */
+/** The part of a generated Prisma client, or of its transaction client, that plain SQL needs. */
 export interface PrismaSql {
   $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown>;
 }
@@ -16,28 +16,28 @@ interface PrismaRoot<Client> {
   $disconnect(): Promise<void>;
 }
 
-/** A service's own database: its process opens it once and closes it at its end. */
+/** A service's own database. Its process opens it once and closes it last. */
 export interface PrismaDatabase<Client> extends Database<InTransaction<Client>> {
-  /** The pool, for a look-up that needs no transaction. */
+  /** The pool, for reads that need no transaction. */
   pool: Client;
   sql(client?: Client): Sql;
   close(): Promise<void>;
 }
 
 /**
- * How long a transaction may wait for a connection and then run. Beyond that the caller gets 503, and its work was
- * rolled back.
+ * Milliseconds for which a transaction may wait for a connection and then run. After that it is rolled back, and the
+ * caller gets 503.
  */
 const transactionLimits = () => ({ maxWait: scaled(1_500), timeout: scaled(10_000) });
 
 const sqlOf = (client: PrismaSql): Sql => ({
   async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    // The shape of a row is determined by the query alone. The type stands beside the SQL.
+    // Only the query determines the shape of its rows, so the type is written where the SQL is.
     return (await client.$queryRawUnsafe(text, ...values)) as Row[];
   },
 });
 
-/** A Prisma client as a {@link Database}: stores use `tx` as Prisma, packages use `sql(tx)`. */
+/** Makes a {@link Database} of a Prisma client. Stores use `tx` as Prisma's client; packages use `sql(tx)`. */
 export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Client> & Client): PrismaDatabase<Client> {
   const pool = sqlOf(client);
   return {
@@ -49,8 +49,8 @@ export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Clie
 }
 
 /**
- * A table whose rows belong to an owner, by Prisma's names: `fields` is its `…ScalarFieldEnum`. Columns have the same
- * names in snake case.
+ * A table whose rows belong to an owner. `fields` is Prisma's `…ScalarFieldEnum` of it. Its columns have the same names
+ * in snake case.
  */
 export interface OwnedTable<Field extends string> {
   name: string;
@@ -58,10 +58,10 @@ export interface OwnedTable<Field extends string> {
 }
 
 /**
- * Reads the owner's row with all its columns, and locks the row until the transaction ends. So a decision about the row
- * is still right when it is written. One statement reads and locks, because the row could change in between. Resolves
- * with null if the row is gone, or belongs to another organisation or to the other mode. `Row` is Prisma's type of the
- * row.
+ * Reads the owner's row with all its columns, and locks it until the transaction ends, so that the row on which a
+ * decision is based cannot change before the decision is written. One statement reads and locks, because the row could
+ * change between two. Resolves with null if the row is gone, or belongs to another organisation or to the other mode.
+ * `Row` is Prisma's type of the row.
  */
 export async function lockRow<Row extends object>(
   tx: InTransaction<PrismaSql>,

@@ -1,7 +1,7 @@
 /**
- * Plain SQL on one Postgres: inside a transaction, or on the pool. `text` has `$1` placeholders; a uuid, jsonb or
- * timestamptz value is cast in the text (`$1::uuid`). Rejects with the driver's error, which {@link
- * classifyDatabaseError} classifies.
+ * Plain SQL on a Postgres, in a transaction or on the pool. `text` has `$1` placeholders. A value of type uuid, jsonb
+ * or timestamptz is cast in the text (`$1::uuid`). Rejects with the driver's error, which {@link classifyDatabaseError}
+ * classifies.
  */
 export interface Sql {
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
@@ -10,23 +10,27 @@ export interface Sql {
 declare const inTransaction: unique symbol;
 
 /**
- * A client within a transaction. A store that writes or locks takes one; a store that only reads takes the client
- * itself, and so accepts both. Only `transaction` makes one, and the compiler tells them apart.
+ * A client in a transaction. Only `transaction` makes one. A store that writes or locks takes this type, so the
+ * compiler refuses a client outside a transaction. A store that only reads takes the client's own type, and so accepts
+ * both.
  */
 export type InTransaction<Client> = Client & { readonly [inTransaction]: true };
 
 /**
- * A service's database. `Tx` is the type of a transaction in the service's own stores (Prisma's client, a pg
- * connection), so that a store and the SQL of workflow or packages/service commit together.
+ * A service's database. `Tx` is the type of a transaction in the service's own stores (Prisma's client, or a pg
+ * connection). A store and the SQL of packages/workflow and packages/service can use the same transaction.
  */
 export interface Database<Tx> {
-  /** Commits if `work` resolves, rolls back if it rejects. Keep it short, without calls to the outside. */
+  /**
+   * Runs `work` in a transaction. Commits if it resolves and rolls back if it rejects. It must be short and call
+   * nothing outside the database.
+   */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** SQL within `tx`, or on the pool without one. */
+  /** SQL in `tx`, or on the pool if `tx` is absent. */
   sql(tx?: Tx): Sql;
 }
 
-/** A UUIDv7 of Postgres' clock. */
+/** SQL for a new UUIDv7 by Postgres' clock. */
 export const uuidv7Sql = `encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
   substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
   FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid`;

@@ -10,28 +10,28 @@ export type AuditRecord = Acting & (AtOnce | OfWorkflow);
 interface Acting {
   orgId: string;
   mode: Mode;
-  /** Null if a schedule of Drydock's own was the actor. */
+  /** The key of the caller; null if a schedule of Drydock was the actor. */
   actorKeyId: string | null;
-  /** The path of the changed thing: `/v1/sites/…`. */
+  /** The path of the changed resource, such as `/v1/sites/…`. */
   target: string;
 }
 
-/** A change that was made at once is an event too, with the action as its type. */
+/** An audit entry about a change that was made at once. It also becomes an event, with the action as its type. */
 interface AtOnce {
   action: EventType;
   workflowId: null;
 }
 
-/** An audit entry about a workflow. A workflow has events of its own. */
+/** An audit entry about a workflow. It becomes no event, because a workflow has events of its own. */
 interface OfWorkflow {
-  /** `backup.restore`: resource and verb. */
+  /** A resource and a verb, such as `backup.restore`. */
   action: string;
   workflowId: string;
 }
 
 /**
- * Writes an audit entry for accepted work, in the transaction that accepts it: never for a refusal, and never lost. It
- * is delivered to keys afterwards.
+ * Writes an audit entry for accepted work, in the transaction that accepts it. So refused work has no entry, and no
+ * entry is lost. It is delivered to the keys service afterwards.
  */
 export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
   const { orgId, mode, actorKeyId, action, target, workflowId } = record;
@@ -41,8 +41,8 @@ export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
 }
 
 /**
- * Writes the audit entry within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`,
- * `mode` and `actor_key_id`; `action` and `target`: SQL.
+ * SQL that writes the audit entry in the statement that accepts a workflow. `accepted` has the workflow's row with
+ * `id`, `org_id`, `mode` and `actor_key_id`. `action` and `target` are SQL.
  */
 export const auditing = (accepted: string, { action, target }: Record<'action' | 'target', string>): string =>
   `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ` +
@@ -59,11 +59,11 @@ metrics
   })
   .addCallback((result) => result.observe(secondsSince(oldestAt)));
 
-/** Seconds since the outbox's oldest row; 0 without one. */
+/** Seconds since the time of the outbox's oldest row; 0 if there is none. */
 export const secondsSince = (at: string | null): number =>
   at === null ? 0 : Math.max(0, (Date.now() - Date.parse(at)) / 1_000);
 
-/** A timestamp as the contract writes it. */
+/** SQL for a timestamp in the form of the contract. */
 export const timestampSql = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 

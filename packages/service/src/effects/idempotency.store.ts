@@ -3,12 +3,12 @@ import type { Database, Sql } from '../database/sql';
 import type { Answer } from '../http/answer';
 import type { Log } from '../telemetry/log';
 
-/** How long an answer is kept for replays, and its key remembered. */
+/** Hours for which an answer is kept for replays. A key is remembered as long. */
 const keptHours = 24;
 
 /**
- * The first attempt of a key, or one that took over from a crashed one. `accepted` is set if the crashed one had
- * already committed its effect.
+ * The claim of an attempt on an Idempotency-Key. It is the first attempt with the key, or one that took over from a
+ * crashed attempt. `accepted` is set if the crashed attempt had already committed its effect.
  */
 export interface Claim {
   id: Buffer;
@@ -41,9 +41,9 @@ interface ClaimRow {
 }
 
 /**
- * One statement: takes the key if it is new, if its 24 hours are over, or if its attempt's lease has run out without an
- * answer (by Postgres' clock) and the body is the same; otherwise reads the record. A conflicting row that was
- * committed after our snapshot is in neither branch: no row means `running`.
+ * Claims the key if it is new, if its 24 hours are over, or if its attempt's lease has run out without an answer (by
+ * Postgres' clock) and the body is the same. Otherwise it reads the record. If the result has no row, the key is
+ * `running`: another attempt has committed the record after this statement's snapshot.
  */
 const claimSql = `
 WITH claimed AS (
@@ -75,8 +75,8 @@ export async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOu
 }
 
 /**
- * Throws if the statement changed no row. Then another attempt has taken the key over because this one was slow, and
- * the effect of this one must not be committed.
+ * Throws if the statement changed no row. Then another attempt has claimed the key because this one was slow, and the
+ * effect of this one must not be committed.
  */
 function assertStillOurs(rows: readonly unknown[]): void {
   if (rows.length > 0) return;
@@ -87,7 +87,7 @@ function assertStillOurs(rows: readonly unknown[]): void {
   });
 }
 
-/** Stores the answer in the transaction of the effect, so that there is never one without the other. */
+/** Stores the answer in the transaction of the effect, so that neither exists without the other. */
 export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promise<void> {
   const rows = await sql.query(
     `UPDATE idempotency_records SET status = $3::int, headers = $4::jsonb, body = $5, accepted = NULL
@@ -97,7 +97,7 @@ export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promi
   assertStillOurs(rows);
 }
 
-/** Binds the key to an effect whose outcome is awaited, and renews the lease for the wait. */
+/** Binds the key to an effect that was accepted, and renews the lease for the wait for its outcome. */
 export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, leaseSeconds: number): Promise<void> {
   const rows = await sql.query(
     `UPDATE idempotency_records SET accepted = $3::jsonb, lease_expires_at = now() + make_interval(secs => $4::float8)
@@ -107,7 +107,7 @@ export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, l
   assertStillOurs(rows);
 }
 
-/** Frees the key. The next request with it runs as a new one. */
+/** Frees the key. The next request with it is carried out as a new one. */
 export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
   await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
     claim.id,
@@ -116,8 +116,8 @@ export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
 }
 
 /**
- * Frees the key after a failure that may have come after the commit: a key that is bound to an effect stays bound to
- * it, and the next request with it continues to wait.
+ * Frees the key after a failure that may have happened after the commit. If the key is bound to an effect, it stays
+ * bound. Then the next request with the key waits for the outcome of that effect.
  */
 export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
   await sql.query(
@@ -129,7 +129,7 @@ export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
   );
 }
 
-/** Gives the lease up: the next request with this key continues to wait for the same effect. */
+/** Ends the lease. The next request with this key waits for the outcome of the same effect. */
 export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
   await sql.query(
     'UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL',
@@ -138,8 +138,8 @@ export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
 }
 
 /**
- * Deletes at most `rowsMax` keys that are older than 24 hours; resolves with how many. Call it from a schedule until it
- * gives fewer.
+ * Deletes at most `rowsMax` keys that are older than 24 hours, and resolves with their number. A schedule calls it
+ * until fewer were deleted.
  */
 export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
   const rows = await sql.query(
@@ -157,12 +157,12 @@ interface IdempotencyPurge {
   stop(): void;
 }
 
-/** Rows deleted in one statement: few enough that it holds no lock for long. */
+/** The rows that one statement deletes. They are few, so that it holds no lock for long. */
 const rowsMax = 1_000;
 
 /**
- * Deletes idempotency records past their 24 hours, a few at a time. Every process does it; a second one finds nothing
- * to do.
+ * Deletes idempotency records that are older than 24 hours, a few at a time. Every process does so; if another one was
+ * first, there is nothing to do.
  */
 export function createIdempotencyPurge(
   database: Pick<Database<never>, 'sql'>,

@@ -6,7 +6,7 @@ import { purgeIdempotency } from './idempotency.store';
 
 let fixture: Fixture;
 beforeAll(async () => {
-  // No lease ends by itself here: a test ends one by SQL.
+  // The leases are so long that none ends during a test. A test ends a lease by SQL.
   fixture = await startFixture({ idempotency: { leaseSeconds: 600, settleLeaseSeconds: 600, waitMs: 60_000 } });
 });
 afterAll(() => fixture.close());

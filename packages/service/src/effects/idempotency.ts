@@ -8,8 +8,8 @@ import type { Answer } from '../http/answer';
 import { type Claim, claimKey } from './idempotency.store';
 
 /**
- * Returns the same text for the same value, whatever the order of keys and the white space. The fingerprint of
- * idempotency is computed over this text.
+ * Returns the same text for equal values, whatever the order of their keys and their white space. The fingerprint of a
+ * request is computed from this text.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
@@ -23,15 +23,16 @@ export function canonicalJson(value: unknown): string {
 
 export interface IdempotencyLimits {
   /**
-   * How long an attempt owns its key. A retry after a crash waits no longer than this. An attempt that takes longer is
-   * refused at its commit, so its effect never happens twice.
+   * Seconds for which an attempt owns its key. A retry after a crash waits no longer than this. An attempt that takes
+   * longer is refused at its commit, so its effect never happens twice.
    */
   leaseSeconds: number;
   /**
-   * How long an attempt owns its key while `awaitOutcome` waits: longer than the longest wait of an endpoint (10 s).
+   * Seconds for which an attempt owns its key while `awaitOutcome` waits. They exceed the longest wait of an endpoint
+   * (10 s).
    */
   settleLeaseSeconds: number;
-  /** How long a second request waits for the first one's answer. */
+  /** Milliseconds for which a second request waits for the answer of the first one. */
   waitMs: number;
 }
 
@@ -41,10 +42,10 @@ const pollMsFirst = 20;
 const pollMsMax = 250;
 const keyForm = /^[\x21-\x7e]{1,255}$/;
 
-/** The key as it was sent, or undefined without one. Throws 422 unless it has 1 to 255 visible ASCII characters. */
+/** The key as it was sent; undefined if there is none. Throws 422 unless it has 1 to 255 visible ASCII characters. */
 export function readIdempotencyKey(endpoint: EndpointDefinition, header: string | undefined): string | undefined {
   if (endpoint.idempotency === 'ignored' || header === undefined) return undefined;
-  // Node joins repeated headers with ", ", and a space is not a visible character.
+  // A repeated header is refused too. Node joins its values with ", ", and a space is not a visible character.
   if (!keyForm.test(header)) throw problem('idempotency_key_invalid');
   return header;
 }
@@ -52,22 +53,23 @@ export function readIdempotencyKey(endpoint: EndpointDefinition, header: string 
 interface Attempt {
   callerKeyId: string;
   method: string;
-  /** Concrete, without the query. */
+  /** The path of the request, without the query. */
   path: string;
   rawKey: string;
   body: unknown;
   query: Readonly<Record<string, unknown>>;
 }
 
-/** The part of a request that a repeat must have in common with the first. */
+/** The part of a request that must be the same when it is repeated. */
 const askedAs = ({ body, query }: Attempt): string =>
   Object.keys(query).length === 0 ? canonicalJson(body) : `${canonicalJson(query)} ${canonicalJson(body)}`;
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /**
- * Takes the key, or returns the stored answer of the first request; waits for one that is still running. Throws 422
- * `idempotency_key_reused` for another body, and after the wait 409 if the endpoint has one, otherwise 503.
+ * Claims the key, or returns the stored answer of the first request. If the first request is still running, it waits
+ * for that. Throws 422 `idempotency_key_reused` for another body. After the wait it throws 409 if the endpoint has a
+ * 409, otherwise 503.
  */
 export async function claimOrReplay(
   sql: Sql,

@@ -6,62 +6,66 @@ import { signInternalToken, tokenKey } from '../access/internal-token';
 import type { Database } from '../database/sql';
 import type { Log } from '../telemetry/log';
 
-/** Rows of a service on their way to keys. */
+/** An outbox: rows of a service that are delivered to the keys service. */
 export interface Outbox<Row extends OutboxRow> {
-  /** The name of the rows in log lines. */
+  /** The name of the outbox in log lines. */
   name: string;
   /** The path at which the keys service accepts the entries. */
   path: `/internal/${string}`;
-  /** The oldest first, at most $1. */
+  /** SQL that reads the oldest rows first, at most $1. */
   selectSql: string;
   /** The entry in the form that the keys service takes. */
   entryOf(row: Row): unknown;
-  /** Deletes the rows whose seq is in $1. */
+  /** SQL that deletes the rows whose seq is in $1. */
   deleteSql: string;
-  /** Called with the time of the oldest row that keys does not have yet; null if there is none. */
+  /** Called with the time of the oldest undelivered row; null if there is none. */
   observe(oldestAt: string | null): void;
 }
 
 export interface OutboxRow {
   seq: string;
-  /** The time at which the entry was written, RFC 3339. */
+  /** The time at which the entry was written, as RFC 3339. */
   at: string;
 }
 
 const batchMax = 100;
 const sendMs = 5_000;
-/** The least time between two looks, however often the outbox is rung for. */
+/** The shortest pause between two reads, however often `ring` is called. */
 const lookMsLeast = 100;
 
 export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   outbox: Outbox<Row>;
   database: Pick<Database<never>, 'sql'>;
   keysUrl: string;
-  /** Hex; this service's own secret, which keys accepts for outboxes only. */
+  /** The service's own secret in hex. The keys service accepts it for outboxes only. */
   secret: string;
   /** The service's name, which the keys service checks against the secret. */
   service: string;
   log: Log;
-  /** How often the outbox is read without a call of `ring`. When missing, every second. */
+  /** Milliseconds after which the outbox is read without a call of `ring`. Default 1,000. */
   everyMs?: number;
-  /** The longest pause while keys is away. The first is one to two seconds, or `everyMs` if that is shorter. */
+  /**
+   * The longest pause while the keys service does not answer. The first pause is one to two seconds, or `everyMs` if
+   * that is shorter.
+   */
   backoffMsMax?: number;
 }
 
 export interface OutboxDelivery {
   start(): void;
   /**
-   * Reports that the outbox may have rows, so that it is read at once. It does not shorten a pause that keys has
-   * caused, and several calls within a short time become one look.
+   * Reports that the outbox may have rows, so that it is read at once. A pause because the keys service does not answer
+   * is not shortened. Several calls within a short time cause one read.
    */
   ring(): void;
-  /** Finishes the running batch. The next process delivers the rest. */
+  /** Waits for the running batch. The next process delivers the rest. */
   stop(): Promise<void>;
 }
 
 /**
- * Delivers an outbox to keys in order and at least once: a row is deleted once keys has confirmed it. Two processes may
- * send the same entry; its id makes that harmless. While keys is away nothing is lost and the pauses grow.
+ * Delivers an outbox to the keys service in order and at least once. A row is deleted once the keys service has
+ * confirmed it. Two processes may send the same entry, which the keys service recognises by its id. While the keys
+ * service does not answer, nothing is lost and the pauses grow.
  */
 export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliveryOptions<Row>): OutboxDelivery {
   const { everyMs = 1_000, backoffMsMax = 60_000, log } = options;
@@ -119,7 +123,7 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
   };
 }
 
-/** Resolves with how many entries keys took. */
+/** Delivers one batch. Resolves with the number of delivered entries. */
 async function deliverBatch<Row extends OutboxRow>(
   { outbox, ...options }: OutboxDeliveryOptions<Row>,
   key: ReturnType<typeof tokenKey>,

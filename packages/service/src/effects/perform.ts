@@ -25,8 +25,8 @@ import {
 class OutcomeUnknown extends Problem {}
 
 /**
- * Thrown by `awaitOutcome` if the effect was accepted and its outcome is not known yet: the caller gets the problem
- * (503), and the same Idempotency-Key continues to wait for the same effect instead of starting another.
+ * Makes the error that `awaitOutcome` throws if the effect was accepted and its outcome is not known yet. The caller
+ * gets the problem (503). A repeat with the same Idempotency-Key waits for the same effect and starts no other.
  */
 export const outcomeUnknown = (code: ProblemCode, details: ProblemDetails = {}): Problem =>
   new OutcomeUnknown(code, details);
@@ -35,7 +35,7 @@ const isOutcomeUnknown = (error: unknown): boolean => error instanceof OutcomeUn
 
 /**
  * The part of the reply that may be stored. Throws, which rolls the effect back, if the whole reply cannot be made from
- * that part again: a secret that cannot be replayed would be lost with the first broken connection.
+ * that part again. Otherwise a secret that cannot be replayed would be lost with the first broken connection.
  */
 function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Reply {
   const { replaySecret } = route;
@@ -48,8 +48,8 @@ function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Repl
 }
 
 /**
- * The stored answer with its secret in place again. Refusals are stored whole. Throws `idempotency_key_reused` if the
- * secret came from a master key that is gone: only a fresh Idempotency-Key leads on.
+ * The stored answer with its secret. Refusals are stored whole. Throws `idempotency_key_reused` if the secret was
+ * derived from a service secret that is gone; then the caller needs a new Idempotency-Key.
  */
 function rehydratedAnswer(route: Route<never>, request: AnyRequest, rawKey: string, answer: Answer): Answer {
   if (route.replaySecret === undefined || answer.status >= 300) return answer;
@@ -73,9 +73,9 @@ const attemptsMax = 3;
 const backoffMsMax = 30;
 
 /**
- * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or deadlock: everything
- * was rolled back, so it may contain nothing but SQL. Between tries it waits some random milliseconds, so that the same
- * two do not collide again.
+ * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or a deadlock.
+ * Everything was rolled back then, so `work` must contain nothing but SQL. Random pauses keep the same two transactions
+ * from colliding again.
  */
 export async function transact<Tx, T>(database: Database<Tx>, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -102,26 +102,28 @@ interface Performance<Tx> {
   log: Log;
   turns: Turns;
   time: AnswerTime;
-  /** Throws if a reply is not in the contract; does nothing in production. */
+  /** Throws if a reply does not follow the contract. Does nothing in production. */
   checkReply(reply: Reply): void;
 }
 
-/** The work that `execute` has registered for after the commit; emptied before each try of its transaction. */
+/**
+ * The work that `execute` has registered for after the commit. It is emptied before each attempt at the transaction.
+ */
 export interface Afterwards {
   works: Array<() => unknown>;
 }
 
-/** The request in the form that an Idempotency-Key is bound to. */
+/** The request in the form to which an Idempotency-Key is bound. */
 export interface Asked {
-  /** The concrete path, with canonical parameters and without the query, so that a record has one path. */
+  /** The concrete path with canonical parameters and without the query, so that a record has only one path. */
   path: string;
   /** The body as it was sent, without defaults. */
   body: unknown;
-  /** Empty when the request had no query. */
+  /** The query; empty if the request had none. */
   query: Readonly<Record<string, unknown>>;
 }
 
-/** Runs a route, only once for each Idempotency-Key. */
+/** Runs a route, once for each Idempotency-Key. */
 export async function perform<Tx>(
   kit: Performance<Tx>,
   route: Route<Tx>,
@@ -147,8 +149,8 @@ export async function perform<Tx>(
 }
 
 /**
- * Returns the answer once every process would confirm it. A replay waits too, because the first attempt may have ended
- * between its commit and its answer.
+ * Returns the answer after `beforeAnswer`, when every process sees the effect. A replay waits too, because the first
+ * attempt may have ended between its commit and its answer.
  */
 async function trueAnswer<Tx>(
   { time }: Performance<Tx>,
@@ -189,7 +191,7 @@ async function execute<Tx>(
     });
     return answerOf(reply as Reply);
   }
-  // An earlier attempt has committed this effect and ended before its outcome was known.
+  // `claim.accepted` is set if an earlier attempt has committed this effect and ended before the outcome was known.
   const accepted =
     claim?.accepted ??
     (await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
@@ -207,8 +209,8 @@ async function execute<Tx>(
 }
 
 /**
- * The error for an effect whose outcome could not be read. The effect may have happened, so the answer must not say
- * that nothing was started, and the key must not become free.
+ * The error for an effect whose outcome could not be read. The effect may have happened. So the answer must not say
+ * that nothing was started, and the key must not be freed.
  */
 function outcomeUnread(error: unknown, isRepeatable: boolean): Problem {
   const { code, details } = problemOfError(error);
@@ -216,8 +218,8 @@ function outcomeUnread(error: unknown, isRepeatable: boolean): Problem {
 }
 
 /**
- * The time that must be left when a call's turn comes, in milliseconds. It covers the effect itself, the wait for a
- * worker (10.5 s, `startDecidedMs` of workflow) and a last look.
+ * The time that must be left when it is a call's turn, in milliseconds. `actMs` is for the effect itself. `settleMs`
+ * also covers the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last read.
  */
 const actMs = 500;
 const settleMs = 13_000;
@@ -248,8 +250,9 @@ async function lookAndAct<Tx>(
 }
 
 /**
- * The name of the queue in which a call waits: the thing that the call changes. It includes the organisation, so that
- * another organisation's calls cannot delay it. Undefined for a call that creates something.
+ * The name of the queue in which a call waits. Calls that change the same thing wait in the same queue. The name
+ * includes the organisation, so that another organisation's calls cannot delay this one. Undefined for a call that
+ * creates something.
  */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
   const name = parametersOf(endpoint.path)[0];
@@ -259,8 +262,8 @@ function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): s
 }
 
 /**
- * Runs work after the commit. The effect is committed in any case. The answer does not wait for this work, whose
- * failure is only logged.
+ * Runs work after the commit. The answer does not wait for it. Its failure is only logged, because the effect is
+ * committed in any case.
  */
 function runAfterwards(work: () => unknown, log: Log): void {
   Promise.resolve()
@@ -269,8 +272,8 @@ function runAfterwards(work: () => unknown, log: Log): void {
 }
 
 /**
- * A 422 that waiting would not change becomes the key's answer; any other error frees the key for a retry. A failure
- * here is only logged, because the lease runs out by itself.
+ * Stores a 422 that waiting would not change as the answer of the key. Any other error frees the key for a retry. A
+ * failure here is only logged, because the lease runs out by itself.
  */
 async function concludeRefusal<Tx>(
   kit: Performance<Tx>,

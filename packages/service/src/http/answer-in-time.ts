@@ -2,24 +2,27 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Log } from '../telemetry/log';
 
 /**
- * The time after which every request is answered, even if it still waits for something. The gateway waits a little
+ * Milliseconds after which every request is answered, even if it still waits for something. The gateway waits a little
  * longer, because only this process knows what was begun.
  */
 export const answerWithinMs = 18_500;
 
 /**
- * The state of a request, and the time that is left for it. Nothing may begin any more after the caller was answered
- * that nothing was begun.
+ * The progress of a request, and the time that is left for it. Once the caller was told that nothing was begun, nothing
+ * may begin any more.
  */
 export interface AnswerTime {
   leftMs(): number;
-  /** Call it before the effect may happen. Throws if the answer has been sent already. */
+  /** Must be called before the effect may happen. Throws if the answer has been sent already. */
   begin(): void;
-  /** Call it once the effect is committed and only its outcome is still awaited. */
+  /** Must be called once the effect is committed and only its outcome is still awaited. */
   accept(): void;
 }
 
-/** `isRepeatable`: the request has an Idempotency-Key. Without one a repeat would be carried out a second time. */
+/**
+ * The detail for a request whose effect was accepted. `isRepeatable` says whether it has an Idempotency-Key. Without
+ * one a repeat would be carried out a second time.
+ */
 export const acceptedDetail = (isRepeatable: boolean): string =>
   isRepeatable
     ? 'It was accepted and has not ended yet. ' +

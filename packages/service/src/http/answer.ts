@@ -4,36 +4,36 @@ import { classifyDatabaseError } from '../database/database-error';
 import type { Reply } from './route';
 
 /**
- * The problem that a caller may see for a failure. The failure itself only goes to the log. No other code decides which
- * part of a failure is public.
+ * The problem that a caller may see for a failure. The failure itself goes only to the log. Only this function decides
+ * which part of a failure is public.
  */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof TokenRefusal)
     return problem('unauthenticated', { internal: `internal token: ${error.message}` });
   const kind = classifyDatabaseError(error);
-  // A conflict that survived its retries is a sign of load, not of a bug.
+  // A conflict that was still there after all retries is a sign of load, not of a bug.
   if (kind === 'unavailable' || kind === 'conflict') {
     return problem('dependency_unavailable', { extra: { dependency: 'database' }, retryAfterSeconds: 5, cause: error });
   }
   return problem('internal_error', { cause: error });
 }
 
-/** A reply in its final bytes. An Idempotency-Key replays exactly this. */
+/** A reply as it is sent. A replay sends exactly the same. */
 export interface Answer {
   status: number;
   headers: Record<string, string>;
-  /** The exact text of the body; '' for none. */
+  /** The exact text of the body; '' if there is none. */
   text: string;
 }
 
 /**
- * The challenge in a 401 that says that the key of the CALLER is refused, because it was revoked after the gateway
- * looked. Any other 401 of a service is about the gateway's token.
+ * The challenge of a 401 that refuses the CALLER's key, because the key was revoked after the gateway had verified it.
+ * Any other 401 of a service is about the gateway's token.
  */
 export const keyChallenge = 'Bearer realm="api-key"';
 
-/** `Retry-After` of a 503 that names none, in seconds. */
+/** Seconds in `Retry-After` of a 503 whose problem names none. */
 const retryAfterSecondsDefault = 5;
 
 export function answerOf(reply: Reply): Answer {

@@ -11,7 +11,7 @@ export interface ApiProcess extends Process {
   service: Service;
 }
 
-/** Work of a process that no request asks for. */
+/** Work of a process that is not part of a request. */
 interface Beside {
   start(): void;
   stop(): unknown;
@@ -19,19 +19,22 @@ interface Beside {
 
 interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
   /**
-   * Work beside the requests, by its name in the log. It starts right before the first request. It stops when the
-   * callers have gone, and before the last request is answered.
+   * Work that runs beside the requests, by its name in the log. It starts right before the first request is accepted.
+   * It stops when the callers have gone, and before the last request is answered.
    */
   beside?: Readonly<Record<string, Beside>>;
 }
 
 /**
- * How long running requests may go on at the end; everything that is closed after them needs its share of
- * `shutdownLimitMs`.
+ * How long running requests may continue while the process closes. The rest of `shutdownLimitMs` is for everything that
+ * is closed after them.
  */
 const closeMs = 15_000;
 
-/** The process that answers requests. Everything that the handlers use was opened before, and is closed after it. */
+/**
+ * Composes the process that answers requests. Everything that the handlers use must have been opened before, and is
+ * closed after it.
+ */
 export function composeApiProcess<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
   config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'> & ApiConfig,

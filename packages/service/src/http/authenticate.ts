@@ -13,7 +13,7 @@ import type { Exchange } from './exchange';
 const bearerForm = /^Bearer ([A-Za-z0-9_.-]+)$/;
 
 /**
- * The bearer token of a request. A request with two Authorization headers is refused, because Node would silently take
+ * The bearer token of a request. A request with two Authorization headers is refused, because Node would silently use
  * the first.
  */
 function bearerToken(request: IncomingMessage): string {
@@ -30,14 +30,14 @@ const lineOf = (request: IncomingMessage): { method: string; path: string } => (
   path: request.url ?? '',
 });
 
-/** The process that verifies. */
+/** The process that verifies tokens. */
 export interface Verifier {
-  /** The audience of its tokens. */
+  /** The name of the service, which is the audience of its tokens. */
   service: string;
   usedTokens: ReplayMemory;
 }
 
-/** Authenticates the gateway's token on a customer's call. Throws {@link TokenRefusal}; needs no I/O. */
+/** Authenticates the gateway's token on a customer's call. Throws {@link TokenRefusal}. It needs no I/O. */
 export function authenticateRequest(
   exchange: Exchange,
   { keys, service, usedTokens }: Verifier & { keys: readonly KeyObject[] },
@@ -50,7 +50,10 @@ export function authenticateRequest(
   return claims;
 }
 
-/** Authenticates one of our processes on an internal path; resolves with its name, found by the key that fits. */
+/**
+ * Authenticates a process of Drydock on an internal path. Returns its name, which is found by the key that has signed
+ * its token.
+ */
 export function authenticateInternal(
   exchange: Exchange,
   issuers: Readonly<Record<string, readonly KeyObject[]>>,

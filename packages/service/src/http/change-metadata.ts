@@ -2,8 +2,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { type Metadata, type MetadataChange, metadataKeysMax } from '@drydock/contracts/platform/values';
 
 /**
- * The metadata after the change: null and '' remove a name, and names that are not given stay. Throws 422 if there
- * would be too many.
+ * The metadata after the change. A text sets a value, null and '' remove a name, and names that are not given keep
+ * their values. Throws 422 if there are too many names afterwards.
  */
 export function changeMetadata(metadata: Metadata, change: MetadataChange = {}): Metadata {
   const changed = new Map<string, string | null>([...Object.entries(metadata), ...Object.entries(change)]);

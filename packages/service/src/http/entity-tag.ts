@@ -4,8 +4,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Answer } from './answer';
 
 /**
- * Identifies a representation by its bytes: a strong validator (RFC 9110) that needs no column and no clock, and
- * changes whenever anything visible does.
+ * Identifies an answer by its bytes. It is a strong validator (RFC 9110) that needs no column and no clock, and changes
+ * whenever anything visible changes.
  */
 export const entityTagOf = (text: string | Uint8Array): string => `"${hash('sha256', text, 'base64url').slice(0, 27)}"`;
 
@@ -13,13 +13,13 @@ const tagsOf = (given: string): string[] => given.split(',').map((one) => one.tr
 const opaqueOf = (tag: string): string => tag.replace(/^W\//, '');
 
 /**
- * Whether `If-None-Match` names the representation. The comparison is weak, because a proxy may have compressed the
- * answer and marked it so.
+ * Whether `If-None-Match` names the answer. The comparison is weak, because a proxy may have compressed the answer and
+ * marked its tag as weak.
  */
 export const hasAlready = (ifNoneMatch: string | undefined, tag: string): boolean =>
   ifNoneMatch !== undefined && tagsOf(ifNoneMatch).some((one) => one === '*' || opaqueOf(one) === opaqueOf(tag));
 
-/** The answer with its validator; for a reader who has it already, a 304. */
+/** Adds the entity tag to the answer. A client that has the answer already gets 304. */
 export function tagged(endpoint: EndpointDefinition, answer: Answer, ifNoneMatch: string | undefined): Answer {
   if (answer.status !== 200 || !hasEntityTag(endpoint)) return answer;
   const etag = entityTagOf(answer.text);
@@ -28,8 +28,9 @@ export function tagged(endpoint: EndpointDefinition, answer: Answer, ifNoneMatch
 }
 
 /**
- * Throws 412 unless `If-Match` names the present answer of GET. The comparison is strong, by RFC 9110: a weak validator
- * must not allow an overwrite. `read` is called only with such a header, by a handler that has locked the record.
+ * Throws 412 unless `If-Match` names the present answer to GET. The comparison is strong, by RFC 9110, because a weak
+ * validator must not permit an overwrite. `read` is called only if there is such a header. The caller has locked the
+ * record.
  */
 export async function assertMatch(ifMatch: string | undefined, read: () => unknown): Promise<void> {
   if (ifMatch === undefined) return;

@@ -6,13 +6,13 @@ import { isKnownOutage, type Log, type LogContext, withLogContext } from '../tel
 import { currentTraceparent } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
-/** One request and its one answer, from the first byte to the log line. */
+/** A request and its answer, from the first byte to the log line. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
-  /** Carried by every log line; `request_id` is the caller's once its token was verified. */
+  /** The fields of every log line. `request_id` is the caller's once its token was verified. */
   context: LogContext & { request_id: string };
-  /** `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
+  /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;
   traceparent: string | undefined;
   startedMs: number;
@@ -20,13 +20,13 @@ export interface Exchange {
 
 export interface ExchangeKit {
   log: Log;
-  /** True once the process is stopping, which keeps no connection for another request. */
+  /** Whether the process is stopping. Then it keeps no connection open for another request. */
   isClosing(): boolean;
 }
 
 /**
- * Runs `work` and sends its result, or the problem that it throws; `undefined` means that it has answered by itself.
- * Never rejects.
+ * Runs `work` and sends its result, or the problem that it throws. If the result is `undefined`, `work` has answered
+ * itself. Never rejects.
  */
 export function runExchange(
   kit: ExchangeKit,
@@ -73,7 +73,7 @@ const challenged = (error: unknown, answer: Answer): Answer =>
     ? { ...answer, headers: { ...answer.headers, 'www-authenticate': keyChallenge } }
     : answer;
 
-/** The headers of all our answers, streams included. */
+/** The headers of all answers, also of streams. */
 export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<string, string> {
   return {
     'cache-control': 'no-store',

@@ -20,8 +20,8 @@ import type { Streams } from './stream';
 const nothing = (): void => undefined;
 
 /**
- * Compares a handler's reply with the endpoint's contract; throws an error that becomes a 500, so that a test sees it.
- * `enabled` false: does nothing.
+ * Compares a handler's reply with the endpoint's contract. Throws an error, which becomes a 500, so that tests find the
+ * difference. Does nothing unless `enabled`.
  */
 function replyChecks(
   endpoint: EndpointDefinition,
@@ -35,7 +35,7 @@ function replyChecks(
       if (reply.status !== status)
         throw new Error(`${endpoint.id} answered ${reply.status}, its contract says ${status}`);
       if (schema === undefined || endpoint.response.contentType !== undefined) return;
-      // The reply is checked after JSON, as the caller will see it.
+      // The reply is checked after it was converted to JSON, as the caller will see it.
       const parsed = schema.safeParse(reply.body === undefined ? undefined : JSON.parse(JSON.stringify(reply.body)));
       if (!parsed.success)
         throw new Error(`${endpoint.id} answered what its contract does not know: ${parsed.error.message}`);
@@ -60,12 +60,12 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
   checksReplies: boolean;
 }
 
-/** The path parameters in Express' form. */
+/** The values of path parameters, as Express gives them. */
 type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * The handler of one route, in the order of the specification: token, permission, syntax (body and query, then ids),
- * and the effect. Everything that can be built once is built here, not per request.
+ * Makes the handler of one route. It checks in the order of the specification: token, permission, syntax (body and
+ * query, then ids), and then it runs the effect. Everything that does not depend on a request is built once.
  */
 export function createHandler<Tx>(
   kit: HandleKit<Tx>,
@@ -136,7 +136,7 @@ export function createHandler<Tx>(
   };
 }
 
-/** Handles a request to an internal path: token, body, handler. */
+/** Makes the handler of an internal path: it checks the token and the body, and then calls the route's handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);

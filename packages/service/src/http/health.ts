@@ -34,12 +34,15 @@ async function outcomeOf(
   return outcome;
 }
 
-/** Alive: the event loop runs. It does not check dependencies, so that a lost database does not restart the process. */
+/**
+ * Answers that the process is alive, because its event loop runs. Dependencies are not checked, so that a lost database
+ * does not restart the process.
+ */
 export const answerHealth = (): Answer => answerOf({ status: 200, body: { status: 'ok' } });
 
 /**
- * Answers 200 when the process accepts requests. Otherwise 503 with the outcome of each check, but never the reason,
- * which is in the log. `informative` checks are only reported, because just a part of the requests needs them.
+ * Answers 200 if the process accepts requests, and otherwise 503 with the outcome of each check. The reasons are only
+ * in the log. `informative` checks are only reported, because just a part of the requests needs them.
  */
 export async function answerReady(
   checks: ReadyChecks,
@@ -63,7 +66,7 @@ interface HealthServer {
   close(): Promise<void>;
 }
 
-/** A page for operators beside the probes, at `path` and below; it decides itself who may see it. */
+/** A page for operators, at `path` and below. It decides itself who may see it. */
 export interface Mounted {
   path: `/${string}`;
   handle: RequestListener;
@@ -72,7 +75,7 @@ export interface Mounted {
 const isBelow = (path: string, url = ''): boolean =>
   url === path || url.startsWith(`${path}/`) || url.startsWith(`${path}?`);
 
-/** `/healthz` and `/readyz` of a process that does not answer customers: a worker. */
+/** The server of `/healthz` and `/readyz` for a worker, which answers no customers. */
 export function createHealthServer(options: {
   log: Log;
   ready: ReadyChecks;

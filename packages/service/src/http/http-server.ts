@@ -19,8 +19,8 @@ const refuseAsNode: Refuse = (error, socket) => {
 };
 
 /**
- * An HTTP server that withstands badly behaved clients. `connectionsCheckingInterval` matters as much as the timeouts:
- * at its default of 30 s a slowloris connection lives half a minute whatever `headersTimeout` is.
+ * Makes an HTTP server that withstands badly behaved clients. `connectionsCheckingInterval` matters as much as the
+ * timeouts: at its default of 30 s a slowloris connection lives for half a minute, whatever `headersTimeout` is.
  */
 export function createHttpServer(
   listener: RequestListener,
@@ -44,10 +44,10 @@ export function createHttpServer(
 }
 
 /**
- * Refuses a late client only after everything that has arrived was read, which is when the next phase of the event loop
- * has passed. Node measures a client's time until Node has read the request, not until the request arrived. When a
- * process with thousands of connections is behind, the delay is the process's own. Without this, clients whose requests
- * waited in the kernel were answered 408.
+ * Refuses a late client only after everything that has arrived was read, which takes until the next phase of the event
+ * loop. Node measures a client's time until Node has read the request, not until the request has arrived. If a process
+ * with thousands of connections is slow, the delay is its own. Without this, clients whose requests waited in the
+ * kernel got 408.
  */
 function refuseUnparsed(server: Server, refuse: Refuse): void {
   const newest = new WeakMap<Socket, IncomingMessage>();
@@ -67,13 +67,13 @@ function refuseUnparsed(server: Server, refuse: Refuse): void {
 }
 
 /**
- * Limit for connections that the kernel has accepted and this process has not; `net.core.somaxconn` limits it too.
+ * The most connections that the kernel has accepted and this process has not; `net.core.somaxconn` limits them too.
  * Node's default is 511. Above the limit the kernel drops packets, including the first request of a client that
  * believes it is connected. The client sends that request again seconds later, too late for `headersTimeout`.
  */
 const backlog = 4_096;
 
-/** Resolves with the address once it listens. `port` 0 chooses a free one. */
+/** Listens on the port, or on a free one if `port` is 0. Resolves with the address. */
 export function listen(server: Server, port: number, host = '127.0.0.1'): Promise<{ url: string; port: number }> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -91,8 +91,8 @@ const idleSweepMs = 50;
 const silentGraceMs = 1_000;
 
 /**
- * Resolves after `withinMs` at the latest. It closes nothing, because a request may be on its way on a connection that
- * looks idle.
+ * Waits until no connection is open, at most for `withinMs`. It closes none, because a request may be on its way on a
+ * connection that looks idle.
  */
 export async function waitUntilNobodyIsConnected(server: Server, withinMs: number): Promise<void> {
   const endsAtMs = performance.now() + withinMs;
@@ -101,8 +101,8 @@ export async function waitUntilNobodyIsConnected(server: Server, withinMs: numbe
 
 /**
  * Stops accepting connections and waits for running requests. Idle connections are closed repeatedly, because one whose
- * last answer is sent after `close` would otherwise stay open for its whole keep-alive. A connection that never sent
- * anything is closed after a second, because Node counts it as busy for ever.
+ * last answer is sent after `close` would otherwise stay open for its whole keep-alive. A connection that has sent
+ * nothing is closed after a second, because Node counts it as busy for ever.
  */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {

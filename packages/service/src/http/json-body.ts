@@ -3,22 +3,25 @@ import type { BodyRefusals } from '@drydock/contracts/platform/endpoint';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import sjson from 'secure-json-parse';
 
-/** Deeper than any of our bodies, and far less than a recursive parser can take. */
+/**
+ * The deepest nesting that is accepted. It is deeper than in any body of the API, and far less than a recursive parser
+ * can take.
+ */
 const depthMax = 32;
 
 /** The reason why a JSON text is refused although a parser might accept it. */
 type JsonFault = 'too deep' | 'duplicate key';
 
 /**
- * Matches one string literal or one structural character; numbers, true, false and null are skipped. A string without a
+ * Matches one string literal or one structural character. Numbers, true, false and null are skipped. A string without a
  * closing quote matches to the end of the text. Otherwise the end would be searched again from each quote in it, which
  * takes seconds.
  */
 const tokens = /"(?:[^"\\]|\\.?)*"?|[{}[\],:]/gs;
 
 /**
- * Finds nesting beyond {@link depthMax} and duplicate keys, which JSON.parse accepts (the last one wins, so two readers
- * of one body could see two requests). One pass; the parser checks the syntax.
+ * Finds nesting beyond {@link depthMax} and duplicate keys in one pass. JSON.parse accepts duplicate keys and uses the
+ * last one, so two programs could read two different requests in one body. The parser checks the syntax.
  */
 export function findJsonFault(text: string): JsonFault | undefined {
   const open: Array<Set<string> | null> = [];
@@ -42,7 +45,7 @@ export function findJsonFault(text: string): JsonFault | undefined {
   return undefined;
 }
 
-/** Keys are compared after their escapes are resolved: `"\u0061"` is `"a"`. */
+/** The key of a string literal with its escapes resolved, so that `"\u0061"` and `"a"` are the same key. */
 function unescapeKey(literal: string): string | undefined {
   if (!literal.includes('\\')) return literal.slice(1, -1);
   try {
@@ -52,23 +55,23 @@ function unescapeKey(literal: string): string | undefined {
   }
 }
 
-/** 100 KiB, as the specification of the API has it. */
+/** 100 KiB, the limit of the API's specification. */
 const bodyBytesMax = 100 * 1024;
 
 const nothing = Buffer.alloc(0);
 
 /**
- * The whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed the limit.
- * The caller must then close the connection, because the rest is still on its way. Rejects with the stream's error if
- * the client goes away.
+ * Reads the whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed the
+ * limit. The caller must then close the connection, because the rest is still on its way. Rejects with the stream's
+ * error if the client leaves.
  */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const { 'content-length': announced, 'transfer-encoding': transferEncoding } = request.headers;
   if (transferEncoding === undefined && (announced === undefined || announced === '0')) return Promise.resolve(nothing);
   if (announced !== undefined && Number(announced) > bodyBytesMax) return Promise.reject(problem('body_too_large'));
   return new Promise((resolve, reject) => {
-    // One growing buffer holds the body, because a list of pieces could grow large: a client may send a hundred
-    // thousand pieces of one byte, and each would be an object of a hundred bytes.
+    // The body is collected in one growing buffer. A list of pieces could grow large, because a client may send a
+    // hundred thousand pieces of one byte, and each would be an object of a hundred bytes.
     let whole: Buffer = nothing;
     let size = 0;
     request.on('data', (chunk: Buffer) => {
@@ -102,7 +105,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;
 
-/** Throws `code` for a body of another type, or with a content encoding. */
+/** Throws `code` if the body is not JSON in UTF-8, or if it has a content encoding. */
 export function assertJsonContentType(
   code: BodyRefusals['otherType'],
   contentType: string | undefined,
@@ -113,8 +116,9 @@ export function assertJsonContentType(
 }
 
 /**
- * The value of a JSON body. Throws `code` for invalid JSON, and for JSON that causes trouble later: duplicate or
- * prototype keys, deep nesting, numbers beyond a double, NUL (Postgres cannot store it) and half surrogate pairs.
+ * The value of a JSON body. Throws `code` for invalid JSON, and for JSON that causes trouble later: duplicate keys,
+ * keys such as `__proto__`, deep nesting, numbers beyond a double, NUL (Postgres cannot store it) and half surrogate
+ * pairs.
  */
 export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']): unknown {
   const notJson = (internal: string): Problem => problem(code, { internal });
@@ -125,7 +129,7 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   } catch {
     throw notJson('not UTF-8');
   }
-  // A byte order mark is refused here, because secure-json-parse would strip it.
+  // A byte order mark is refused here, because secure-json-parse would remove it.
   if (text.startsWith('\ufeff')) throw notJson('a byte order mark');
   // This check precedes parsing, because JSON.parse itself recurses.
   const ambiguity = findJsonFault(text);
@@ -133,7 +137,7 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   try {
     value = sjson.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' });
   } catch {
-    // The parser's error is dropped: it quotes the body, and the body may hold a secret.
+    // The parser's error is dropped, because it quotes the body, which may contain a secret.
     throw notJson('syntax, or a prototype key');
   }
   const fault = findUnstorable(value);
@@ -141,7 +145,7 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   return value;
 }
 
-/** The reason why Postgres or a double cannot hold `value`; undefined if they can. */
+/** The reason why Postgres or a double cannot represent the value; undefined if they can. */
 function findUnstorable(value: unknown): string | undefined {
   if (typeof value === 'string')
     return value.includes('\0') || loneSurrogate.test(value) ? 'NUL or a lone surrogate' : undefined;

@@ -11,17 +11,18 @@ interface Owner {
   mode: Mode;
 }
 
-/** A limit for things that an organisation may have at once. */
+/** A limit for the number of things that an organisation may have. */
 export interface QuotaRule {
-  /** `FROM … WHERE …` for the things of an organisation ($1) in a mode ($2). */
+  /** SQL `FROM … WHERE …` for the things of an organisation ($1) in a mode ($2). */
   counted: string;
-  /** The limit of an organisation for which staff have set none. */
+  /** The limit of every organisation for which staff have set no other. */
   usualMax: number;
 }
 
 /**
- * Refuses one more than the organisation may have, in the transaction that adds it. Additions of one organisation wait
- * for each other until then, so that two at once cannot both be the last. Throws `quota_exceeded`.
+ * Refuses one more thing than the organisation may have, in the transaction that adds it. Additions of one organisation
+ * wait for each other until the end of the transaction, so that two simultaneous ones cannot both take the last place.
+ * Throws `quota_exceeded`.
  */
 export async function assertWithinQuota(sql: Sql, rule: QuotaRule, { orgId, mode }: Owner): Promise<void> {
   await sql.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text`, [`quota ${orgId} ${mode}`]);
@@ -53,18 +54,18 @@ export const getQuota = <Tx>({ database, quota }: QuotaContext<Tx>) => ({
 interface QuotaChange {
   caller: Caller;
   params: { orgId: string };
-  /** Null: what every organisation may have. */
+  /** The new limit. Null restores the usual one. */
   body: { limit: number | null };
 }
 
 /**
- * Sets an organisation's limit for staff, in the mode of their key. `path`: the endpoint's, for the audit log. Throws
- * `org_not_found` for a malformed id.
+ * Sets an organisation's limit, in the mode of the caller's key. Only staff may call it. `path` is the endpoint's, for
+ * the audit log. Throws `org_not_found` for a malformed id.
  */
 export const setQuota = <Tx>({ database, quota }: QuotaContext<Tx>, path: string) => ({
   execute: async (tx: Tx, { caller, params, body }: QuotaChange): Promise<{ status: 200; body: Quota }> => {
     const { mode, keyId: actorKeyId } = caller;
-    // Only the keys service knows which organisations exist; here every well-formed id may be one.
+    // Only the keys service knows which organisations exist, so every well-formed id is accepted here.
     if (params.orgId === nobodysId) throw problem('org_not_found');
     const sql = database.sql(tx);
     const owner = { orgId: params.orgId, mode };

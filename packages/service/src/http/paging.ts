@@ -7,24 +7,25 @@ import type { CurrentFirst } from '../process/secrets';
 const limitDefault = 50;
 const limitMax = 100;
 const cursorHours = 72;
-/** A cursor of ours has about 100 characters. */
+/** The longest cursor that is decoded. A genuine one has about 100 characters. */
 const cursorLengthMax = 512;
 const macBytes = 16;
-/** Digits that a limit may have. */
+/** The most digits of a limit. */
 export const limitLengthMax = 15;
 const limitForm = /^[0-9]{1,15}$/;
 
-/** The list that a cursor belongs to. The same list read with another key or another filter is another list. */
+/** The list that a cursor belongs to. A list that is read with another key or another filter counts as another list. */
 export interface PageBinding {
   /** The endpoint's id. */
   list: string;
   keyId: string;
-  /** The filter as it was asked, in any fixed form; '' without one. */
+  /** The filter of the request in any fixed form; '' if there is none. */
   filter: string;
 }
 
 /**
- * The filter of a list: the whole query except for its page. `of`: the thing whose list it is, within the organisation.
+ * The filter of a list: the whole query without `cursor` and `limit`. `of` is the resource whose list it is, if the
+ * list is not the organisation's.
  */
 export function listFilter(
   caller: Pick<Caller, 'orgId' | 'mode'>,
@@ -37,7 +38,7 @@ export function listFilter(
 
 export interface PageRequest {
   limit: number;
-  /** The last item of the page before (`positionOf` gave it); null on the first page. */
+  /** The position of the last item of the previous page; null on the first page. */
   after: string | null;
 }
 
@@ -47,13 +48,16 @@ export interface Page<Item> {
 }
 
 export interface Pager {
-  /** Reads `limit` and `cursor`. Throws 422 `invalid_limit` or `invalid_cursor`, whatever was wrong with it. */
+  /** Reads `limit` and `cursor`. Throws 422 `invalid_limit` or `invalid_cursor` for every mistake. */
   read(
     query: { limit?: string | undefined; cursor?: string | undefined },
     binding: PageBinding,
     now: Date,
   ): PageRequest;
-  /** The page from up to `limit + 1` rows: fetch one more than asked, so that `has_more` needs no count. */
+  /**
+   * Makes a page from up to `limit + 1` rows. The caller reads one row more than the page has, so that `has_more` needs
+   * no count.
+   */
   pageOf<Row, Item>(
     rows: readonly Row[],
     request: PageRequest,
@@ -63,7 +67,10 @@ export interface Pager {
   ): Page<Item>;
 }
 
-/** `keys`: 32 bytes each, from `deriveKeys(SERVICE_SECRET, 'cursor')`; the same in every process of the service. */
+/**
+ * Makes a pager. `keys` has 32 bytes each, from `deriveKeys(SERVICE_SECRET, 'cursor')`, the same in every process of
+ * the service.
+ */
 export function createPager(keys: CurrentFirst<Buffer>): Pager {
   const macOf = (key: Buffer, payload: string, binding: PageBinding): Buffer =>
     createHmac('sha256', key)
@@ -77,8 +84,7 @@ export function createPager(keys: CurrentFirst<Buffer>): Pager {
   const open = (cursor: string, binding: PageBinding, now: Date): string => {
     const [payload = '', mac = '', ...rest] = cursor.length > cursorLengthMax ? [] : cursor.split('.');
     const given = Buffer.from(mac, 'base64url');
-    // A cursor that is encoded differently from the way in which this service encodes it is refused, even if it decodes
-    // to the same bytes.
+    // A cursor must be encoded exactly as this service encodes it. Another encoding of the same bytes is refused.
     const genuine =
       rest.length === 0 &&
       given.length === macBytes &&

@@ -9,18 +9,18 @@ import type { ProblemField } from '@drydock/contracts/platform/problems';
 import { z } from 'zod';
 import { assertJsonContentType, parseJsonBody } from './json-body';
 
-/** Limits the answer to a hostile body with a thousand wrong fields. */
+/** The most errors of an answer, because a hostile body may have a thousand wrong fields. */
 const issuesMax = 20;
 
 type Issue = z.core.$ZodIssue;
 
 const escapeSegment = (segment: PropertyKey): string => String(segment).replaceAll('~', '~0').replaceAll('/', '~1');
-/** RFC 6901 into the body. */
+/** A JSON pointer (RFC 6901) into the body. */
 const bodyPointer = (path: readonly PropertyKey[]): string =>
   path.map((segment) => `/${escapeSegment(segment)}`).join('');
 const queryPointer = (path: readonly PropertyKey[]): string => `?${path.map(String).join('.')}`;
 
-/** Whether the field of an issue is missing, rather than wrong. */
+/** Whether the field of an issue is missing and not wrong. */
 function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
   let value = input;
   for (const segment of path) {
@@ -43,7 +43,7 @@ function fieldsOf(issue: Issue, input: unknown, pointer: (path: readonly Propert
   return [{ pointer: pointer(issue.path), code: issue.code, detail: issue.message }];
 }
 
-/** The errors field by field, in the contract's words. They never contain the value that was sent. */
+/** The errors for each field, in the contract's words. They never contain the value that was sent. */
 function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query'): ProblemField[] {
   const pointer = place === 'body' ? bodyPointer : queryPointer;
   return error.issues.flatMap((issue) => fieldsOf(issue, input, pointer)).slice(0, issuesMax);
@@ -51,7 +51,7 @@ function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query')
 
 interface RawRequest {
   params: Readonly<Record<string, string | string[] | undefined>>;
-  /** The query without the `?`. */
+  /** The query string without the `?`. */
   search: string;
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -62,21 +62,23 @@ interface Parsed {
   params: Record<string, string>;
   query: Record<string, unknown> | undefined;
   body: Record<string, unknown> | undefined;
-  /** The body's JSON as it was sent, without defaults or normalisation. */
+  /** The value of the JSON body as it was sent, without defaults or normalisation. */
   sentBody: unknown;
 }
 
 const emptyBody = {};
 const noQuery = z.strictObject({});
-/** The id of no record: a UUIDv7 of the first possible millisecond. */
+/** The id that no record has. It is a UUIDv7 of the first possible millisecond. */
 export const nobodysId = '00000000-0000-7000-8000-000000000000';
-/** A schema without a rule for other fields refuses them: a misspelt option must not be silently ignored. */
+/**
+ * Makes a schema refuse unknown fields, unless it has a rule for them. A misspelt option must not be silently ignored.
+ */
 const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === undefined ? schema.strict() : schema);
 
 /**
- * Builds, once for each endpoint, the parser of a raw request. It throws 422 for a wrong query or body, and the
- * endpoint's own code for a body that cannot be read. A malformed id becomes the id of no record, so that the handler
- * answers it like every record that the caller does not have.
+ * Makes the parser of requests to an endpoint. It throws 422 for a wrong query or body, and the endpoint's own code for
+ * a body that cannot be read. A malformed id becomes the id that no record has, so that the handler answers it like
+ * every record that the caller does not have.
  */
 export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) => Parsed {
   const readQuery = queryParser(endpoint);
@@ -91,11 +93,12 @@ export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) =
 }
 
 /**
- * A parser for the part of a URL behind its `?`. It throws 422 for a parameter that is wrong, repeated or not declared.
+ * Makes the parser of an endpoint's query string. It throws 422 for a parameter that is wrong, repeated or not
+ * declared.
  */
 export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
   if (query !== undefined) {
-    // The schema is made once, because a schema compiles its parser at its first use.
+    // The schema is made once, because it compiles its parser at its first use.
     const schema = strictly(query);
     return (search) => parseQuery(schema, search);
   }
@@ -105,7 +108,10 @@ export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (se
   };
 }
 
-/** The value in its canonical form; a malformed id becomes that of no record, and a malformed name the empty one. */
+/**
+ * The value of a path parameter in its canonical form. A malformed id becomes the id that no record has, and a
+ * malformed name becomes ''.
+ */
 function readParameter(parameter: PathParameter, raw: string | string[] | undefined): string {
   const value = parameter.schema.safeParse(raw);
   if (value.success) return value.data;
@@ -121,7 +127,7 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
       given[name] = value;
     }
   }
-  // The copy is a plain object, because zod distinguishes records from class instances by their prototype.
+  // The query is copied to a plain object, because zod recognises records by their prototype.
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;

@@ -2,13 +2,13 @@ import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 
 const parameter = /\{([^}]+)\}/g;
 
-/** `/v1/sites/{siteId}` as Express writes it. */
+/** The path in Express' form: `/v1/sites/{siteId}` becomes `/v1/sites/:siteId`. */
 export const patternOf = (path: string): string => path.replaceAll(parameter, ':$1');
 
 /**
- * The endpoints of `promised` that belong to the service and have no handler yet. Throws if `mounted` has one twice or
- * one of another service, and, unless some `mayBeMissing`, if any is missing: only a developer starts a service without
- * it.
+ * The endpoints of `promised` that belong to the service and have no handler yet. Throws if an endpoint is mounted
+ * twice or belongs to another service. Unless `mayBeMissing`, throws if any is missing, because only a developer may
+ * start an incomplete service.
  */
 export function findUnmounted<E extends Pick<EndpointDefinition, 'id' | 'service'>>(
   service: string,
@@ -31,11 +31,11 @@ export function findUnmounted<E extends Pick<EndpointDefinition, 'id' | 'service
 export const pathWith = (path: string, params: Readonly<Record<string, string>>): string =>
   path.replaceAll(parameter, (_placeholder, name: string) => encodeURIComponent(params[name] ?? ''));
 
-/** The names of its parameters, in order. */
+/** The names of the path's parameters, in order. */
 export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
 
 /**
- * Puts literal segments before parameters, so that `/v1/sites/deleted` is not read as a site named deleted. `~` sorts
+ * Puts literal segments before parameters, so that `/v1/sites/deleted` is not taken for a site named deleted. `~` sorts
  * after every letter.
  */
 export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'> }>(routes: readonly R[]): R[] {
@@ -43,18 +43,18 @@ export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'
   return [...routes].sort((a, b) => (order(a) < order(b) ? -1 : 1));
 }
 
-/** The methods of a concrete path, for `Allow`; empty if there is no such path. */
+/** The methods that a concrete path has, for `Allow`; empty if there is no such path. */
 export function methodsOf(endpoints: readonly EndpointDefinition[], path: string): string[] {
   const matching = endpoints.filter((endpoint) => isAt(endpoint.path, path));
   return [...new Set(matching.map(({ method }) => method))].sort();
 }
 
-/** Whether a concrete path is one of `template`. */
+/** Whether the concrete path matches the template. */
 export function isAt(template: string, path: string): boolean {
   const [segments, given] = [template.split('/'), path.split('/')];
   return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));
 }
 
-/** A parameter matches any text but an empty one, as in Express. */
+/** Whether a segment matches. As in Express, a parameter matches any text but an empty one. */
 const fits = (segment: string, given: string | undefined): boolean =>
   segment.startsWith('{') ? given !== '' : segment === given;

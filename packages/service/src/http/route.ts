@@ -3,30 +3,31 @@ import type { BodyOf, EndpointDefinition, ParamsOf, QueryOf, ResponseOf } from '
 import type { z } from 'zod';
 import type { Caller } from '../access/internal-token';
 
-/** The parsed request that a handler gets; it has nothing else. */
+/** The parsed request, which is all that a handler gets. */
 export interface HandlerRequest<E extends EndpointDefinition> {
   params: ParamsOf<E>;
   query: QueryOf<E>;
   body: BodyOf<E>;
   caller: Caller;
   requestId: string;
-  /** The raw key, for endpoints that derive a secret from it. Never store it. */
+  /** The Idempotency-Key as it was sent, for endpoints that derive a secret from it. It must never be stored. */
   idempotencyKey: string | undefined;
   now: Date;
-  /** W3C traceparent of this request while tracing is on; workflows continue it. */
+  /** The W3C traceparent of this request, which its workflows continue; undefined while tracing is off. */
   traceparent: string | undefined;
   /**
-   * Throws 412 unless the caller's If-Match still names the record. A PATCH calls it as soon as it has locked the
-   * record, with the answer of GET; `read` is not called without such a header.
+   * Throws 412 unless the caller's If-Match names the present state of the record. A PATCH calls it as soon as it has
+   * locked the record. `read` returns the answer to GET; it is called only if there is such a header.
    */
   assertMatch(read: () => ResponseOf<E> | Promise<ResponseOf<E>>): Promise<void>;
   /**
-   * Runs once the effect is committed (enqueue a job), and never after a rollback. Its failure is logged, not answered.
+   * Registers work for after the commit, such as enqueueing a job. It does not run after a rollback. Its failure is
+   * only logged.
    */
   afterCommit(work: () => unknown): void;
 }
 
-/** `headers` are part of the answer that an Idempotency-Key replays (Location, Retry-After). */
+/** The reply to a request. A replay of an Idempotency-Key also has its `headers` (Location, Retry-After). */
 export type ReplyTo<E extends EndpointDefinition> = {
   status: E['response']['status'];
   headers?: Record<string, string>;
@@ -36,7 +37,7 @@ export type ReplyTo<E extends EndpointDefinition> = {
   ? { body: ResponseOf<E> }
   : { body?: never });
 
-/** A reply without its endpoint's types. */
+/** A reply without the types of its endpoint. */
 export interface Reply {
   status: number;
   headers?: Record<string, string>;
@@ -50,35 +51,39 @@ export interface Reply {
 export interface ReplaySecret<E extends EndpointDefinition> {
   remove(body: ResponseOf<E>): unknown;
   /**
-   * Must return exactly the body that was sent, which is checked before the first answer is committed. `stored` is the
-   * result of `remove`, after JSON.
+   * Restores the body. The result must be exactly the body that was sent, which is checked before the first answer is
+   * committed. `stored` is the result of `remove`, as JSON stores it.
    */
   rehydrate(stored: unknown, rawIdempotencyKey: string, request: HandlerRequest<E>): ResponseOf<E>;
 }
 
-/** A GET, or a POST that changes nothing: without a transaction. */
+/** The handler of a GET, or of a POST that changes nothing. It runs without a transaction. */
 export interface ReadHandlers<E extends EndpointDefinition> {
   read(request: HandlerRequest<E>): Promise<ReplyTo<E>>;
 }
 
 export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
-  /** Reads the outside world, without a transaction. It may refuse. */
+  /** Reads from the outside, without a transaction. It may refuse the request. */
   preload?(request: HandlerRequest<E>): Promise<World>;
-  /** The effect and nothing slow: one short transaction, tried up to three times if Postgres reports a conflict. */
+  /**
+   * Runs the effect in one short transaction, up to three times if Postgres reports a conflict. It must do nothing
+   * slow.
+   */
   execute(tx: Tx, request: HandlerRequest<E>, world: World): Promise<ReplyTo<E>>;
-  /** Absent when the answer contains no secret. */
+  /** Absent if the answer contains no secret. */
   replaySecret?: ReplaySecret<E>;
   /**
-   * Awaited between the commit and the answer, also for a replay. It is for effects that other processes see a moment
-   * later.
+   * Awaited between the commit and the answer, also for a replay. It is for effects that other processes see only a
+   * moment later.
    */
   beforeAnswer?(request: HandlerRequest<E>): Promise<void>;
 }
 
 /**
- * An effect whose answer is known only later: `execute` commits the accepted work (plain JSON), `awaitOutcome` waits
- * for its outcome outside any transaction. After a crash between the two, the same Idempotency-Key resumes at
- * `awaitOutcome`. Throw {@link outcomeUnknown} to leave it resumable on purpose.
+ * The handlers of an effect whose answer is known only later. `execute` commits the accepted work (plain JSON).
+ * `awaitOutcome` waits for its outcome outside any transaction. After a crash between the two, a repeat with the same
+ * Idempotency-Key continues with `awaitOutcome`. If `awaitOutcome` throws {@link outcomeUnknown}, a repeat continues in
+ * the same way.
  */
 export interface AwaitHandlers<E extends EndpointDefinition, Tx, World, Accepted> {
   preload?(request: HandlerRequest<E>): Promise<World>;
@@ -93,9 +98,9 @@ export interface StreamEvent {
 }
 
 /**
- * A server-sent event stream. It checks the caller's rights, then returns the events. Refusals before the first event
- * are ordinary problems. Null when the client has had the last event that there will be: it gets 204, the only answer
- * after which an EventSource does not reconnect.
+ * The handler of a server-sent event stream. It checks the caller's rights, then returns the events. Refusals before
+ * the first event are ordinary problems. Null if the client has already had the last event that there will be. It then
+ * gets 204, the only answer after which an EventSource does not reconnect.
  */
 export interface StreamHandlers<E extends EndpointDefinition> {
   stream(
@@ -103,7 +108,7 @@ export interface StreamHandlers<E extends EndpointDefinition> {
   ): Promise<AsyncIterable<StreamEvent> | null>;
 }
 
-/** A route without its types; only {@link route} makes one. */
+/** A route without its types. Only {@link route} makes one. */
 export interface Route<Tx> {
   endpoint: EndpointDefinition;
   read?(request: HandlerRequest<EndpointDefinition>): Promise<Reply>;
@@ -125,8 +130,8 @@ export type Handlers<E extends EndpointDefinition, Tx, World, Accepted> =
   | StreamHandlers<E>;
 
 /**
- * Binds an endpoint of the contract to its handlers, which see exactly the endpoint's types. The types are dropped here
- * and hold all the same, because the parser that feeds the handlers is built from the same endpoint.
+ * Binds an endpoint of the contract to its handlers, which have exactly the endpoint's types. The result drops these
+ * types. That is safe, because the parser that gives the handlers their input is built from the same endpoint.
  */
 export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   endpoint: E,
@@ -135,17 +140,17 @@ export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   return { endpoint, ...handlers };
 }
 
-/** A path for our own processes: `/internal/…`, with its own token, never routed from outside. */
+/** A path for processes of Drydock, `/internal/…`. It needs a token of its own and is never routed from outside. */
 export interface InternalRoute {
   method: 'GET' | 'POST';
   path: `/internal/${string}`;
-  /** The callers that may use it, with the keys that each signs with. A key listed here opens this path only. */
+  /** The callers that may use the path, with the keys with which each signs. Such a key permits this path only. */
   issuers: Readonly<Record<string, readonly KeyObject[]>>;
   body?: z.ZodType;
   handle(request: { body: unknown; issuer: string; requestId: string; now: Date }): Promise<Reply>;
 }
 
-/** Keeps the type of the body for the handler. */
+/** Makes an internal route whose handler gets the type of the body. */
 export function internalRoute<Body extends z.ZodType>(definition: {
   method: 'POST';
   path: `/internal/${string}`;

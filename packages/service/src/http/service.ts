@@ -21,40 +21,40 @@ import { methodsOf, patternOf, sortRoutes } from './route-table';
 import { createStreams, type StreamLimits, streamLimits } from './stream';
 
 export interface ServiceOptions<Tx> {
-  /** The audience of the tokens it accepts: `keys`, `hosting`. */
+  /** The audience of the tokens that it accepts, such as `keys` or `hosting`. */
   name: string;
   routes: readonly Route<Tx>[];
   internalRoutes?: readonly InternalRoute[];
-  /** Endpoints of its contract that are still being written: they answer 501. */
+  /** Endpoints of its contract that are not written yet. They answer 501. */
   unmounted?: readonly EndpointDefinition[];
   database: Database<Tx>;
-  /** Hex; shared with the gateway alone. */
+  /** The secret that it shares only with the gateway, in hex. */
   tokenSecret: string;
   log: Log;
   ready: ReadyChecks;
   idempotency?: Partial<IdempotencyLimits>;
   streams?: Partial<StreamLimits>;
-  /** Milliseconds; shorter than the gateway waits. */
+  /** Milliseconds after which every request is answered. They are fewer than the gateway waits. */
   answerWithinMs?: number;
-  /** Compares answers with the contract; default: in tests and development. */
+  /** Whether answers are compared with the contract. By default they are in tests and development. */
   checksReplies?: boolean;
 }
 
 export interface Service {
   app: Express;
   server: Server;
-  /** `port` 0 takes a free one; `host` defaults to loopback. */
+  /** Listens on `port`, or on a free port if it is 0. `host` defaults to loopback. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
-   * Reports not ready, ends streams, and sends `Connection: close` with every answer, so that gateways go elsewhere. It
-   * keeps answering until nobody is connected, at most for `withinMs`.
+   * Reports not ready, ends streams, and sends `Connection: close` with every answer, so that gateways use other
+   * processes. It keeps answering until nobody is connected, at most for `withinMs`.
    */
   drain(withinMs: number): Promise<void>;
-  /** Accepts no new connection; resolves when the last running request is answered. */
+  /** Accepts no new connection. Resolves when the last running request is answered. */
   close(): Promise<void>;
 }
 
-/** Makes the HTTP side of a process from a list of endpoints. */
+/** Makes the HTTP server of a process from a list of routes. */
 export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   let closing = false;
   const streams = createStreams({ ...streamLimits, ...options.streams });
@@ -103,7 +103,10 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   };
 }
 
-/** Only Express' router is used: bodies, queries and answers are ours. `/X/` is not `/x`. */
+/**
+ * Makes the Express application. Only the router of Express is used. Bodies, queries and answers are handled in this
+ * package. `/X/` is not the same path as `/x`.
+ */
 function createApp(): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -130,13 +133,16 @@ function mountRoute<Tx>(app: Express, kit: HandleKit<Tx>, route: Route<Tx>): voi
   const { method, path } = route.endpoint;
   const handle = createHandler(kit, route);
   app[verbs[method]](patternOf(path), (request, response, next) => {
-    // Express answers HEAD with GET's handler; here a method must be in the contract.
+    // Without this check Express would answer HEAD with the handler of GET. Here a method must be in the contract.
     if (request.method !== method) next();
     else runExchange(kit, request, response, `${method} ${path}`, (exchange) => handle(exchange, request.params));
   });
 }
 
-/** Answers 501 without a code of ours, which the contract does not promise; no customer sees it. */
+/**
+ * Answers 501 for an endpoint that is not written yet. The answer has no problem code, because the contract has none
+ * for it. Customers never see it.
+ */
 function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path }: EndpointDefinition): void {
   const detail = `${kit.service} does not mount ${id} yet: add it to services/${kit.service}/src/routes.ts`;
   app[verbs[method]](patternOf(path), (request, response) =>
@@ -161,7 +167,7 @@ function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRout
   );
 }
 
-/** Only the gateway gets the answer that a path does not exist. */
+/** Answers requests to unknown paths. Only the gateway learns that a path does not exist. */
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>
     runExchange(kit, request, response, 'none', async (exchange) => {

@@ -8,16 +8,21 @@ import { commonHeaders, type Exchange, type ExchangeKit } from './exchange';
 import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
 
 export interface StreamLimits {
-  /** Open streams of a process, separate from ordinary requests: a thousand watchers must not keep a restore out. */
+  /**
+   * The most open streams of a process. They are counted separately from ordinary requests, so that a thousand watchers
+   * do not keep a restore out.
+   */
   openMax: number;
   heartbeatMs: number;
-  /** The time after which the stream ends. The client then reconnects with Last-Event-ID and a fresh authentication. */
+  /**
+   * Milliseconds after which a stream ends. The client then reconnects with Last-Event-ID and is authenticated again.
+   */
   lifetimeMs: number;
 }
 
 /**
- * The shares of the free streams: a key may have a fifth and its organisation two fifths, so that some are left for the
- * next one.
+ * The largest shares of the free streams: a fifth for a key and two fifths for its organisation, so that others find
+ * some free.
  */
 export const streamShares = [0.2, 0.4] as const;
 
@@ -51,7 +56,7 @@ export function createStreams(limits: StreamLimits): Streams {
       if (places.taken >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
       const holders = [request.caller.keyId, request.caller.orgId];
       if (!places.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
-      // Each stream has its own controller: a signal made by AbortSignal.any would stay registered with one that lives
+      // Each stream has its own controller. A signal of AbortSignal.any would stay registered with a source that lives
       // as long as the process.
       const end = new AbortController();
       ends.add(end);
@@ -94,7 +99,8 @@ export function createStreams(limits: StreamLimits): Streams {
 }
 
 /**
- * Writes events until they or the stream's time end. A slow client slows the source down and does not fill our memory.
+ * Writes events until they end or the stream's time is up. A slow client slows the source down, so that events do not
+ * fill the memory.
  */
 async function pump(
   response: ServerResponse,
@@ -122,7 +128,8 @@ async function pump(
 }
 
 /**
- * https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough.
+ * The text of an event by https://html.spec.whatwg.org/multipage/server-sent-events.html. JSON has no line breaks, so
+ * one data line is enough.
  */
 const eventText = ({ id, event, data }: StreamEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ` +

@@ -6,7 +6,7 @@ import { BlockList, isIP, type LookupFunction } from 'node:net';
 
 export type ResolveAll = (hostname: string, answer: (error: Error | null, addresses: LookupAddress[]) => void) => void;
 
-/** Thrown when a customer's endpoint leads into our own network. Nothing was sent. */
+/** Thrown if a customer's endpoint leads to an address that is not public. Nothing was sent. */
 export class AddressRefused extends Error {
   constructor(where: string) {
     super(`${where} is no address of the public internet`);
@@ -17,18 +17,18 @@ export class AddressRefused extends Error {
 export interface GuardOptions {
   /** The only origin that these agents connect to. */
   origin: string;
-  /** `host:port` that may be any address. */
+  /** Endpoints (`host:port`) that may have any address. */
   allowed: ReadonlySet<string>;
   resolve?: ResolveAll;
 }
 
 const nameServers = new Resolver({ timeout: 2_000, tries: 2 });
-/** The name is known, and has no address of the family that was asked for. */
+/** Whether the error says that the name has no address of this family. */
 const isNameless = (code: unknown): boolean => code === 'ENOTFOUND' || code === 'ENODATA';
 
 /**
- * Asks the name servers only. The system's resolver has two threads for the whole process, and a customer's name whose
- * servers never answer keeps one of them for 10 s or longer: everybody else's names would wait.
+ * Resolves a name by the name servers only. The system's resolver has two threads for the whole process. A customer's
+ * name whose servers never answer would keep one of them for 10 s or longer, and all other names would wait.
  */
 const resolveByNameServers: ResolveAll = (hostname, answer) => {
   const asked = [nameServers.resolve4(hostname), nameServers.resolve6(hostname)];
@@ -38,18 +38,20 @@ const resolveByNameServers: ResolveAll = (hostname, answer) => {
     );
     if (found.length > 0) return answer(null, found);
     const isUnknown = answers.every((one) => one.status === 'rejected' && isNameless(one.reason.code));
-    // The system's own codes, which callers know.
+    // The codes are those of the system's resolver, which callers know.
     answer(Object.assign(new Error(`no address of ${hostname}`), { code: isUnknown ? 'ENOTFOUND' : 'EAI_AGAIN' }), []);
   });
 };
 
-/** The most sockets to one customer's storage: as many as objects are moved at once, and a few more. */
+/**
+ * The most sockets to one customer's storage. They are as many as objects are moved at the same time, and a few more.
+ */
 const socketsMax = 16;
 
 /**
- * Agents that connect to public addresses only. A name is resolved once in the life of the agents, and they connect to
- * exactly the addresses that were checked, so that a later change of the name has no effect. One refused address
- * refuses the whole name.
+ * Makes agents that connect to public addresses only. A name is resolved once in the life of the agents. They connect
+ * to exactly the addresses that were checked, so that a later change of the name has no effect. If one address is
+ * refused, the whole name is.
  */
 export function createGuardedAgents({ origin, allowed, resolve = resolveByNameServers }: GuardOptions): {
   httpAgent: http.Agent;
@@ -76,7 +78,7 @@ function guard<A extends http.Agent>(agent: A, check: (host: string) => void): A
   return agent;
 }
 
-/** Exported for its test: the agents call it for every connection. */
+/** Makes the look-up that the agents call for every connection. It is exported for its test. */
 export function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   const pinned = new Map<string, Promise<LookupAddress[]>>();
   const find = (hostname: string): Promise<LookupAddress[]> => {
@@ -99,7 +101,7 @@ export function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   };
 }
 
-/** A name of this machine, which no name server knows. */
+/** Whether the name is one of this machine, which no name server knows. */
 const isLocal = (hostname: string): boolean => /(?:^|\.)localhost\.?$/i.test(hostname);
 
 const resolveChecked = (resolve: ResolveAll, hostname: string): Promise<LookupAddress[]> =>
@@ -132,7 +134,8 @@ const refusedV4 = [
 ] as const;
 
 /**
- * Ranges within 2000::/3, the only public part, that are refused: tunnels that hide an IPv4 address, and documentation.
+ * Ranges in 2000::/3 that are refused: tunnels that hide an IPv4 address, and documentation. Only addresses in 2000::/3
+ * are public at all.
  */
 const refusedV6 = [
   ['2001::', 23],
@@ -147,7 +150,10 @@ for (const [network, prefix] of refusedV6) refused.addSubnet(network, prefix, 'i
 const given = new BlockList();
 given.addSubnet('2000::', 3, 'ipv6');
 
-/** Whether an address, in the resolver's form, is public. Mapped, scoped and unknown forms are not. */
+/**
+ * Whether an address, in the resolver's form, is public. An IPv4 address in IPv6 form, an address with a scope and an
+ * unknown form are not.
+ */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !refused.check(address, 'ipv4');
@@ -162,8 +168,8 @@ export function authorityOf(origin: string): string {
 }
 
 /**
- * Checks an endpoint without asking DNS: it must use https and name no internal address. `allowed` lists the
- * `host:port` that this installation makes an exception for.
+ * Checks an endpoint without asking DNS. It must use https, and must not name an internal address. Endpoints in
+ * `allowed` (`host:port`) are exceptions of this installation.
  */
 export function isEndpointAllowed(origin: string, allowed: ReadonlySet<string>): boolean {
   if (allowed.has(authorityOf(origin))) return true;

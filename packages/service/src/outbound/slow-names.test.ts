@@ -9,7 +9,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describeWith } from '@drydock/testing/skipped';
 
-/** A network and a list of name servers of the test's own: the system's resolver takes no other servers. */
+/**
+ * Runs a program in a network with its own list of name servers, because the system's resolver accepts no other list.
+ */
 const ownNames = [
   'unshare',
   '--user',

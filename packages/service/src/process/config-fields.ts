@@ -4,15 +4,15 @@ import { secretsForm } from './secrets';
 
 const describe = <Schema extends z.ZodType>(schema: Schema, description: string): Schema =>
   schema.meta({ description });
-/** 32 bytes or more as hex; never printed. */
+/** The field of a secret: at least 32 bytes in hex. Its value is never printed. */
 export const secretField = (description: string) =>
   z
     .string()
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
     .meta({ description, secret: true });
 /**
- * The field of a secret that can be rotated: several values, separated by commas. The first makes new values, and all
- * are accepted.
+ * The field of a secret that can be rotated. It has one or more values, separated by commas. The first one makes new
+ * values, and all are accepted.
  */
 export const secretsField = (description: string) =>
   z
@@ -20,8 +20,8 @@ export const secretsField = (description: string) =>
     .regex(secretsForm, 'must be at least 32 bytes of hex, or several of these with commas between')
     .meta({ description, secret: true });
 /**
- * The address of one of our own processes: host and port only, because the paths are ours. The HTTP client would refuse
- * anything else, but without naming the variable.
+ * The field of the address of a process of Drydock. It has only a host and a port. The HTTP client would refuse
+ * anything else too, but would not name the variable.
  */
 export const urlField = (description: string) =>
   describe(z.string().refine(isOrigin, 'must be http://host:port or https://host:port, without a path'), description);
@@ -30,14 +30,14 @@ export const isOrigin = (text: string): boolean => {
   const { protocol, origin, href } = new URL(text);
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`;
 };
-/** How long a process keeps answering requests after SIGTERM, in seconds. `seconds`: its default. */
+/** How long a process keeps answering requests after SIGTERM, in seconds. `seconds` is the default. */
 export const drainField = (seconds: number, description: string) => ({
   DRAIN_SECONDS: describe(z.coerce.number().min(0).max(300).default(seconds), description),
 });
 export const portField = (description: string, fallback = 0) =>
   describe(z.coerce.number().int().min(0).max(65_535).default(fallback), description);
 
-/** Every process of ours. */
+/** The settings of every process. */
 export const processFields = (serviceName: string) => ({
   SERVICE_NAME: describe(z.string().default(serviceName), 'Name in logs and traces'),
   HOST: describe(z.string().default('127.0.0.1'), 'Address to listen on'),
@@ -66,7 +66,7 @@ export const processFields = (serviceName: string) => ({
   DRYDOCK_FAULTS: describe(z.string().optional(), 'Folder of fault tokens; for the chaos tests only'),
 });
 
-/** Commands that run next to a service's database need only its URL. */
+/** The settings of commands, which run beside a service's database and need only its URL. */
 export const databaseFields = (serviceName: string) => ({
   DATABASE_URL: z
     .url('must be a URL')
@@ -85,15 +85,16 @@ export const serviceFields = (serviceName: string) => ({
 
 export type ServiceConfig = ConfigOf<ReturnType<typeof serviceFields>>;
 
-/** Every API of a service. */
+/** The settings of every service's API. */
 export const apiFields = drainField(
   0,
   'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have',
 );
 
 /**
- * The site agent freezes a site for 45 s at a switch (`switchFreezeMs`), so that nobody sees a release that was not
- * probed. If the worker dies there, another one has to find the work before the freeze ends.
+ * The reason for the limit of the lease. The site agent freezes a site for 45 s at a switch (`switchFreezeMs`), so that
+ * nobody sees a release that was not probed. If the worker dies then, another one has to continue the work before the
+ * freeze ends.
  */
 const takeoverReason =
   'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';
@@ -114,7 +115,7 @@ export const queueFields = {
   ),
 };
 
-/** Every worker that has a queue. */
+/** The settings of every worker with a queue. */
 export const workerFields = {
   QUEUE_BOARD_TOKEN: secretField(
     'Password of the board of the queues, at /queues of the worker; unset, there is none',

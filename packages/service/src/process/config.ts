@@ -2,14 +2,14 @@ import { readVariable, SecretFileError } from '@drydock/process';
 import { z } from 'zod';
 
 /**
- * The settings of a process: one zod schema for each environment variable. `.meta({ description })` says what it is
- * for; `.meta({ secret: true })` hides its default.
+ * The settings of a process, with one zod schema for each environment variable. `.meta({ description })` tells its
+ * purpose; `.meta({ secret: true })` hides its default.
  */
 export type ConfigShape = Record<string, z.ZodType>;
 export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The metadata of the schema, or of the one that `.default()` or `.optional()` wraps. */
+/** The metadata of a schema. If `.default()` or `.optional()` wraps another schema, that one's metadata is included. */
 function metaOf(schema: z.core.$ZodType | undefined): z.core.GlobalMeta {
   if (schema === undefined) return {};
   const inner = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional ? metaOf(schema.def.innerType) : {};
@@ -21,9 +21,9 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the environment once, at the start. An empty variable counts as not set; `NAME_FILE` names a file that holds
- * NAME. Throws {@link ConfigError} with every wrong variable, the reason and its purpose, and never its value, which
- * may be a secret.
+ * Reads the environment once, at the start. An empty variable counts as not set. `NAME_FILE` names a file that contains
+ * the value of NAME. Throws {@link ConfigError} with every wrong variable, the reason and its purpose. The error never
+ * contains the value, which may be a secret.
  */
 export function readConfig<const Shape extends ConfigShape>(shape: Shape, environment: Environment): ConfigOf<Shape> {
   const given = Object.fromEntries(Object.keys(shape).map((name) => [name, readSetting(environment, name)]));
@@ -52,12 +52,15 @@ export interface VariableDescription {
   name: string;
   description: string;
   required: boolean;
-  /** The default as a text of the environment; undefined without one or for a secret. */
+  /** The default in the form of the environment; undefined if there is none, and for a secret. */
   default: string | undefined;
   secret: boolean;
 }
 
-/** The variables that {@link readConfig} accepts, in the order of the shape: `.env.example` is tested against it. */
+/**
+ * Describes the variables that {@link readConfig} accepts, in the order of the shape. A test compares `.env.example`
+ * with them.
+ */
 export function describeConfig(shape: ConfigShape): VariableDescription[] {
   return Object.entries(shape).map(([name, schema]) => {
     const meta = metaOf(schema);
@@ -68,13 +71,13 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
   });
 }
 
-/** Whether a developer runs the service. Its endpoints may then not all be mounted yet. */
+/** Whether a developer runs the service. Endpoints may be missing then. */
 export const isDevelopment = (environment: Environment = process.env): boolean =>
   environment['NODE_ENV'] === 'development';
 
 /**
- * Answers are checked against the contract in tests and development, but not in production, where every microsecond
- * counts.
+ * Whether answers are checked against the contract. They are in tests and development, but not in production, where
+ * every microsecond counts.
  */
 export const checksReplies = (environment: Environment = process.env): boolean =>
   environment['NODE_ENV'] === 'test' || isDevelopment(environment);

@@ -3,7 +3,7 @@ import { createLog, type Log } from '../telemetry/log';
 import type { ApiConfig, ServiceConfig } from './config-fields';
 import { createLifetime, type Lifetime, shutdownLimitMs } from './shutdown';
 
-/** The foundation of every process of a service. */
+/** The parts that every process of a service has. */
 export interface Foundation<Database> {
   log: Log;
   lifetime: Lifetime;
@@ -13,8 +13,8 @@ export interface Foundation<Database> {
 const connectionsMax = 10;
 
 /**
- * Log, lifetime and database of a process: opened first and closed last. `openDatabase`: the service's own, because its
- * Prisma client is generated.
+ * Opens the log, lifetime and database of a process. They are opened first and closed last. `openDatabase` is the
+ * service's own function, because its Prisma client is generated.
  */
 export function layFoundation<Database extends { close(): Promise<void> }>(
   config: Pick<ServiceConfig, 'SERVICE_NAME' | 'LOG_LEVEL' | 'DATABASE_URL'> & Partial<ApiConfig>,
@@ -27,7 +27,7 @@ export function layFoundation<Database extends { close(): Promise<void> }>(
   return { log, lifetime, database };
 }
 
-/** No process is ready without its database. */
+/** The check that the database answers. Without it no process is ready. */
 export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
   database: () => database.sql().query('SELECT 1'),
 });

@@ -2,8 +2,8 @@ import type { Log } from '../telemetry/log';
 import { closeOnSignal, type Lifetime } from './shutdown';
 
 /**
- * Runs a command for a person: it ends with the exit code that `main` resolves with; a failure is printed on stderr,
- * with exit code 1.
+ * Runs a command for a person. The exit code is what `main` resolves with. A failure is printed on stderr, and the exit
+ * code is 1.
  */
 export function runCommand(main: () => Promise<number>): void {
   main().then(
@@ -15,7 +15,7 @@ export function runCommand(main: () => Promise<number>): void {
   );
 }
 
-/** A process that is put together and not yet started. */
+/** A process that is composed but not started yet. */
 export interface Process {
   log: Log;
   lifetime: Lifetime;
@@ -24,7 +24,7 @@ export interface Process {
 }
 
 /**
- * Runs a process from its start to the signal that ends it; if it cannot start, it logs the reason and exits with 1.
+ * Runs a process from its start to the signal that ends it. If it cannot start, it logs the reason and exits with 1.
  */
 export function runProcess({ log, lifetime, start }: Process): void {
   closeOnSignal(lifetime, log);

@@ -11,23 +11,23 @@ interface Phase {
 }
 
 /**
- * The things that a process has opened. They are closed in reverse, each phase within its own time, all within
- * `limitMs`.
+ * The things that a process has opened. They are closed in reverse order. Each has its own time limit, and all together
+ * have `limitMs`.
  */
 export interface Lifetime {
   readonly limitMs: number;
   /**
-   * Call it right after opening something. `timeoutMs` defaults to 5 s; a phase that fails or hangs is logged and does
-   * not stop the others.
+   * Registers the closing of a thing, right after it was opened. `timeoutMs` defaults to 5 s. A closing that fails or
+   * hangs is logged and does not stop the others.
    */
   onClose(name: string, close: () => unknown, timeoutMs?: number): void;
-  /** Closes everything once; later calls wait for the first. */
+  /** Closes everything once. Later calls wait for the first one. */
   close(): Promise<void>;
 }
 
 /**
- * How long a process may take to close once it has drained. It is less than the time after which compose and the chart
- * kill a process.
+ * How long a process may take to close once it has drained. Docker Compose and the Helm chart kill a process after a
+ * longer time.
  */
 export const shutdownLimitMs = 25_000;
 
@@ -71,13 +71,13 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
 }
 
 /**
- * Ends the process in order on SIGTERM or SIGINT with exit code 0, within the lifetime's limit. An uncaught exception
- * or unhandled rejection is logged and exits with 1 at once: the state of the process is unknown, and the record is in
- * Postgres.
+ * Ends the process in order on SIGTERM or SIGINT, with exit code 0, within the lifetime's limit. An uncaught exception
+ * or unhandled rejection is logged, and the process exits with 1 at once. Its state is unknown then, and everything
+ * that matters is in Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
-  // The limit of close-with-grace is longer than that of the lifetime, so it only matters if the lifetime fails to end.
-  // `beforeExit` is no reason to close.
+  // The limit of close-with-grace exceeds that of the lifetime, so it only matters if the lifetime fails to end.
+  // `beforeExit` is skipped, because it is no reason to close.
   closeWithGrace({ delay: lifetime.limitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
     if (err !== undefined) {
       log.fatal({ err }, 'crash');

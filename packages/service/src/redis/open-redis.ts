@@ -11,20 +11,20 @@ interface Access {
   isTls: boolean;
 }
 
-/** The address of a Redis of any topology. */
+/** The address of a Redis: a single server, a cluster, or a master that sentinels know. */
 type RedisAddress = Access &
   (
     | { kind: 'single'; node: RedisNode; db: number }
-    /** Some nodes of a cluster. Each knows the others. */
+    /** Some nodes of a cluster, from which the client learns the others. */
     | { kind: 'cluster'; nodes: readonly RedisNode[] }
-    /** The sentinels, and their name for the master. */
+    /** The sentinels, and the name by which they know the master. */
     | { kind: 'sentinel'; nodes: readonly RedisNode[]; master: string; db: number; sentinelPassword?: string }
   );
 
 /**
- * `redis://[user:password@]host[:port][/db]`, `redis+cluster://[user:password@]host:port[?node=host:port&…]` or
- * `redis+sentinel://[user:password@]host:port/master[/db][?node=host:port&…][&sentinelPassword=…]`; `rediss` for TLS.
- * @throws TypeError that names the error and never the password
+ * Parses `redis://[user:password@]host[:port][/db]`, `redis+cluster://[user:password@]host:port[?node=host:port&…]` or
+ * `redis+sentinel://[user:password@]host:port/master[/db][?node=host:port&…][&sentinelPassword=…]`. `rediss` stands for
+ * TLS. @throws TypeError, which names the mistake and never the password
  */
 export function parseRedisUrl(text: string): RedisAddress {
   const url = new URL(text);
@@ -68,7 +68,7 @@ function dbOf(text: string): number {
 
 export type RedisClient = Redis | Cluster;
 
-/** The settings of a connection that its caller decides; the same on every shape. */
+/** The settings that the caller decides, the same for every kind of Redis. */
 type RedisBehaviour = Pick<
   RedisOptions,
   'enableOfflineQueue' | 'enableAutoPipelining' | 'commandTimeout' | 'connectTimeout' | 'maxRetriesPerRequest'
@@ -78,20 +78,20 @@ type RedisBehaviour = Pick<
 };
 
 /**
- * Whether an error shows that the connection leads to a former master. Then only a new connection finds the present
- * master, and nothing else would cause one.
+ * Whether an error shows that the connection leads to a former master. Only a new connection finds the present master,
+ * and nothing else would cause one.
  */
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 
 /**
- * Milliseconds for a socket to end. ioredis waits that long, and keeps the process alive, even if the socket has ended
- * before.
+ * Milliseconds for a socket to end. ioredis waits for all of them and keeps the process alive, even if the socket has
+ * ended before.
  */
 const disconnectTimeoutMs = 200;
 
 /**
- * A client of one Redis, of the master that Sentinel names, or of a Cluster, by its URL; see parseRedisUrl. It connects
- * by itself.
+ * Opens a client of a single Redis, of the master that Sentinel names, or of a Cluster, by its URL; see {@link
+ * parseRedisUrl}. It connects by itself.
  */
 export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBehaviour): RedisClient {
   const address = parseRedisUrl(url);

@@ -18,8 +18,8 @@ const secretNames = [
   'cookie',
 ];
 /**
- * Paths of secrets in log lines: at the top level, one and two levels down, and as names of headers. Log lines are
- * flat, so deeper levels are not needed.
+ * Paths of secrets in log lines: at the top level and up to two levels below it, also as names of headers. Log lines
+ * have no deeper levels with secrets.
  */
 const redactedPaths = [
   ...secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
@@ -27,10 +27,11 @@ const redactedPaths = [
 ];
 
 /**
- * JSON lines on stdout, which never wait for their reader (`createLogOutput`). Every line has `service`, and
- * `request_id`, `workflow_id`, `org_id` of its work; `trace_id` and `span_id` come from the telemetry preload. Secrets
- * are redacted by the name of their member, and in every line by their form and by their value if they are this
- * process's own (`redact`); that is no reason to log one. Rows that Postgres' errors quote are left out.
+ * Makes a log that writes JSON lines to stdout and never waits for their reader (`createLogOutput`). Every line has
+ * `service`, and the `request_id`, `workflow_id` and `org_id` of its work; `trace_id` and `span_id` come from the
+ * telemetry preload. Secrets are redacted by the name of their member. In every line they are also redacted by their
+ * form, and by their value if they are this process's own (`redact`). Nevertheless no secret should be logged. Rows
+ * that Postgres quotes in its errors are left out.
  */
 export function createLog(options: { service: string; level?: string; destination?: DestinationStream }): Log {
   return pino(
@@ -49,35 +50,35 @@ export function createLog(options: { service: string; level?: string; destinatio
 }
 
 /**
- * How long lines are collected before they are written, because a system call for each line would cost a tenth of a
- * request. A crash loses at most the log of this time.
+ * How long lines are collected before they are written. A system call for each line would add a tenth to the cost of a
+ * request. A crash loses at most the lines of this time.
  */
 const flushMs = 50;
 const flushCharacters = 32_768;
 /**
- * Limit for characters that wait for a reader, which is about 20,000 lines. A reader that has stopped must neither stop
- * the process nor fill its memory.
+ * The most characters that wait for a reader, about 20,000 lines. A reader that has stopped must neither stop the
+ * process nor fill its memory.
  */
 const waitingMax = 8_000_000;
 
 export interface LogOutput {
-  /** Takes a line that ends in a newline. Never waits and never throws. */
+  /** Accepts a line that ends in a newline. Never waits and never throws. */
   write(line: string): void;
-  /** Writes the held lines. The end of the process writes them too. */
+  /** Writes the collected lines. They are also written when the process ends. */
   flush(): void;
 }
 
 let standard: LogOutput | undefined;
 
-/** The process's log output, to standard output. `service` is in the line that reports dropped lines. */
+/** The log output of the process, to stdout. `service` is in the line that reports dropped lines. */
 const standardLogOutput = (service: string): LogOutput => {
   standard ??= createLogOutput(service, process.stdout);
   return standard;
 };
 
 /**
- * Collects lines and writes them together, without waiting for their reader. If too much waits, lines are dropped; the
- * first line after that reports their number.
+ * Collects lines and writes them together, without waiting for their reader. If too much waits, lines are dropped, and
+ * the next line reports their number.
  */
 function createLogOutput(service: string, stream: Writable): LogOutput {
   let held = '';
@@ -96,7 +97,7 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
     if (held.length >= flushCharacters) flush();
     else timer ??= setTimeout(flush, flushMs);
   };
-  // The reader has gone, which is no reason to end.
+  // An error means that the reader has gone, which is no reason to end the process.
   stream.on('error', () => undefined);
   process.once('exit', flush);
   return {
@@ -122,12 +123,12 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
   };
 }
 
-/** Fields in which Postgres quotes the refused row or value: customers' data, which must not be logged. */
+/** Fields in which Postgres quotes the refused row or value. They are customers' data, which must not be logged. */
 const rowFields: readonly string[] = ['detail', 'where', 'internalQuery'];
-/** An error of Prisma contains Postgres' own three levels down. */
+/** The depth to which an error is searched. An error of Prisma contains Postgres' own error three levels down. */
 const depthMax = 6;
 
-/** An error in pino's form, without Postgres' quotes from its tables. */
+/** An error in pino's form, without the rows that Postgres quotes. */
 const serializeError = (error: unknown): unknown =>
   error instanceof Error ? withoutRows(pino.stdSerializers.err(error), 0) : error;
 
@@ -140,7 +141,7 @@ function withoutRows(value: unknown, depth: number): unknown {
     !(depth === 0 || isPlain(value) || value instanceof Error)
   )
     return value;
-  // An error with a severity is one of Postgres. The `detail` of other errors is the text for the caller.
+  // An error with a severity comes from Postgres. In other errors, `detail` is the text for the caller.
   const shown = Object.entries(value).filter(([name]) => !('severity' in value && rowFields.includes(name)));
   return Object.fromEntries(shown.map(([name, item]) => [name, withoutRows(item, depth + 1)]));
 }
@@ -150,13 +151,14 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** A continuing outage is logged again this often. */
+/** Milliseconds after which a continuing outage is logged again. */
 const outageMs = 30_000;
 const toldMs = new Map<unknown, number>();
 
 /**
- * Whether a refusal belongs to an outage of a dependency that was logged in the last 30 s. Its requests are logged
- * without the cause and not as errors: while a database is away every request fails for the same reason.
+ * Whether a refusal belongs to an outage of a dependency that was logged in the last 30 s. Such refusals are logged
+ * without their cause and not as errors, because during an outage of a database every request fails for the same
+ * reason.
  */
 export function isKnownOutage({ code, details }: Problem): boolean {
   if (code !== 'dependency_unavailable') return false;
@@ -168,8 +170,8 @@ export function isKnownOutage({ code, details }: Problem): boolean {
 }
 
 /**
- * The fields of every log line of one request or one workflow run. Mutable, because the organisation is known only
- * after the token was verified.
+ * The fields of every log line of one request or one run of a workflow. They can be changed, because the organisation
+ * is known only after the token was verified.
  */
 export interface LogContext {
   request_id?: string;
@@ -179,7 +181,7 @@ export interface LogContext {
 
 const storage = new AsyncLocalStorage<LogContext>();
 
-/** Runs `work` so that each line logged in it, however deep, has the fields of `context`. */
+/** Runs `work`. Each line that is logged in it, however deep, has the fields of `context`. */
 export const withLogContext = <T>(context: LogContext, work: () => T): T => storage.run(context, work);
 
 const currentLogContext = (): LogContext | undefined => storage.getStore();

@@ -4,15 +4,15 @@ import path from 'node:path';
 import './telemetry';
 
 /**
- * `node --require @drydock/service/preload …`: telemetry, before anything that is instrumented is loaded, and readable
- * stacks.
+ * Loaded by `node --require @drydock/service/preload …`. It starts telemetry before anything is loaded that is
+ * instrumented, and makes stacks readable.
  */
 
-/** Enough for the files of one stack. An error that repeats finds its maps here. */
+/** The most source maps that are kept. They suffice for the files of one stack, and for an error that repeats. */
 const mapsKept = 24;
 const maps = new Map<string, SourceMap | null>();
 
-/** Null for a file that has no map, and for a library's: nobody here edits its sources. */
+/** The source map of a file. Null if the file has none, or if it is a library's, whose sources nobody here edits. */
 function readMap(file: string): SourceMap | null {
   if (file.includes('node_modules') || !path.isAbsolute(file)) return null;
   const kept = maps.get(file);
@@ -21,7 +21,7 @@ function readMap(file: string): SourceMap | null {
   try {
     map = new SourceMap(JSON.parse(fs.readFileSync(`${file}.map`, 'utf8')));
   } catch {
-    // The compiled position is still of use.
+    // Without a map, the position in the compiled file is still useful.
   }
   const [oldest] = maps.keys();
   if (maps.size >= mapsKept && oldest !== undefined) maps.delete(oldest);
@@ -29,7 +29,7 @@ function readMap(file: string): SourceMap | null {
   return map;
 }
 
-/** V8 prints a call itself, which the types do not say. */
+/** A call of V8's stack. It has a `toString` of its own, which the types omit. */
 type Call = NodeJS.CallSite & { toString(): string };
 
 function describe(call: Call): string {
@@ -42,7 +42,7 @@ function describe(call: Call): string {
   return text.replace(`${file}:${line}:${column}`, `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`);
 }
 
-// Stacks name TypeScript files and lines. Node's `--enable-source-maps` does so too. But it keeps the map of each
-// loaded module, those of libraries as well, which takes 10 MB of each process. This reads a map when a stack is read.
+// Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` does so too, but keeps the map of each
+// loaded module, even of libraries, which takes 10 MB in each process. Here a map is read only when a stack is read.
 Error.prepareStackTrace = (error, calls) =>
   [String(error), ...calls.map((call) => `    at ${describe(call)}`)].join('\n');

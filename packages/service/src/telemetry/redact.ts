@@ -1,17 +1,21 @@
 import { withSecretFiles } from '@drydock/process';
 
-/** Replaces a secret wherever text leaves the process. */
+/** The text that replaces a secret. */
 export const struckOut = '[redacted]';
 
-/** Names of variables whose value is a secret, whole or in parts (`name=secret,name=secret`, JSON). */
+/** Names of variables whose value is a secret, or contains secrets (`name=secret,name=secret`, JSON). */
 const secretVariable = /SECRET|TOKEN|PASSWORD|(?:^|_)KEYS?$/;
-/** Matches a part of a value that is long enough for a secret. Without a digit it is a word or a name. */
+/**
+ * Matches a part of a value that is long enough for a secret. A part without a digit is not treated as one, because it
+ * is a word or a name.
+ */
 const secretPart = /[A-Za-z0-9+/_-]{16,}/g;
 const shortestPassword = 8;
 
 /**
- * Forms that are always secrets: API keys, JSON web tokens, credentials of headers and URLs, verifiers and passwords of
- * Postgres, signatures of S3, private keys. The first group is kept, so that the text stays readable.
+ * The forms that are always secrets: API keys, JSON web tokens, credentials of headers and URLs, verifiers and
+ * passwords of Postgres, signatures of S3, private keys. The first group of each is kept, so that the text stays
+ * readable.
  */
 const secretForms: readonly RegExp[] = [
   /()dd_(?:live|test)_[0-9a-z]{12}_[0-9a-z]{49}/gi,
@@ -20,20 +24,18 @@ const secretForms: readonly RegExp[] = [
   /()\bmd5[0-9a-f]{32}\b/gi,
   /(\b(?:Bearer|Basic) +)[\w+/=.~-]{8,}/gi,
   /(:\/\/[^\s/:@'"\\]*:)[^\s/@'"\\]+(?=@)/g,
-  // Quoted, as in SQL and JSON, even twice; then unquoted, as in connection strings.
+  // The value in quotes as in SQL and JSON, even if they are escaped twice, and then without quotes as in connection
+  // strings.
   /(\b(?:password|passwd|pwd)(?:\\*["'])?\s*(?:[=:]\s*|\s(?=\\*["']))(?:\\*["'])+)(?:[^"'\\]|''(?=[^\s'",);]))+/gi,
   /(\b(?:password|passwd|pwd)\s*=\s*)[^\s"'&\\,;}]+/gi,
   /(X-Amz-(?:Signature|Security-Token)=)[^&\s"\\]+/gi,
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
 
-/**
- * A quick test before the slow ones: every text with a secret form contains one of these signs, and most texts contain
- * none.
- */
+/** A quick test before the slow ones. Every text with a secret form matches it, and most texts do not. */
 const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s]*@|passw|pwd|x-amz-s|private key/i;
 
-/** The secrets of this process, as they are in its environment (`withSecretFiles` adds those in files). */
+/** The secrets in an environment. `withSecretFiles` adds those that are in files. */
 export function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
   const found = new Set<string>();
   for (const [name, value = ''] of Object.entries(environment)) {
@@ -47,7 +49,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
 
 const escapeForPattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Redacts text: secrets known by name, and everything in the form of one. JSON stays JSON. */
+/** Makes a function that redacts text: the given secrets, and everything in the form of a secret. JSON stays JSON. */
 export function createRedaction(secrets: readonly string[]): (text: string) => string {
   const known = secrets.length === 0 ? undefined : new RegExp(secrets.map(escapeForPattern).join('|'), 'g');
   return (text) => {
@@ -57,5 +59,5 @@ export function createRedaction(secrets: readonly string[]): (text: string) => s
   };
 }
 
-/** The redaction with this process's own secrets, for logs and telemetry. */
+/** Redacts text with this process's own secrets, for logs and telemetry. */
 export const redact = createRedaction(secretsOf(withSecretFiles(process.env)));

@@ -24,37 +24,40 @@ import type { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
 
 /*
- * The traces of customers' requests, where they begin. A span of a library around each request, with its context, would
- * cost the gateway more than the request itself. So a request gets only ids when it comes, for the calls that it makes
- * and for the answer. Its span is made at its end, and only if the span is sent.
+ * The traces of customers' requests, which begin in the gateway. A span of a library around each request, with its
+ * context, would cost the gateway more than the request itself. So when a request arrives, it gets only ids, for the
+ * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent.
  */
 
-/** A request that has ended, in the form for traces and metrics. */
+/** A request that has ended, as traces and metrics need it. */
 export interface EndedRequest {
   method: string;
   /** The path template, such as `/v1/sites/{siteId}`; undefined if the request had none. */
   route: string | undefined;
   /** Undefined if the client left before an answer began. */
   status: number | undefined;
-  /** The time by `performance.now()`. */
+  /** The time on the monotonic clock at which it began. */
   startedMs: number;
   endedMs: number;
-  /** Whether it was an event stream, which lasts as long as its client stays. Its duration means nothing. */
+  /** Whether it was an event stream. A stream lasts as long as its client stays, so its duration means nothing. */
   isStream: boolean;
-  /** Read only when the request is sent. */
+  /** Called only if the request's span is sent. */
   attributes(): Record<string, string | undefined>;
 }
 
 export interface RequestTrace {
-  /** 32 digits of hex; undefined where no traces are sent. */
+  /** The id of the trace, 32 hex digits; undefined if no traces are sent. */
   traceId: string | undefined;
-  /** The W3C form of the trace, for the calls that it makes and for the answer. */
+  /** The W3C `traceparent`, for the calls that the request causes and for the answer. */
   traceparent: string | undefined;
   end(request: EndedRequest): void;
 }
 
 export interface RequestTraces {
-  /** `traceparent`: the caller's own, as it came. The request's span links to it, but a trace of ours begins here. */
+  /**
+   * Begins the trace of a request. `traceparent` is the caller's own, as it was sent. The request's span links to it,
+   * but belongs to a new trace.
+   */
   begin(method: string, traceparent?: string): RequestTrace;
 }
 
@@ -70,25 +73,25 @@ function linksTo(traceparent: string | undefined): Link[] {
 }
 
 const hasFailed = (status = 0): boolean => status >= 500;
-/** Seconds, as the semantic conventions have them. */
+/** The bounds of the histogram in seconds, as in the semantic conventions. */
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 interface Series {
   attributes: Attributes;
-  /** Seconds. */
+  /** The sum of the durations in seconds. */
   sum: number;
-  /** The counts: one for each bound, and one for values above the last bound. */
+  /** The counts, one for each bound, and one for values above the last bound. */
   counts: number[];
 }
 
 /**
- * The histogram `http.server.request.duration`, by method, route and status. The SDK's own sorts and hashes the
- * attributes of each request, which costs 5 % of what the gateway does for one.
+ * The histogram `http.server.request.duration`, by method, route and status. The histogram of the SDK sorts and hashes
+ * the attributes of each request, which costs 5 % of the gateway's work for a request.
  */
 export class RequestDurations implements MetricProducer {
   /**
-   * Three nested maps, by route, method and status. Looking up in all three costs a fifth of joining route, method and
-   * status into one key.
+   * Three nested maps, by route, method and status. Looking up in all three costs a fifth of what it costs to join them
+   * into one key.
    */
   private readonly routes = new Map<EndedRequest['route'], Map<string, Map<EndedRequest['status'], Series>>>();
   private readonly all: Series[] = [];
@@ -118,7 +121,7 @@ export class RequestDurations implements MetricProducer {
     return series;
   }
 
-  /** Cumulative since the process started. */
+  /** The counts since the process started. */
   async collect(): Promise<CollectionResult> {
     const endTime = hrTime();
     const dataPoints = this.all.map(({ attributes, sum, counts }): DataPoint<Histogram> => {
@@ -142,12 +145,12 @@ export class RequestDurations implements MetricProducer {
   }
 }
 
-/** Random ids, except for a span whose ids were given out before it was made. */
+/** Makes random ids, except for a span that gets ids which were given out before it was made. */
 export class ForetoldIds implements tracing.IdGenerator {
   private foretold: { traceId: string; spanId: string } | null = null;
   /**
-   * Random hex digits for the next ids. They are drawn in bulk, because a call for each id costs as much as the rest of
-   * a request's trace.
+   * Random hex digits for the next ids. Many are drawn at a time, because a call for each id costs as much as the rest
+   * of a request's trace.
    */
   private random = '';
   private used = 0;
@@ -164,7 +167,7 @@ export class ForetoldIds implements tracing.IdGenerator {
     return this.random.slice(this.used - digits, this.used);
   }
 
-  /** Gives these ids to the span that `work` makes at once. */
+  /** Runs `work`. The span that it makes at once gets these ids. */
   as<T>(ids: { traceId: string; spanId: string }, work: () => T): T {
     this.foretold = ids;
     try {
@@ -176,12 +179,12 @@ export class ForetoldIds implements tracing.IdGenerator {
 }
 
 /**
- * The most reads that are sent in a second when `readShare` is below 1. More traces show nothing new, and each costs
- * half a request.
+ * The most reads that are sent in a second if `readShare` is below 1. More traces show nothing new, and each costs half
+ * a request.
  */
 const drawnMax = 50;
 
-/** Draws a share of the reads. */
+/** Makes a function that decides at random whether a read is sent. */
 function createDraw(share: number): () => boolean {
   let [second, drawn] = [0, 0];
   return () => {
@@ -193,7 +196,7 @@ function createDraw(share: number): () => boolean {
   };
 }
 
-/** `sampling`: null if no traces are sent, and requests are only counted. */
+/** Makes the traces of requests. `sampling` is null if no traces are sent; requests are then only counted. */
 export function createRequestTraces(
   ids: ForetoldIds,
   durations: RequestDurations,

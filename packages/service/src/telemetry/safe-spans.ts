@@ -3,8 +3,9 @@ import type { tracing } from '@opentelemetry/sdk-node';
 import { redact } from './redact';
 
 /**
- * The only exit of this process for spans: whatever an instrumentation recorded, a statement leaves only as its shape,
- * a URL without query and credentials, and no text with a secret in it.
+ * Makes an exporter that removes secrets. All spans of this process are sent through it. Whatever an instrumentation
+ * has recorded, a statement is sent only in its shape, a URL without query and credentials, and every text without
+ * secrets.
  */
 export function createSafeExporter(exporter: tracing.SpanExporter): tracing.SpanExporter {
   return {
@@ -14,13 +15,15 @@ export function createSafeExporter(exporter: tracing.SpanExporter): tracing.Span
   };
 }
 
-/** Whether a look-up found nothing: an ordinary answer, although instrumentations call every 4xx an error. */
+/** Whether a read found nothing. That is an ordinary answer, although instrumentations treat every 4xx as an error. */
 const isNothingFound = ({ kind, attributes }: tracing.ReadableSpan): boolean =>
   kind === SpanKind.CLIENT &&
   attributes['http.response.status_code'] === 404 &&
   (attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD');
 
-/** Spans have getters and a class of their own, so this view shows changed members and everything else as it is. */
+/**
+ * A view of the span with some members replaced. It is no copy, because spans have getters and a class of their own.
+ */
 function safeSpan(span: tracing.ReadableSpan): tracing.ReadableSpan {
   if (isNothingFound(span)) {
     const { 'error.type': _notOne, ...attributes } = span.attributes;
@@ -72,12 +75,15 @@ function safeText(name: string, text: string): string {
 }
 
 /**
- * The longest text of a statement that is shown. The shape of a statement is enough for a trace. Its literals are
+ * The longest text of a statement that is sent. The shape of a statement is enough for a trace. Its literals are
  * customers' data, and sometimes passwords.
  */
 const shownMax = 2_048;
 
-/** Comments, strings in each of their forms (also unfinished ones), quoted names, and the end of a statement. */
+/**
+ * The parts of a statement that are replaced: comments, strings in each of their forms (even unfinished ones), quoted
+ * names, and the end of a statement.
+ */
 const pieces = new RegExp(
   [
     /--[^\n]*/,
@@ -94,8 +100,8 @@ const pieces = new RegExp(
 );
 
 /**
- * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so the telemetry
- * shows these statements without literals.
+ * The verbs of statements that read and write rows, or begin and end transactions. They are sent without their
+ * literals, because their secrets are in parameters.
  */
 const plainVerbs = new Set(
   [
@@ -127,8 +133,8 @@ const plainVerbs = new Set(
   ]),
 );
 /**
- * The kinds of object that are shown after a verb. Of every other statement (`CREATE ROLE`, `ALTER SUBSCRIPTION`, `DO`)
- * only those words are shown.
+ * The kinds of object that are named after a verb. Every other statement (`CREATE ROLE`, `ALTER SUBSCRIPTION`, `DO`) is
+ * reduced to its verb and these words.
  */
 const objects = new Set(
   [
@@ -164,7 +170,7 @@ function maskStatement(statement: string): string {
   return objects.has(object.toLowerCase()) ? `${verb} ${object}` : verb;
 }
 
-/** The text of one or more statements as a trace may show it. */
+/** The text of one or more statements in the form in which a trace may contain it. */
 export function maskSql(text: string): string {
   const separator = '\u0000';
   const masked = text.replaceAll(separator, ' ').replace(pieces, (piece) => {

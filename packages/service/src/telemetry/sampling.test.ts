@@ -19,7 +19,7 @@ function sample(options: { readShare?: number; slowMs?: number } = {}) {
     spanProcessors: [sampling.processor(keep)],
   });
   const tracer = provider.getTracer('test');
-  /** A request as it comes to a service: the gateway says that its trace is not sent. */
+  /** Begins a request as a service receives it: the gateway says that its trace is not sent. */
   const begin = (method: string) => {
     const caller = {
       traceId: ids.generateTraceId(),

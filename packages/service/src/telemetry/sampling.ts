@@ -11,21 +11,25 @@ import {
 import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
-// Decides which traces are sent. The process where a trace begins decides for all, and `traceparent` tells the others.
-// Every write and all work is sent, and a share of the reads and of the clock's routine work. For customers' requests
-// the gateway decides (`request-traces.ts`). Each process holds its own spans of the other reads until its part of the
-// trace has ended. They are sent if something failed or was slow, and otherwise dropped. After the failure, later calls
-// are told to send, too. A process that was called before holds its own part and sends it only if that part failed or
-// was slow itself. More would need a collector that sees whole traces and decides at their end (tail sampling).
+// Decides which traces are sent. The process in which a trace begins decides for all, and `traceparent` tells the
+// others. Every write and every workflow is sent, and a share of the reads and of the routine work that the clock
+// starts. For customers' requests the gateway decides (`request-traces.ts`). Each process holds its own spans of the
+// other reads until its part of the trace has ended. They are sent if something failed or was slow, and otherwise
+// dropped. After a failure, the processes that are called later are told to send their spans too. A process that was
+// called before sends its part only if that part failed or was slow itself. To send more, a collector would have to see
+// whole traces and decide at their end (tail sampling).
 
-/** The most reads whose spans are held; the oldest are dropped. One of our reads has 4 to 8 spans of about 2 kB. */
+/**
+ * The most reads whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2
+ * kB.
+ */
 const heldTracesMax = 1_000;
 const heldSpansMax = 4_000;
-/** Spans of one held trace. */
+/** The most spans of one held trace. */
 const spansMax = 100;
 /**
- * The most traces that are remembered because they are sent although the sampling did not choose them. Some of their
- * spans are still to end or begin.
+ * The most traces that are remembered because they are sent although they were not sampled. Some of their spans may not
+ * have begun or ended yet.
  */
 const keptMax = 1_000;
 
@@ -33,19 +37,19 @@ const keptMax = 1_000;
 export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export interface SamplingOptions {
-  /** The share of the reads that begin here which are sent, 0 to 1. */
+  /** The share, from 0 to 1, of the reads that begin in this process which is sent. */
   readShare: number;
-  /** A read that takes longer is sent. */
+  /** Milliseconds from which a read counts as slow. Slow reads are sent. */
   slowMs: number;
 }
 
 export interface Sampling {
   sampler: tracing.Sampler;
-  /** Gets every span and passes the ones to send on to `next`. */
+  /** Makes the processor that gets every span and passes those that are sent on to `next`. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Called in the process in which customers' requests begin, where their sampling is decided before their spans are
-   * made. In any other process, a read or a delivery without a trace is our own, and not a request's.
+   * Must be called in the process in which customers' requests begin, because their sampling is decided before their
+   * spans are made. In any other process, a read or a delivery without a trace is the process's own.
    */
   beginsHere(): void;
 }
@@ -93,25 +97,25 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
 }
 
 /**
- * Events and audit entries are delivered by the clock, many at a time; the requests that made them have their own
- * traces.
+ * Whether a span is a delivery of events or audit entries. The clock starts deliveries, each of many entries, and the
+ * requests that caused these have their own traces.
  */
 const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean =>
   String(path ?? target).startsWith('/internal/');
 
 interface HeldTrace {
-  /** Local roots that have not ended: a trace may enter a process more than once at a time. */
+  /** The number of local root spans that have not ended. A trace may enter a process more than once at a time. */
   open: number;
   spans: tracing.ReadableSpan[];
 }
 
-/** The spans of traces that may yet be worth sending. */
+/** The spans that are held until it is known whether their trace is sent. */
 class HeldTraces {
   private readonly traces = new Map<string, HeldTrace>();
   private readonly kept = new Set<string>();
   private count = 0;
 
-  /** Whether the trace is sent although the sampling did not choose it. */
+  /** Whether the trace is sent although it was not sampled. */
   isKept(traceId: string): boolean {
     return this.kept.has(traceId);
   }
@@ -124,7 +128,7 @@ class HeldTraces {
     this.makeRoom();
   }
 
-  /** Ends a span. Returns the spans to send now. */
+  /** Ends a span. Returns the spans that are sent now. */
   end(span: tracing.ReadableSpan, isWorthSending: boolean): tracing.ReadableSpan[] {
     const { traceId } = span.spanContext();
     if (isWorthSending) this.keep(traceId);
@@ -182,7 +186,7 @@ const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean =>
 const isLocalRoot = ({ parentSpanContext }: Pick<tracing.ReadableSpan, 'parentSpanContext'>): boolean =>
   parentSpanContext === undefined || parentSpanContext.isRemote === true;
 
-/** An answer of 4xx is its caller's mistake, not a failure. */
+/** Whether the span has failed. An answer of 4xx is a mistake of the caller and no failure. */
 function hasFailed({ status, attributes }: tracing.ReadableSpan): boolean {
   const answered = Number(attributes['http.response.status_code'] ?? 0);
   return status.code === SpanStatusCode.ERROR && !(answered >= 400 && answered < 500);
@@ -193,6 +197,6 @@ const isSlow = (span: tracing.ReadableSpan, slowMs: number): boolean =>
 
 const millisecondsOf = ([seconds, nanoseconds]: HrTime): number => seconds * 1_000 + nanoseconds / 1_000_000;
 
-/** The span, marked as sampled from its beginning, because the batch processor skips others. */
+/** The span, marked as sampled, because the batch processor skips all others. */
 const sampled = (span: tracing.ReadableSpan): tracing.ReadableSpan =>
   Object.create(span, { spanContext: { value: () => ({ ...span.spanContext(), traceFlags: TraceFlags.SAMPLED }) } });

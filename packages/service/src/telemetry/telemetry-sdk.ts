@@ -24,9 +24,9 @@ import { createSampling, type Sampling, type SamplingOptions } from './sampling'
 import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 
 /**
- * The most that a dead or slow collector costs: 2,048 spans in memory (the rest is dropped), two requests at a time of
- * 3 s each, and no time of a request, because a timer sends spans. OpenTelemetry's own variables override these
- * numbers.
+ * The limits of sending spans, so that a dead or slow collector costs little: 2,048 spans in memory (further ones are
+ * dropped), and two requests at a time of 3 s each. A timer sends spans, so requests do not wait. OpenTelemetry's own
+ * variables override these numbers.
  */
 const exportLimits = () => ({
   maxQueueSize: setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),
@@ -39,28 +39,31 @@ const senderLimits = () => ({
   concurrencyLimit: 2,
 });
 const exportTimeoutMs = 3_000;
-/** A value that is not a number counts as not set. */
+/** A number from the environment. A value that is not a number counts as not set. */
 const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
 const flushMs = 2_000;
 
-/** Probes come every second, and their traces are of no use. */
+/** Whether a request is a probe. Probes come every second, and their traces are useless. */
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
-/** A part of a transaction's frame: its time belongs to the statements around it. */
+/** Whether a span is a statement that begins or ends a transaction. Its time is part of the statements around it. */
 const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
-/** Names a span by its path if the instrumentation knows only the method. Express' routes come later and win. */
+/**
+ * Names a span by its path if the instrumentation knows only the method. Express names the route later, which replaces
+ * this name.
+ */
 function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
   const name = nameOfCall(method ?? '', path ?? '');
   if (name !== undefined) span.updateName(name);
 }
 
 /**
- * No instrumentation records headers, statement values or bodies, so tokens and idempotency keys never reach a span.
- * All spans are cleaned once more before they are sent (`safe-spans`).
- * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are only for full
- * detail, because a job's own span tells as much. A call without a trace begins none.
+ * The instrumentations. None records headers, values of statements or bodies, so tokens and idempotency keys are in no
+ * span. All spans are cleaned once more before they are sent (`safe-spans`).
+ * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are recorded only
+ * with full detail, because the span of the job shows as much. A call without a trace begins none.
  */
 const instrumentations = () => [
   new HttpInstrumentation({
@@ -69,7 +72,8 @@ const instrumentations = () => [
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
-  // This instrumentation only names the route. A span for each layer of Express would add nothing to the server span.
+  // This instrumentation only names the route. A span for each layer of Express would show nothing more than the server
+  // span.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
@@ -91,8 +95,8 @@ const redisInstrumentation = () =>
   new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
 
 /**
- * Leaves out the names of customers' databases and storages: they are the customers' business, and each would be a
- * series of its own for as long as the process lives.
+ * Removes the names of customers' databases and storages from metrics. They are private, and each would be a series of
+ * its own for as long as the process lives.
  */
 const views = Object.entries({
   'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
@@ -103,20 +107,23 @@ const views = Object.entries({
 }));
 
 export interface SdkOptions {
-  /** The address of an OTLP/HTTP collector for spans. Null: none are sent or recorded. */
+  /** The address of an OTLP/HTTP collector for spans. With null no spans are recorded. */
   tracesUrl: string | null;
-  /** The address of an OTLP/HTTP collector for metrics. Null: none are sent. */
+  /** The address of an OTLP/HTTP collector for metrics. With null no metrics are sent. */
   metricsUrl: string | null;
-  /** Serves `/metrics` for Prometheus here, to everybody who reaches the port. Null: it does not. */
+  /**
+   * The address at which `/metrics` is served for Prometheus, to everybody who reaches the port. With null it is not
+   * served.
+   */
   metrics: { port: number; host: string } | null;
   serviceName: string;
   serviceVersion: string;
-  /** `production`, `development`. */
+  /** The environment, such as `production` or `development`. */
   environment: string;
   sampling: SamplingOptions;
 }
 
-/** The exporter and the sampling of spans. */
+/** The processors and the sampler of spans, which are sent to `url`. */
 function tracesTo(url: string | null, sampling: Sampling) {
   if (url === null) return { spanProcessors: [], sampler: new tracing.AlwaysOffSampler() };
   const traces = new OTLPTraceExporter({ url, ...senderLimits() });
@@ -150,7 +157,9 @@ function metricsTo(url: string | null, metrics: SdkOptions['metrics'], metricPro
   ];
 }
 
-/** A process whose port is taken runs without metrics on it. */
+/**
+ * Reports that `/metrics` cannot be served, for example because the port is taken. The process continues without it.
+ */
 const tellTaken = (port: number) => (error: unknown) => {
   if (error instanceof Error) process.stderr.write(`/metrics cannot be served at port ${port}: ${error.message}\n`);
 };
@@ -161,7 +170,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   const durations = new RequestDurations();
   const own = instrumentations();
   const sdk = new NodeSDK({
-    // Baggage is left out, because no process of ours uses it and incoming baggage would be passed on unread.
+    // Baggage is not passed on, because no process of Drydock uses it, and a caller could send anything in it.
     textMapPropagator: new core.W3CTraceContextPropagator(),
     idGenerator: ids,
     resource: resourceFromAttributes({
@@ -171,8 +180,8 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
       'deployment.environment.name': options.environment,
       'process.pid': process.pid,
     }),
-    // OTEL_RESOURCE_ATTRIBUTES overrides these. There is no detector of the process, because it sends the whole command
-    // line.
+    // OTEL_RESOURCE_ATTRIBUTES overrides these. The detector of the process is left out, because it would send the
+    // whole command line.
     resourceDetectors: [envDetector, hostDetector],
     ...tracesTo(options.tracesUrl, sampling),
     metricReaders: metricsTo(options.metricsUrl, options.metrics, [durations]),
@@ -185,11 +194,11 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // These instrumentations would trace each request, and each call that is made for it, a second time.
+      // These instrumentations would trace each request, and each call that it causes, a second time.
       for (const each of own)
         if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
-      // The current context is not needed any more. As long as a context is kept, Node follows each promise and each
-      // socket, at a tenth of the cost of a request.
+      // The current context is not needed any more. While a context is in use, Node follows each promise and each
+      // socket, which costs a tenth of a request.
       context.disable();
       return createRequestTraces(ids, durations, options.tracesUrl === null ? null : options.sampling);
     },

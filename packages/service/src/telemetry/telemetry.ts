@@ -1,21 +1,21 @@
 import type { RequestTraces } from './request-traces';
 
 /**
- * Starts when it is loaded.
+ * Telemetry, which starts when this file is loaded.
  * OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, is a
  * collector that gets spans and metrics. OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at
- * OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even read from disk (about 300 ms and
- * 40 MB saved per process).
+ * OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even read from disk, which saves about
+ * 300 ms and 40 MB in each process.
  *
- * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) say which spans there are; DRYDOCK_VERSION and
- * NODE_ENV are on each of them, unless OTEL_RESOURCE_ATTRIBUTES says otherwise.
+ * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) decide which spans are sent. Each span has
+ * DRYDOCK_VERSION and NODE_ENV, unless OTEL_RESOURCE_ATTRIBUTES has other values.
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
 function start(): Sdk | undefined {
   const given = (name: string): string | null => process.env[name] || null;
-  // OpenTelemetry's own variables: the address for one kind overrides the base for both, and `none` sends nothing of a
-  // kind.
+  // These rules are OpenTelemetry's own. The address for one kind overrides the base address for both, and `none` sends
+  // nothing of a kind.
   const addressOf = (kind: 'traces' | 'metrics'): string | null => {
     const base = given('OTEL_EXPORTER_OTLP_ENDPOINT')?.replace(/\/+$/, '') ?? null;
     if (given('OTEL_SDK_DISABLED') === 'true' || given(`OTEL_${kind.toUpperCase()}_EXPORTER`) === 'none') return null;
@@ -42,13 +42,16 @@ function start(): Sdk | undefined {
 const running = start();
 
 /**
- * For the process that customers reach: traces begin here, and the sampling of reads is decided here. A customer's
- * `traceparent` could otherwise name our traces and turn off their recording; it becomes only a link. Call it before
- * the first request. Undefined while telemetry is off.
+ * Begins the traces of requests. It is for the process that customers reach, which decides about the sampling of reads.
+ * The caller's `traceparent` becomes only a link, because it could otherwise name a trace of Drydock and turn off its
+ * recording. It must be called before the first request. Undefined while telemetry is off.
  */
 export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
 
-/** Sends held spans, for at most 2 s: a dead collector must not delay an exit. It is the last phase of a shutdown. */
+/**
+ * Sends held spans, for at most 2 s, because a dead collector must not delay the exit. It is the last phase of a
+ * shutdown.
+ */
 export const stopTelemetry = async (): Promise<void> => {
   await running?.stop();
 };

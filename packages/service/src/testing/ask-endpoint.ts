@@ -10,7 +10,7 @@ import type { ServiceApi } from './service-api';
 export const endpointsOf = (service: EndpointDefinition['service']): EndpointDefinition[] =>
   endpoints.filter((endpoint) => endpoint.service === service);
 
-/** Rows for `it.each`, the name first. */
+/** Rows for `it.each` with the name first. */
 export const rowsOf = (asked: readonly EndpointDefinition[]): (readonly [string, EndpointDefinition])[] =>
   asked.map((endpoint) => [endpoint.id, endpoint]);
 
@@ -27,7 +27,7 @@ export interface Asked {
   caller?: Caller;
 }
 
-/** Asks an endpoint by its contract. */
+/** Calls an endpoint with a request that its contract accepts. */
 export const askEndpoint = (
   api: ServiceApi,
   endpoint: EndpointDefinition,

@@ -11,7 +11,7 @@ const transportCodes: readonly string[] = ['malformed_request', 'request_timeout
 export interface AnswerToCheck {
   status: number;
   header(name: string): string | null | undefined;
-  /** Parsed JSON; undefined without one. */
+  /** The parsed JSON; undefined if there is no body. */
   body: unknown;
 }
 

@@ -7,9 +7,9 @@ import { assertContract, endpointAt } from './assert-contract';
 
 export interface ServiceCall {
   method: string;
-  /** With its query. */
+  /** The path with its query. */
   path: string;
-  /** A value is sent as JSON, bytes as they are. */
+  /** The body. A value is sent as JSON, and bytes are sent unchanged. */
   body?: unknown;
   caller: Caller;
   idempotencyKey?: string;
@@ -20,7 +20,7 @@ export interface ServiceAnswer {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   text: string;
-  /** Parsed; undefined without one. */
+  /** The parsed JSON; undefined if there is no body. */
   json: unknown;
 }
 
@@ -37,7 +37,7 @@ export async function callService(
   const bound = { requestId: uuidv7(), method, path, body: bytes, idempotencyKey, ifMatch };
   const token = signRequestToken(tokenKey(target.tokenSecret), target.name, caller, bound);
   const { port } = target.service.server.address() as AddressInfo;
-  // `request(url)` is not used, because a URL would normalise the path, which is signed as it is.
+  // `request(url)` is not used, because a URL would normalise the path, but the signed path must be sent unchanged.
   const response = await getGlobalDispatcher().request({
     origin: `http://127.0.0.1:${port}`,
     path,

@@ -19,23 +19,23 @@ export interface ConformanceWorld {
   /** The caller with every permission. */
   owner: Caller;
   /**
-   * A caller of another organisation, and one of the same organisation in the other mode. Empty where there is no such
-   * caller.
+   * A caller of another organisation, and one of the same organisation in the other mode. Empty if the service has no
+   * such callers.
    */
   strangers: readonly Caller[];
   /**
-   * A caller with every permission, of an organisation that has no records yet. Left out: an organisation that the
-   * service does not know.
+   * Makes a caller with every permission, of an organisation that has no records yet. By default it is an organisation
+   * that the service does not know.
    */
   newOwner?(): Promise<Caller>;
-  /** Makes new things for that caller, in a state in which the operation succeeds. */
+  /** Makes new records for that caller, in a state in which the operation succeeds. */
   makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;
   /**
-   * The answer of each operation that cannot succeed here, without a worker or a provider: `503
-   * dependency_unavailable`. Every other one has to succeed, so that no check is left out silently.
+   * The answer of each operation that cannot succeed without a worker or a provider, such as `503
+   * dependency_unavailable`. Every other operation has to succeed, so that no check is left out silently.
    */
   cannotSucceed: Readonly<Record<string, string>>;
-  /** Operations that succeed after a wait for something that is not there, beside those that cannot succeed. */
+  /** Further operations that wait for something that does not run, and then succeed. */
   waiting?: readonly string[];
 }
 

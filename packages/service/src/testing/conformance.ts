@@ -23,8 +23,8 @@ import { withoutRequestId } from './problem';
 import { callerOf } from './service-api';
 
 /**
- * Milliseconds for one check: those of `npm run chaos` send thousands of requests, and some wait for a worker that is
- * not there.
+ * Milliseconds for one check. A check of `npm run chaos` sends thousands of requests, and some of them wait for a
+ * worker that does not run.
  */
 export const conformanceLimitMs = isChaos ? 3_600_000 : 150_000;
 
@@ -34,8 +34,8 @@ export interface Check {
 }
 
 /**
- * The checks of every operation of a service, derived from its contract alone: a new operation is checked without a new
- * test. The headers of every answer and 401 are the gateway's share, and are checked there.
+ * The checks of every operation of a service. They follow from its contract alone, so a new operation needs no new
+ * test. The gateway's tests check the headers of every answer and the 401.
  */
 export const conformanceChecks = (service: EndpointDefinition['service']): Check[] =>
   endpointsOf(service).flatMap((endpoint) =>
@@ -52,9 +52,7 @@ export const conformanceChecks = (service: EndpointDefinition['service']): Check
     ),
   );
 
-/**
- * The first parameter of the path, its refusal, and ids that name nothing. Undefined where the path has no parameter.
- */
+/** The first parameter of the path, its refusal, and ids that name nothing. Undefined if the path has no parameter. */
 function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: string; missing: string[] } | undefined {
   const [name] = parametersOf(endpoint);
   const parameter = name === undefined ? undefined : endpoint.params?.[name];
@@ -62,7 +60,7 @@ function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: str
   return { name, refusal: `404 ${parameter.notFound}`, missing: parameter.isAnybodys ? ['x'] : [uuidv7(), 'x'] };
 }
 
-/** The types of answers that the specification fixes, so they have no member of our own. */
+/** The types of answers that the specification fixes, so that they have no further members. */
 const specifiedTypes: ReadonlySet<unknown> = new Set([
   'SiteBackupSurface',
   'VendorSnapshotSurface',
@@ -233,7 +231,7 @@ const rules: readonly Rule[] = [
       const { workflow_id: told, id } = Object(answer.json) as { workflow_id?: string; id?: string };
       const workflowId = answer.status === 202 ? location.split('/').at(-1) : undefined;
       assert.equal(answer.headers['x-workflow-id'], workflowId);
-      // A workflow's own view has the workflow's id as `id`.
+      // The answer to a read of a workflow has the workflow's id as `id`.
       if (workflowId !== undefined && !hasSpecifiedBody(endpoint))
         assert.ok(workflowId === told || workflowId === id, answer.text);
     },

@@ -1,7 +1,8 @@
 import { type ConfigShape, describeConfig } from '../process/config';
 
 /**
- * The `.env.example` for this shape: each variable with its description; those that need no value are commented out.
+ * The `.env.example` for this shape: each variable with its description. Variables that need no value are commented
+ * out.
  */
 export const envExample = (shape: ConfigShape): string =>
   describeConfig(shape)

@@ -1,4 +1,4 @@
-/** The filters of a list. */
+/** An item of a list. */
 export type Item = Readonly<Record<string, unknown>>;
 type FilterCase = [value: string, isMeant: (item: Item) => boolean];
 

@@ -8,8 +8,8 @@ import type { ServiceWorld } from './service-world';
 type Followed = Pick<ServiceWorld, 'api'>;
 
 /**
- * A workflow whose view has not changed for this long is stuck. The whole time that a workflow takes depends on the
- * machine and is not limited.
+ * Milliseconds without a change of its view after which a workflow counts as stuck. The time that a whole workflow
+ * takes depends on the machine and is not limited.
  */
 const standsStillMs = 90_000;
 
@@ -23,7 +23,7 @@ export const workflowIdOf = (accepted: Pick<ServiceAnswer, 'headers'> | undefine
 
 const isOver = ({ status }: WorkflowView): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
 
-/** Follows the workflow of a 202 until it has ended, or needs staff. */
+/** Follows the workflow of a 202 until it has ended or waits for staff. */
 export async function ended(world: Followed, location: unknown, options?: CallOptions): Promise<WorkflowView> {
   let seen = '';
   for (;;) {
@@ -40,8 +40,8 @@ export async function ended(world: Followed, location: unknown, options?: CallOp
 }
 
 /**
- * Repeats a call while a dependency of the service is away for a moment, or while an earlier call is still in progress,
- * as clients do. A busy machine has such moments.
+ * Repeats a call while a dependency of the service does not answer, or while an earlier call is still in progress, as
+ * clients do. A busy machine has such moments.
  */
 export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
   until(
@@ -53,8 +53,9 @@ export const persist = <Answer extends { status: number }>(call: () => Promise<A
   );
 
 /**
- * Calls, waits for the end of the work and expects success. Resolves with the 202 and the workflow. All attempts have
- * the same Idempotency-Key, as those of a client have, because a call with the answer 503 may have begun the work.
+ * Makes a call, waits for the end of its workflow and expects success. Resolves with the 202 and the workflow. All
+ * attempts have the same Idempotency-Key, as a client's have, because a call that was answered with 503 may have begun
+ * the work.
  */
 export async function carryOut<Body>(
   world: Followed,
@@ -82,7 +83,7 @@ export async function carryOut<Body>(
   return { accepted: accepted.json as Body, workflow: view };
 }
 
-/** Does the same, and resolves with the answer alone. */
+/** Does the same as {@link carryOut}, and resolves with the answer alone. */
 export const succeed = async <Body>(
   world: Followed,
   method: string,

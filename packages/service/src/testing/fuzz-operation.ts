@@ -17,14 +17,14 @@ const isOutOfTime = ({ status, json }: ServiceAnswer): boolean =>
 
 export interface Fuzzed {
   endpoint: EndpointDefinition;
-  /** The one problem of 500 or more that the operation may answer with here; undefined for none. */
+  /** The only problem with a status of 500 or more that the operation may answer here; undefined if there is none. */
   outage: string | undefined;
   /** Whether some requests of the operation wait for a worker, a host or a gateway that does not run. */
   isWaiting: boolean;
-  /** The records on which the operation is first asked. */
+  /** The records for the first requests of the operation. */
   things: Things;
   makeThings(): Promise<Things>;
-  /** A body that succeeds with those things. */
+  /** A body with which the operation succeeds on those records. */
   goodBody(things: Things): object | undefined;
   ask(things: Things, sent: Sent): Promise<ServiceAnswer>;
 }
@@ -80,8 +80,8 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
 }
 
 /**
- * The status and code of the answer. A call that a busy database has no time for is repeated, as every caller would do.
- * If it never succeeds, that is a fault.
+ * The status and code of the answer. A call that is refused because the database is busy is repeated, as every caller
+ * would do. If it never succeeds, that is a fault.
  */
 async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
   const { query, lastEventId, ...rest } = asked;

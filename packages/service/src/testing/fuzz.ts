@@ -15,8 +15,8 @@ export interface Asked {
 }
 
 /**
- * Requests that are close to those that the operation accepts: parts of one that succeeds, parts of its schemas, and
- * values that nobody expects. `good`: a body that succeeds.
+ * Requests that are similar to those that the operation accepts. They consist of parts of a request that succeeds,
+ * values that fit its schemas, and values that nobody expects. `good` is a body that succeeds.
  */
 export function requestsOf(endpoint: EndpointDefinition, things: Things, good: object = {}): fc.Arbitrary<Asked> {
   const { query, body, idempotency, response } = endpoint;
@@ -55,8 +55,8 @@ const placesInStream = fc.oneof(
 );
 
 /**
- * A query with many parameters is nearly always refused for one of them. Half of the queries have one or two, so that
- * more of them succeed.
+ * Makes queries. A query with many parameters is nearly always refused for one of them, so half of the queries have one
+ * or two.
  */
 function queriesOf(schema: z.ZodObject): fc.Arbitrary<object> {
   const whole = valuesOf(schema, {}).filter(
@@ -105,8 +105,8 @@ export function searchOf(query: Asked['query']): string {
 type Json = fc.JsonValue;
 
 /**
- * Values that a schema takes, about half of them at its limits, and now and then one that it refuses. `known`: values
- * that name something here, by field.
+ * Values that a schema accepts, about half of them at its limits, and sometimes one that it refuses. `known` has values
+ * that name existing records, by field.
  */
 function valuesOf(schema: z.ZodType, known: Readonly<Record<string, unknown>>): fc.Arbitrary<unknown> {
   const components: SchemaComponents = new Map();
@@ -123,7 +123,7 @@ const numberIn = (schema: JsonSchema, name: string, otherwise: number): number =
   return typeof value === 'number' ? value : otherwise;
 };
 
-/** Texts that have broken something somewhere. */
+/** Texts that programs often handle wrongly. */
 const oddTexts = [
   '',
   ' ',
@@ -241,7 +241,7 @@ function textOf(schema: JsonSchema): fc.Arbitrary<string> {
   try {
     return fc.oneof({ weight: 4, arbitrary: fc.stringMatching(new RegExp(pattern)) }, plain);
   } catch {
-    // A pattern with something that texts cannot be generated from.
+    // The pattern has a part for which no texts can be generated.
     return plain;
   }
 }

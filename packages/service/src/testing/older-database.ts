@@ -1,13 +1,13 @@
 import pg from 'pg';
 
-/** All rows and sequences of a database, as of one moment. */
+/** The rows and sequences of a database at one moment. */
 export interface Moment {
   /** Rows as JSON, which keeps every number as it is written. */
   tables: readonly { name: string; rows: string }[];
   sequences: readonly { name: string; last: string; isCalled: boolean }[];
 }
 
-/** The content that a backup of this database would have now. `adminUrl` is the superuser's. */
+/** Reads the content that a backup of this database would have now. `adminUrl` is the superuser's. */
 export async function takeMoment(adminUrl: string): Promise<Moment> {
   return withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
@@ -30,11 +30,11 @@ export async function takeMoment(adminUrl: string): Promise<Moment> {
   });
 }
 
-/** Puts the database back to that moment. Stop everything that works on it before. */
+/** Restores the database to that moment. Everything that works on the database must be stopped before. */
 export async function putBack(adminUrl: string, { tables, sequences }: Moment): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN');
-    // No trigger runs and no foreign key is checked, as in a restore.
+    // No trigger runs and no foreign key is checked, as in a real restore.
     await admin.query('SET LOCAL session_replication_role = replica');
     await admin.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, rows } of tables) {
@@ -49,7 +49,7 @@ export async function putBack(adminUrl: string, { tables, sequences }: Moment): 
   });
 }
 
-/** Lists our relations of one kind by their quoted names with schema. */
+/** Lists the relations of one kind, except for the server's own, by their quoted names with schema. */
 async function listNames(admin: pg.Client, kind: 'r' | 'S'): Promise<string[]> {
   const { rows } = await admin.query<{ name: string }>(
     `SELECT format('%I.%I', nspname, relname) AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

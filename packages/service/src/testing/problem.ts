@@ -4,7 +4,7 @@ import type { ServiceAnswer } from './call-service';
 export const refusalOf = ({ status, json }: ServiceAnswer): string =>
   `${status} ${(json as { code?: string } | undefined)?.code ?? ''}`;
 
-/** An answer without what differs from request to request, to compare two that must be alike. */
+/** The answer without the parts that differ between requests, so that two answers can be compared. */
 export function withoutRequestId({ status, json, headers }: ServiceAnswer): {
   status: number;
   body: object;

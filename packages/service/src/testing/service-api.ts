@@ -8,10 +8,10 @@ import type { Service } from '../http/service';
 import type { Lifetime } from '../process/shutdown';
 import { callService, type ServiceAnswer } from './call-service';
 
-/** The parts that differ from service to service. */
+/** The parts that differ between services. */
 export interface TestedService {
   name: string;
-  /** The service's folder: its migrations are in it, and its build output. */
+  /** The service's folder, which has its migrations and its build output. */
   dir: string;
   /** Composes the service's API from the environment that its process would read. */
   compose(environment: Readonly<Record<string, string>>): {
@@ -28,11 +28,11 @@ export interface CallOptions {
   headers?: Record<string, string>;
 }
 
-/** A service's API that listens, and its database. */
+/** A running API of a service, and its database. */
 export interface ServiceApi {
   url: string;
   postgres: TestPostgres;
-  /** The caller of a request that names none. */
+  /** The caller of requests that name no other. */
   caller: Caller;
   /**
    * The environment with which the API was started, with secrets of its own. A worker of the same service gets it too.
@@ -47,10 +47,10 @@ export interface ServiceApi {
   close(): Promise<void>;
 }
 
-/** An address at which nobody listens, because an API must answer without its queue, its hosts and keys. */
+/** An address at which nobody listens. An API must answer even if its queue, its hosts and the keys service do not. */
 export const nowhere = '127.0.0.1:1';
 
-/** The caller with a key of an organisation of its own, live and with every permission. */
+/** A caller with a key of a new organisation, live and with every permission. */
 export const callerOf = (change: Partial<Caller> = {}): Caller => ({
   keyId: uuidv7(),
   orgId: uuidv7(),
@@ -66,8 +66,8 @@ export const timeoutScale = (): Record<string, string> => {
 };
 
 /**
- * Runs the composed API over a real socket and a real Postgres. There is no worker, so accepted work stays queued.
- * `own` adds to the usual settings or replaces some of them.
+ * Starts the composed API on a real socket and a real Postgres. There is no worker, so accepted work stays queued.
+ * `own` adds settings to the usual ones or replaces them.
  */
 export async function startServiceApi(
   tested: TestedService,
@@ -91,7 +91,7 @@ export async function startServiceApi(
   const { service, lifetime } = composed;
   const { url } = await composed.start();
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
-  // The database is dropped under connections that are just closing.
+  // The database may be dropped while connections to it are being closed, which makes them fail.
   pool.on('error', () => undefined);
   return {
     url,

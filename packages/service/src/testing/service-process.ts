@@ -10,7 +10,7 @@ import { apiFields, processFields, secretField } from '../process/config-fields'
 import { closeOnSignal, createLifetime, shutdownLimitMs } from '../process/shutdown';
 import { createLog } from '../telemetry/log';
 
-/** The smallest service there can be, as a process of its own for the tests that kill, stop and trace one. */
+/** A minimal service. Tests run it as a process of its own, to kill, stop and trace it. */
 const config = readConfig(
   {
     ...processFields('kit-test'),

@@ -7,23 +7,23 @@ import type { Caller } from '../access/internal-token';
 import { type ServiceApi, startServiceApi, type TestedService } from './service-api';
 import { testQueue } from './test-queue';
 
-/** An API on a queue, and workers that a test spawns and may kill. */
+/** An API with its queue, and workers that a test spawns and may kill. */
 export interface ServiceWorld {
   api: ServiceApi;
   caller: Caller;
-  /** A worker process as it is deployed, from dist, with `environment` on top of what all of them get. */
+  /** Starts a worker process from dist, as it is deployed. `environment` is added to what all workers get. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
   /**
-   * Runs `work` while a worker runs. Afterwards that worker and its leases are gone before anything else can be
+   * Runs `work` while a worker runs. Afterwards the worker is ended with its leases before anything else can be
    * claimed.
    */
   withWorker<T>(work: () => Promise<T>): Promise<T>;
-  /** Kills the workers that are left and ends their leases. */
+  /** Kills the remaining workers and ends their leases. */
   endWorkers: () => Promise<void>;
   leases: Leases;
   /**
-   * Ends all leases, so that another worker takes over at once. Call it when a worker was frozen (SIGSTOP) or has ended
-   * by itself. It is not needed after `kill('SIGKILL')`, because the leases of a spawned worker end with it.
+   * Ends all leases, so that another worker takes over at once. It is needed if a worker was frozen (SIGSTOP) or has
+   * ended by itself. It is not needed after `kill('SIGKILL')`, because the leases of a spawned worker end with it.
    */
   expireLeases: () => Promise<void>;
   /** Ends the workers, and closes everything that was opened. */
@@ -45,7 +45,7 @@ export interface WorldOptions {
  */
 const leaseSeconds = 15;
 
-/** A real API, queue and Postgres. No worker runs before one is spawned. */
+/** Opens a real API, queue and Postgres. No worker runs before one is spawned. */
 export async function openServiceWorld(tested: TestedService, options: WorldOptions): Promise<ServiceWorld> {
   const { backend, caller, workers = {} } = options;
   const queue = await testQueue(backend);

@@ -7,12 +7,12 @@ import pg from 'pg';
 export interface TestQueue {
   /** The QUEUE_URL for a process. */
   url: string;
-  /** Redis' own process, to freeze or kill; null on Postgres. */
+  /** The pid of the test's Redis, to freeze or kill it; null on Postgres. */
   pid: number | null;
   close(): Promise<void>;
 }
 
-/** A queue of the test's own on this backend: a private Redis, or a database with BullMQ's tables in it. */
+/** Opens a queue for one test on this backend: a Redis of its own, or a database with BullMQ's tables. */
 export async function testQueue(backend: QueueBackend): Promise<TestQueue> {
   if (backend === 'redis') {
     const redis = await testRedis();

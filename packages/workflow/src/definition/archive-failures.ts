@@ -2,20 +2,23 @@ import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archi
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fail, type StepFailure } from './step-error';
 
-/** The owner of an archive: a site's backup or a database's, in our storage, or a site's copy in the customer's. */
+/**
+ * The kinds of archive: a site's or a database's backup in Drydock's storage, or a site's copy in the customer's
+ * storage.
+ */
 export type ArchiveKind = 'site_backup' | 'site_copy' | 'database_backup';
 
-/** How the storage of a copy refuses. */
+/** The reasons for which the customer's storage refuses a copy. */
 export type StorageReason = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
-/** How a customer's content is refused: when it is packed, and when it is loaded. */
+/** The reasons for which a customer's content is refused, when it is packed and when it is loaded. */
 export type ContentReason = 'content_not_packed' | 'content_not_loaded';
 export type FailureReason = ArchiveReason | StorageReason | ContentReason;
 
 interface FinalFailure {
   codes: Record<ArchiveKind, ProblemCode>;
-  /** Kinds of archive that raise an alarm for staff: the fault is ours and should not happen. */
+  /** The kinds of archive for which staff are called, because the fault is Drydock's and should not happen. */
   alarms: readonly ArchiveKind[];
-  /** The archive's own message is for the customer: it names only a limit or a format. */
+  /** Whether the archive's own message is shown to the customer, because it names only a limit or a format. */
   tellsDetail?: true;
 }
 
@@ -34,11 +37,12 @@ const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure 
 const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
 /**
- * Every reason for which an archive, its storage or its content is refused, with its code, and whether staff are told.
- * All of these reasons are final. A transient failure is not among them: the step is tried again and fails in the end.
+ * Every reason for which an archive, its storage or its content is refused, with its problem code, and whether staff
+ * are told. A reason is final unless it is `may_pass`. After `may_pass` the step is tried again, and fails when it has
+ * used up its attempts.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
-  // Content that differs from what was written.
+  // The content differs from what was written.
   tampered,
   truncated: tampered,
   wrong_key: tampered,
@@ -49,15 +53,15 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   mismatch: tampered,
   hostile_entry: tampered,
   unknown_root: tampered,
-  // Failures of an archive that is unchanged but cannot be used.
+  // The archive is unchanged but cannot be used.
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },
-  // The customer's storage.
+  // The customer's storage refuses.
   endpoint_refused: ofAll('offsite_endpoint_refused', nobody),
   credentials_rejected: ofAll('offsite_credentials_rejected', nobody),
   bucket_unusable: ofAll('offsite_bucket_unusable', nobody),
-  // The customer's content.
+  // The customer's content is refused.
   content_not_packed: {
     codes: {
       site_backup: 'site_content_refused',
@@ -67,7 +71,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
     alarms: nobody,
   },
   content_not_loaded: ofAll('backup_content_refused', nobody),
-  // The host.
+  // The host has failed.
   no_space: ofAll('storage_full', ['site_backup', 'site_copy', 'database_backup']),
   source_unreadable: 'may_pass',
   staging_not_empty: 'may_pass',
@@ -77,7 +81,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
 export const isFinal = (reason: FailureReason): boolean => archiveFailures[reason] !== 'may_pass';
 
 /**
- * The failure of a step for this reason; undefined if the reason is transient. `detail` and `extra` are for the
+ * The failure of a step for this reason; undefined if the reason is transient. `detail` and `extra` are shown to the
  * customer.
  */
 export function archiveFailure(
@@ -94,7 +98,7 @@ export function archiveFailure(
   return fail(failure.codes[kind], { ...detail, ...told, ...alarm, internal: String(error), cause: error });
 }
 
-/** The archive's refusal in an error or its causes; null if there is none. */
+/** The ArchiveError in an error or in its causes; null if there is none. */
 export function archiveErrorIn(error: unknown): ArchiveError | null {
   let cause = error;
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
@@ -104,7 +108,7 @@ export function archiveErrorIn(error: unknown): ArchiveError | null {
   return null;
 }
 
-/** The archive's refusal that a job's program named `archive.<reason>`; null for another name. */
+/** The ArchiveError that a job's program has named `archive.<reason>`; null for another name. */
 export function archiveErrorOfJob(problem: Error & { code: string }): ArchiveError | null {
   const reason = problem.code.startsWith('archive.') ? problem.code.slice('archive.'.length) : '';
   return isReason(reason)

@@ -2,7 +2,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { z } from 'zod';
 import type { WorkflowProblem } from './step-error';
 
-/** The id of the operation, which is the same for all of its steps. */
+/** The facts about a workflow, which are the same for all of its steps. */
 export interface WorkflowRun<Input> {
   workflowId: string;
   orgId: string;
@@ -13,39 +13,48 @@ export interface WorkflowRun<Input> {
   requestId: string;
 }
 
-/** The input of a step. */
+/** The argument of a step. */
 export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
-  /** The outputs of the steps before, as they were checkpointed (JSON). */
+  /** The outputs of the earlier steps, as their checkpoints contain them (JSON). */
   outputs: Outputs;
-  /** A bigint in decimal. Pass it to every target that can refuse an older one. */
+  /** A bigint in decimal. A step passes it to every target that can refuse an older fence. */
   fence: string;
   /** The number of the attempt, from 1. It counts every start, including those whose worker died. */
   attempt: number;
-  /** Aborted when the lease is lost, the time is up or the process ends: stop at the next safe place and reject. */
+  /**
+   * Aborted when the lease is lost, the time is up or the process ends. The step must then stop at the next safe place
+   * and reject.
+   */
   signal: AbortSignal;
-  /** Reports the progress of this step, 0 to 1. Cheap: written at most twice a second. */
+  /**
+   * Reports the progress of this step, from 0 to 1. It may be called often, because it is written at most twice a
+   * second.
+   */
   progress(fraction: number): void;
   log: Log;
 }
 
 export interface StepLimits {
-  /** Seconds for one attempt; then its signal is aborted and the attempt has failed. Default 300. */
+  /** Seconds that one attempt may take. After them its signal is aborted and the attempt has failed. Default 300. */
   timeoutSeconds?: number;
   /**
    * The number of attempts with a transient failure after which the step has failed for good. An attempt whose process
    * died does not count. Default 5.
    */
   attemptsMax?: number;
-  /** The step's share of the progress bar, relative to the other steps. Default 1. */
+  /** The step's share of the workflow's progress, relative to the other steps. Default 1. */
   weight?: number;
 }
 
 /**
- * A step without its neighbours' types, as the runner sees it. `context` is the one that the worker was composed with.
+ * A step without the types of its neighbours, as the runner sees it. `context` is the one that the worker was composed
+ * with.
  */
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
-  /** The step is newer than the workflow: a run that has passed its place continues without it. */
+  /**
+   * Whether a run that has passed the place of this step, because the step is newer than the run, continues without it.
+   */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
   undo?: ((step: StepContext<unknown, unknown>, context: Context) => Promise<void>) | undefined;
@@ -54,11 +63,11 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
     | undefined;
 }
 
-/** A service's writes in the very transaction that ends a workflow, or that parks it for staff. */
+/** Writes of the service in the transaction that ends a workflow, or that parks it for staff. */
 export interface EndHooks<Context, Tx, Input> {
   /**
-   * Called when the workflow is parked for staff. It may be called again, because staff may retry the workflow, which
-   * may then be parked again. The input may be unreadable.
+   * Called when the workflow is parked for staff. It is called again if staff retry the workflow and it is parked
+   * again. The input may be unreadable.
    */
   parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;
   succeeded?(tx: Tx, run: WorkflowRun<Input>, context: Context): Promise<void>;
@@ -73,41 +82,45 @@ export interface StartableWorkflow<Input> {
 }
 
 /**
- * A workflow as a value without a closure: requests start it, and a worker runs it with its own context. {@link
- * workflowsFor} makes it.
+ * A workflow as a plain value. Requests start it, and a worker runs it with its own context. {@link workflowsFor} makes
+ * it.
  */
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];
-  /** The clock begins it every minute or so, and it mostly finds nothing to do: its traces are sampled like reads. */
+  /**
+   * Whether the clock starts the workflow every minute or so. It mostly finds nothing to do, so its traces are sampled
+   * like those of reads.
+   */
   isRoutine?: boolean;
-  /** The number of steps that may be undone; from the step with this index on the runner only goes forward. */
+  /** The number of steps that may be undone. From the step with this index on, the runner only goes forward. */
   pointOfNoReturn: number;
   onEnd: EndHooks<Context, Tx, unknown>;
 }
 
 interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> extends StepLimits {
   /**
-   * The effect. It runs again after a crash, so it must have the same result if it has already happened, wholly or in
-   * part.
+   * Does the work of the step. It runs again after a crash, so it must have the same result if the work has already
+   * been done, wholly or in part.
    */
   run(step: StepContext<Input, Outputs>, context: Context): Promise<Output>;
   /**
-   * Undoes the effect. It runs for the failed step too, whose effect may have happened wholly, in part or not at all;
-   * it may run twice.
+   * Undoes the work of the step. It is also called for the failed step, whose work may have been done wholly, in part
+   * or not at all. It may run twice.
    */
   undo?(step: StepContext<Input, Outputs & { readonly [N in Name]?: Output }>, context: Context): Promise<void>;
   /**
-   * Writes rows of the service that must change together with the checkpoint, in the same transaction. Keep it short.
+   * Writes rows of the service that must change together with the checkpoint, in the same transaction. It must be
+   * short.
    */
   commit?(tx: Tx, step: StepContext<Input, Outputs>, output: Output, context: Context): Promise<void>;
 }
 
 export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   /**
-   * Appends a step. `name` is shown to people. It must be unique within the workflow and stay the same, because the
-   * record identifies the step by it. `skipIfPassed` is for a step that is inserted between existing ones: a run that
-   * was begun without it, and has passed its place, continues without it. Use it only if the later steps are right
-   * without its effect; otherwise such a run waits for staff. Later steps have its output as optional.
+   * Appends a step. `name` is shown to people. It must be unique in the workflow and never change, because the record
+   * identifies the step by it. `skipIfPassed` is for a step that is inserted between existing ones. A run that was
+   * begun without it and has passed its place continues without it, which is right only if the later steps do not need
+   * it. Otherwise such a run waits for staff. For later steps its output is optional.
    */
   step<const Name extends string, Output, Skip extends boolean = false>(
     name: Name,
@@ -124,13 +137,14 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
    */
   pointOfNoReturn(): WorkflowBuilder<Context, Tx, Input, Outputs>;
   onEnd(hooks: EndHooks<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs>;
-  /** Throws if it has no step, two steps of one name, or a name that cannot be part of a fault point. */
+  /** Throws if the workflow has no step, two steps of one name, or a name that cannot be part of a fault point. */
   build(): WorkflowDefinition<Context, Tx, Input>;
 }
 
 /**
  * Makes the function by which a service defines its workflows: `const defineWorkflow = workflowsFor<WorkContext,
- * Tx>()`. `Context` is the type that its worker gives to every step, `Tx` its stores' transaction.
+ * Tx>()`. `Context` is the type of the parts that its worker gives to every step. `Tx` is the transaction of its
+ * stores.
  */
 export function workflowsFor<Context, Tx>() {
   return <Input>(
@@ -153,8 +167,8 @@ function builder<Context, Tx, Input, Outputs>(
     step: (name, spec) => {
       checkName(name);
       if (soFar.steps.some((step) => step.name === name)) throw new Error(`${soFar.kind} has two steps named ${name}`);
-      // The neighbours' types are dropped here: the outputs that a step reads were written by the steps before it, by
-      // construction.
+      // The types of the earlier steps' outputs are dropped here. The builder has checked them, so a step reads only
+      // what earlier steps have written.
       const forgetful: ForgetfulStep<Context, Tx> = spec;
       return builder({ ...soFar, steps: [...soFar.steps, { ...stepDefaults, ...forgetful, name }] });
     },
@@ -167,7 +181,10 @@ function builder<Context, Tx, Input, Outputs>(
   };
 }
 
-/** Methods rather than properties, so that a step that takes certain outputs fits where any step is expected. */
+/**
+ * A step with its types dropped. It has methods and not properties, because TypeScript then accepts a step that takes
+ * more specific outputs.
+ */
 interface ForgetfulStep<Context, Tx> extends StepLimits {
   skipIfPassed?: boolean;
   run(step: StepContext<unknown, unknown>, context: Context): Promise<unknown>;
@@ -176,29 +193,29 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
 }
 
 /**
- * Five failures with doubling pauses take about a minute: longer than a provider's restart, and short enough for a
- * customer.
+ * Five failures with doubling pauses take about a minute. That is longer than a provider's restart, and short enough
+ * for a customer.
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 
-/** Names are parts of fault points, span names and file names. */
+/** Throws for a name that cannot be part of a fault point, a span's name and a file's name. */
 function checkName(name: string): void {
   if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`${name} must be lower case letters, digits and underscores`);
 }
 
 /**
- * Identifies the workflow on whose behalf a step changes the outside world. Our targets refuse a fence that is lower
- * than one they have seen for the thing.
+ * Identifies the workflow for which a step changes something outside. Site and database agents refuse a fence that is
+ * lower than one they have seen for the same thing.
  */
 export interface FencedCall {
   fence: string;
   workflowId: string;
-  /** Stop at the next safe place. */
+  /** Aborted when the target should stop at the next safe place. */
   signal: AbortSignal;
 }
 
 export interface FencedCallWithProgress extends FencedCall {
-  /** 0 to 1, following bytes. */
+  /** Reports the progress, from 0 to 1, by the bytes done. */
   progress(fraction: number): void;
 }
 
@@ -214,7 +231,7 @@ export const fencedCall = ({
 
 type Write = (fields: object, message: string) => void;
 
-/** The part of a pino logger that the engine uses. */
+/** The methods of a pino logger that the engine uses. */
 export interface Log {
   debug: Write;
   info: Write;
@@ -222,7 +239,7 @@ export interface Log {
   error: Write;
 }
 
-/** The same log with `fields` on every line. */
+/** The same log with `fields` in every line. */
 export function logWith(log: Log, fields: object): Log {
   const write =
     (level: keyof Log): Write =>
@@ -231,7 +248,7 @@ export function logWith(log: Log, fields: object): Log {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-/** Points where a step can be made to fail: before its effect, after it, after its checkpoint. */
+/** The fault points of a step, at which tests make it fail: before its work, after it, after its checkpoint. */
 export const stepPoint = (
   kind: string,
   step: string,
@@ -239,7 +256,8 @@ export const stepPoint = (
 ): string => `${kind}.${step}.${where}`;
 
 /**
- * Points that every workflow passes outside its steps. The accepting process and the sweep pass those named `dispatch`.
+ * The fault points that every workflow passes outside its steps. Those named `dispatch` are in the accepting process
+ * and in the sweep.
  */
 export const enginePoints = {
   finishBefore: 'finish.before',

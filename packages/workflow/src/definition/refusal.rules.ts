@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
-/** The one unfinished workflow that locks a resource. */
+/** The unfinished workflow that locks a resource. There is at most one. */
 export interface UnfinishedWorkflow {
   id: string;
   kind: string;
@@ -8,8 +8,8 @@ export interface UnfinishedWorkflow {
 }
 
 /**
- * The reason why something may not be done now. The handler checks first, so that the caller gets a clear answer. The
- * first step checks again, because the state may have changed since.
+ * The reason why something may not be done now. The handler checks it, so that the caller gets a clear answer. The
+ * first step checks it again, because the state may have changed meanwhile.
  */
 export interface Refusal {
   code: ProblemCode;
@@ -17,12 +17,16 @@ export interface Refusal {
   retryAfterSeconds?: number;
 }
 
-/** The `in_progress` of a surface: true exactly while the guard answers `operation_in_progress`. */
+/**
+ * The value of `in_progress` in an answer. It is true exactly while a call would be refused with
+ * `operation_in_progress`.
+ */
 export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): boolean =>
   refusalByWorkflow(unfinished)?.code === 'operation_in_progress';
 
 /**
- * The refusal that precedes all refusals by a resource's state: a workflow runs on the resource, or waits for staff.
+ * The refusal of a call because a workflow runs on the resource or waits for staff. It comes before all refusals
+ * because of the resource's state.
  */
 export function refusalByWorkflow(unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): Refusal | null {
   if (unfinished === null) return null;

@@ -8,12 +8,12 @@ export interface WorkflowProblem {
   internal?: string;
 }
 
-/** A definite failure: never retried. */
+/** A permanent failure, which is never retried. */
 export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
-  /** The target itself has reported the end: see {@link conclude}. */
+  /** Whether the target itself has reported the end; see {@link conclude}. */
   readonly isConcluded: boolean;
-  /** The name of the alarm in the log, which calls staff. */
+  /** The name of the alarm that the log contains to call staff. */
   readonly alarm: string | undefined;
   constructor(problem: WorkflowProblem, options: ErrorOptions & { isConcluded?: boolean; alarm?: string } = {}) {
     super(problem.internal ?? problem.detail ?? problem.code, options);
@@ -24,7 +24,7 @@ export class StepFailure extends Error {
   }
 }
 
-/** Postpones the step because its target is not ready yet. It is no failure. */
+/** Postpones the step because its target is not ready yet. It does not count as a failure. */
 export class StepWait extends Error {
   readonly seconds: number;
   constructor(seconds: number) {
@@ -35,8 +35,8 @@ export class StepWait extends Error {
 }
 
 /**
- * `throw fail('backup_tampered', { internal })` in a step: no retry; steps are undone, or after the point of no return
- * staff are called.
+ * Fails the step for good: `throw fail('backup_tampered', { internal })`. The step is not retried. Before the point of
+ * no return the workflow is undone, and after it staff are called.
  */
 export function fail(
   code: ProblemCode,
@@ -56,9 +56,8 @@ export function fail(
 }
 
 /**
- * Fails the step as {@link fail} does, but may be thrown after the point of no return too. The target has refused, or
- * has reported that its part failed, so staff have nothing to find out. Steps that can be undone are undone, and the
- * workflow ends as failed instead of waiting for staff.
+ * Fails the step as {@link fail} does, but the workflow ends even after the point of no return. The target has refused,
+ * or has reported that its part failed, so staff have nothing to find out. Steps that can be undone are undone.
  */
 export const conclude = (
   code: ProblemCode,
@@ -66,13 +65,16 @@ export const conclude = (
 ): StepFailure => new StepFailure({ code, ...options }, { isConcluded: true });
 
 /**
- * Thrown by a step as `throw retryLater({ seconds })`: the step runs again after that time, under a new fence, without
- * using up its attempts. A step may wait in this way for 24 hours since its first start. After that it counts as a
- * failed attempt.
+ * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
+ * using up an attempt. A step may be postponed for 24 hours since its first start. After that it counts as a failed
+ * attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
-/** The claim belongs to another worker, or its lease could not be renewed in time: stop at once. */
+/**
+ * Thrown if the claim belongs to another worker, or if its lease could not be renewed in time. The worker must stop at
+ * once.
+ */
 export class LeaseLost extends Error {
   constructor(workflowId: string) {
     super(`the lease of workflow ${workflowId} is lost`);
@@ -80,7 +82,7 @@ export class LeaseLost extends Error {
   }
 }
 
-/** One attempt of a step took longer than its `timeoutSeconds`. */
+/** Thrown if an attempt of a step took longer than its `timeoutSeconds`. */
 export class StepTimeout extends Error {
   constructor(step: string, seconds: number) {
     super(`${step} took longer than ${seconds} s`);
@@ -92,8 +94,8 @@ export const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
 /**
- * Whether a target has refused our fence because it has seen a higher one. Then either another worker has claimed the
- * workflow since, or our database is older than the target. Drivers throw an error with this name.
+ * Whether a target has refused the workflow's fence because it has seen a higher one. Either another worker has claimed
+ * the workflow meanwhile, or the database was restored to an earlier state. Drivers throw an error of this form.
  */
 export const isFenceRefused = (error: unknown): boolean =>
   error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

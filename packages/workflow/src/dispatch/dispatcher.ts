@@ -7,9 +7,12 @@ import { announceDue } from '../store/listener';
 import { activeTraceparent } from '../store/telemetry';
 import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
 
-/** Makes an accepted workflow begin at once. */
+/** Enqueues a job for an accepted workflow, so that it begins at once. */
 export interface Dispatcher {
-  /** Call it after the commit. Returns at once and never throws. The sweep replaces a lost job. */
+  /**
+   * Enqueues a job. It must be called after the commit. It returns at once and never throws, because the sweep replaces
+   * a lost job.
+   */
   enqueue(workflow: JobTarget, queue?: QueueKind): void;
   close(): Promise<void>;
 }
@@ -18,11 +21,11 @@ export interface Dispatcher {
 export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'> & { kind: string };
 
 /**
- * The most waiting jobs to which a new one is added directly. Above it the sweep decides the order, because the sweep
- * is fair between organisations and a queue is not.
+ * The number of waiting jobs up to which a new one is added directly. Above it, the sweep decides the order, because
+ * the sweep is fair between organisations and a queue is not.
  */
 const waitingMax = 50;
-/** How long a reading of the queue's length is trusted. */
+/** How long the last reading of the queue's length is used. */
 const lookMs = 250;
 
 export interface DispatcherOptions<Tx> extends QueueAddress {
@@ -30,8 +33,8 @@ export interface DispatcherOptions<Tx> extends QueueAddress {
 }
 
 /**
- * Postgres does not record the job. Until a worker claims the row, the sweep cannot tell whether a job was enqueued,
- * and enqueues another after 300 ms.
+ * Opens the dispatcher. It does not record in Postgres that it has added a job. So if no worker claims the workflow
+ * within 300 ms, the sweep adds another job.
  */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;
@@ -69,7 +72,7 @@ function openAcceptingQueue({ queueUrl, queueName, log }: QueueAddress, kind: Qu
   return { queue, depth: estimateDepth(queue) };
 }
 
-/** The queue's last known length, plus the jobs added since. */
+/** Estimates the queue's length: the last reading and the jobs added since. */
 function estimateDepth(queue: JobQueue): { afterOneMore(): number } {
   let waiting = 0;
   let added = 0;

@@ -4,13 +4,13 @@ import { Client } from 'pg';
 import { messageOf } from '../definition/step-error';
 import { isPostgresQueue, reconnectMs } from './queue';
 
-/** How long Redis may take to answer, because it may be starting at the same time. */
+/** How long Redis may take to answer. It may be starting at the same time as this process. */
 const answerMs = 5_000;
 
 /**
- * Creates or upgrades BullMQ's tables if the queue is a Postgres database; a Redis only has to answer. May be repeated.
- * Run it before any process uses the queue: processes accept work without one, but none of it would begin. @throws with
- * the reason if there is no queue
+ * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. May be repeated.
+ * It must run before any process uses the queue, because processes accept work even without a queue, but nothing would
+ * begin. @throws with the reason if there is no queue
  */
 export async function prepareQueue(queueUrl: string, redisAnswerMs = answerMs): Promise<void> {
   if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, redisAnswerMs);

@@ -16,11 +16,11 @@ import { z } from 'zod';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** The enqueueing side of a queue. Both calls have a time limit and reject while the queue is away. */
+/** The side of a queue that adds jobs. Both calls have a time limit, and reject while the queue cannot be reached. */
 export interface JobQueue {
-  /** `kind`, the workflow's, is the name under which a dashboard shows the job. */
+  /** Adds a job. `kind` is the kind of the workflow, and the name under which a dashboard shows the job. */
   enqueue(kind: string, job: WorkflowJob): Promise<void>;
-  /** Jobs that no worker has taken. */
+  /** The number of jobs that no worker has taken yet. */
   waiting(): Promise<number>;
   close(): Promise<void>;
 }
@@ -32,14 +32,14 @@ export interface QueueAddress {
 }
 
 /**
- * The limit is longer than a healthy queue ever takes, and shorter than a request should wait for it. A call that timed
- * out may still add the job. That is harmless, because a job only names the workflow to look at.
+ * The time limit of a call. A healthy queue never takes as long, and no request should wait for longer. A call that
+ * timed out may still add the job. That is harmless, because a job only names the workflow to look at.
  */
 const callTimeoutMs = 1_500;
 
 export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
 
-/** Finished jobs that a dashboard can show: those of the last day (in seconds), and at most so many of a queue. */
+/** The finished jobs that a dashboard can show: those of the last day (in seconds), and at most `count` of a queue. */
 export const keptJobs = { age: 86_400, count: 1_000 };
 
 /** The hash tag keeps all keys of a queue in one slot of a Redis Cluster. */
@@ -72,16 +72,19 @@ export function openQueue(address: QueueAddress): JobQueue {
 }
 
 export interface OpenedQueue {
-  /** Throws while the queue has never been reached. */
+  /** The queue. Throws until it has been reached for the first time. */
   queue(): Queue;
   close(): Promise<void>;
 }
 
-/** BullMQ's own queue; it is opened only here. */
+/** Opens a queue of BullMQ. No other function does. */
 export const openBullQueue = (address: QueueAddress): OpenedQueue =>
   isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
 
-/** BullMQ keeps the failure of a first connection for ever, so a queue that was not reached is made again. */
+/**
+ * Opens a queue in Postgres. It is opened again until it has been reached, because BullMQ keeps the failure of a first
+ * connection for ever.
+ */
 function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const options = {
     connection: postgresConnection(queueUrl, 4),
@@ -96,7 +99,7 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
       fresh.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
       try {
         await fresh.waitUntilReady();
-        // BullMQ's type of a queue names its backend; both backends have all methods that are called here.
+        // BullMQ's type of a queue depends on its backend, but both backends have all methods that are called here.
         queue = fresh as unknown as Queue;
         return;
       } catch {
@@ -120,8 +123,8 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
 }
 
 /**
- * The client connects before BullMQ gets it, and refuses calls whenever it is disconnected. With an offline queue it
- * would keep the jobs of requests instead, and send them late.
+ * Opens a queue in Redis. The client connects before BullMQ gets it, and refuses calls whenever it is disconnected.
+ * With an offline queue the client would keep jobs of requests and send them late.
  */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const client = openRedis(queueUrl, {
@@ -167,8 +170,7 @@ async function bounded<T>(call: Promise<T>, withinMs = scaled(callTimeoutMs)): P
 }
 
 /**
- * The whole content of a job. Everything else is in Postgres; a claim that finds another organisation there takes
- * nothing.
+ * The whole content of a job. Everything else is in Postgres. A job that names the wrong organisation claims nothing.
  */
 export const workflowJobSchema = z.strictObject({
   workflowId: z.uuid(),
@@ -178,13 +180,13 @@ export const workflowJobSchema = z.strictObject({
 export type WorkflowJob = z.infer<typeof workflowJobSchema>;
 
 const noId = '00000000-0000-7000-8000-000000000000';
-/** Enqueued now and then to check that the queue still delivers; no workflow has its id. */
+/** A job that checks whether the queue still delivers. No workflow has its id. */
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * The two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of
- * its own, so that four restores of an hour each do not delay the restart of an application. Everything else, including
- * work that has begun, uses `default`.
+ * The two queues of a service. `interactive` is for work of which a request awaits the beginning (`start_by`). It has
+ * slots of its own, so that four restores of an hour each do not delay the restart of an application. Everything else,
+ * including work that has begun, uses `default`.
  */
 export type QueueKind = 'default' | 'interactive';
 
@@ -194,12 +196,12 @@ export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
 /**
- * BullMQ's operations on a single job. All others are looks at the queue: for the next job, for stalled ones, for its
+ * BullMQ's operations on a single job. All others only read the queue: for the next job, for stalled ones, for its
  * length.
  */
 const jobOperations = /^(?:add|process) /;
 
-/** Replaces the span of every other operation: it records nothing, and suppresses spans within it. */
+/** The span of every other operation. It records nothing and suppresses spans within it. */
 const noSpan: Span<Context> = {
   setSpanOnContext: (within) => suppressTracing(within),
   setAttribute: () => undefined,
@@ -210,15 +212,15 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. A job without one has no span: a probe, and work that the clock began,
- * whose run begins its own trace.
+ * Whether a new span would belong to a trace. A probe belongs to none. A workflow that the clock has started begins its
+ * own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
 
 /**
- * BullMQ's spans. A foreign job whose metadata is not JSON would stay active for ever; it is treated as a job without a
- * trace.
+ * BullMQ's spans. A job whose metadata is not JSON is treated as a job without a trace. Otherwise it would stay active
+ * for ever.
  */
 export function queueTelemetry(tracerName: string): Telemetry<Context> {
   const { contextManager, tracer } = new BullMQOtel({ tracerName });

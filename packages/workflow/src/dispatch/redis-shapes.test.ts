@@ -15,7 +15,7 @@ import { openWorker } from './worker';
 const ignore = (): void => undefined;
 const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** A queue on both sides of it. */
+/** Opens both sides of a queue: the one that adds jobs, and the worker. */
 function openBoth(queueUrl: string) {
   const answered: string[] = [];
   const address = { queueUrl, queueName: 'boxes', log };

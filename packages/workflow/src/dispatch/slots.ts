@@ -3,30 +3,30 @@ import type { WorkflowJob } from './queue';
 /** Slots of one worker, shared between organisations. */
 export interface Slots {
   /**
-   * `taken`: the job has a slot. `waits`: its organisation uses its share, and the job is kept until one of its slots
-   * is free. `declined`: too many of its jobs are kept already.
+   * Asks for a slot. `taken`: the job has a slot. `waits`: the organisation uses its share, and the job is kept until
+   * one of the organisation's slots is free. `declined`: too many of its jobs are kept already.
    */
   take(job: WorkflowJob): 'taken' | 'waits' | 'declined';
   /**
-   * Ends a run of the organisation. Returns its next waiting job, which has the slot now; undefined if the slot is
-   * free.
+   * Gives back the slot of a run that has ended. Returns the organisation's next waiting job, which has the slot now;
+   * undefined if the slot is free.
    */
   next(orgId: string): WorkflowJob | undefined;
-  /** Organisations that have their share. */
+  /** The organisations that use their whole share. */
   full(): string[];
 }
 
 /**
- * Jobs that are kept for one organisation: enough that its next run begins at once, and few enough that the sweep still
- * decides the order.
+ * The most jobs that are kept for one organisation. They are enough that its next run begins at once, and few enough
+ * that the sweep still decides the order.
  */
 const waitingMax = 64;
 
 /**
- * Shares slots by a dynamic threshold, as switches share their buffers: an organisation may take a slot while it has
- * fewer slots than are free. A single organisation gets half of the slots, two get a third each, and a newcomer always
- * finds one. So an organisation with endless work does not make others wait. No slot has to be taken away, which would
- * be impossible because a running step cannot be interrupted for another organisation.
+ * Shares slots by a dynamic threshold, as network switches share their buffers. An organisation may take a slot while
+ * it has fewer slots than are free. A single organisation gets half of the slots, two get a third each, and a new one
+ * always finds one. So an organisation with endless work does not make others wait. No slot is ever taken away from an
+ * organisation, because a running step cannot be interrupted.
  */
 export function createSlots(total: number): Slots {
   const held = new Map<string, number>();
@@ -66,5 +66,5 @@ export function createSlots(total: number): Slots {
   };
 }
 
-/** The number of slots of which a single organisation gets `count`. */
+/** The number of slots in all with which a single organisation gets `count`. */
 export const slotsFor = (count: number): number => 2 * count;

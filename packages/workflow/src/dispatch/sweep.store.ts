@@ -16,39 +16,40 @@ export interface DueQuery {
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
-  /** The queue is empty, so an enqueued workflow that was not claimed has lost its job. */
+  /** Whether the queue is empty. Then an enqueued workflow that was not claimed has lost its job. */
   queueEmpty: boolean;
-  /** Organisations that may take no more slots of this worker: a job for them would be declined. */
+  /** The organisations that already use all of their slots in this worker. A job for them would be declined. */
   fullOrgs: readonly string[];
-  /** The organisation at which the look begins. Organisations are in the order of their ids. */
+  /** The organisation at which the query begins. Organisations are in the order of their ids. */
   fromOrg: string;
   /**
-   * Whether each organisation has had its turn, so that the remaining room is for more of their work. A look that
-   * passes all organisations at once knows this by itself.
+   * Whether each organisation has had its turn. Then the remaining room is for further work of organisations that had
+   * one. A query that covers all organisations at once finds this out itself.
    */
   hadTurns: boolean;
 }
 
 export interface DuePage {
   due: DueWorkflow[];
-  /** The organisation at which the next look continues. Null when this look has come to the last organisation. */
+  /** The organisation at which the next query continues. Null if this query has come to the last organisation. */
   nextOrg: string | null;
 }
 
-/** Less than every id of an organisation. */
+/** An id that is smaller than every organisation's. */
 export const firstOrg = '00000000-0000-0000-0000-000000000000';
 
-/** Organisations that one look passes at most, which limits its cost however many others wait. */
+/** The most organisations that one query covers, so that its cost has a limit however many organisations wait. */
 export const orgsMax = 100;
-/** Rows that one look reads at most, shared among the organisations that have something due. */
+/** The most rows that one query reads. The organisations with due work share them. */
 const rowsMax = 1_000;
 
 /**
- * Marks the next due workflows as dispatched and returns them in the order to enqueue: one of each organisation, then a
- * second of each, so that one organisation's 5,000 do not starve another. If there are more organisations than room, or
- * than one look passes, each look continues after the one before, so that all have their turn. Rows that another sweep
- * has locked are skipped. A row is due if nobody has a live lease on it.
- * Asynchronous commit: if a crash of Postgres loses a mark, there is just one job too many.
+ * Marks the next due workflows as dispatched and returns them in the order in which to enqueue them: one of each
+ * organisation, then a second of each, so that 5,000 workflows of one organisation do not delay another. If there are
+ * more organisations than room, or than one query covers, each query continues where the last one ended, so that all
+ * have their turn. Rows that another sweep has locked are skipped. A workflow is not due while a worker has a lease on
+ * it.
+ * The commit is asynchronous, because a mark that a crash of Postgres loses only causes one job too many.
  */
 export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePage> {
   const { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs, fromOrg, hadTurns } = query;
@@ -66,21 +67,21 @@ export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePa
   return { due: page?.due ?? [], nextOrg: page?.next_org ?? null };
 }
 
-/** A job that was just sent may not be in the queue yet. */
+/** Milliseconds in which a job that was just sent may still be on its way to the queue. */
 const enqueueLandsMs = 500;
 
 const isAwaited = `status = 'queued' AND fence = 0 AND start_by IS NOT NULL`;
 
-// The condition uses statement_timestamp(), because Postgres does not search an index by clock_timestamp(), which
-// changes during the statement.
+// The condition uses statement_timestamp(). For clock_timestamp(), which changes during the statement, Postgres would
+// not use the index.
 const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp()
   AND (lease_until IS NULL OR lease_until < statement_timestamp())
   AND (dispatch_after <= statement_timestamp()
     OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
 
-// Finds the organisations with unfinished work by hopping through the index, one probe each, however many rows one of
-// them has. The next look begins after the last one.
+// The query finds the organisations with unfinished work by one probe of the index for each, however many rows an
+// organisation has. The next query begins after the last one found.
 const takeDueSql = `
   WITH RECURSIVE orgs (org_id, place) AS (
     (SELECT org_id, 1 FROM workflow WHERE status IN ('queued', 'running') AND org_id >= $6::uuid
@@ -119,7 +120,10 @@ const takeDueSql = `
       'id', id, 'org_id', org_id, 'kind', kind, 'traceparent', traceparent)
       ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
-/** Whether a schedule is due, and whether any workflow is unfinished: without either nothing else needs to be read. */
+/**
+ * Whether a schedule is due, and whether any workflow is unfinished. If neither is the case, the sweep reads nothing
+ * else.
+ */
 export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {
   const [found] = await sql.query<{ schedules: boolean; workflows: boolean }>(lookSql);
   return found ?? { schedules: false, workflows: false };
@@ -140,8 +144,8 @@ export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
   ]);
 
 /**
- * Records that this worker declined a job, because the organisation uses its whole share of this worker. The workflow
- * is due at once, for another worker with a free slot.
+ * Records that this worker declined a job because the organisation uses its whole share. The workflow is due at once,
+ * for another worker with a free slot.
  */
 export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(
@@ -150,7 +154,7 @@ export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
     [workflowId],
   );
 
-/** Workflows that no worker has started in time, oldest first. */
+/** The workflows that no worker has claimed by their `start_by`, oldest first. */
 export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   const rows = await sql.query<{ id: string }>(
     `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= statement_timestamp()
@@ -159,7 +163,7 @@ export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   return rows.map((row) => row.id);
 };
 
-/** The unfinished workflows by kind; zeros for `kinds` of which there is none. */
+/** The number of unfinished workflows of each kind, with zeros for kinds in `kinds` without any. */
 export const countUnfinished = async (sql: Sql, kinds: readonly string[]): Promise<UnfinishedCount[]> => {
   const rows = await sql.query<UnfinishedCount>(
     `SELECT kind, count(*) FILTER (WHERE status = 'queued')::int AS queued,

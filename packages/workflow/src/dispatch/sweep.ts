@@ -24,35 +24,38 @@ export interface RelayOptions<Tx> {
   log: Log;
   leaseSeconds: number;
   onFailed: OnFailed<Tx>;
-  /** Reports unfinished workflows to the meters, if the report is due. */
+  /** Reports the number of unfinished workflows as metrics, if a report is due. */
   report(): Promise<void>;
   changed(workflowId: string): void;
 }
 
-/** One kind as the sweep sees it. */
+/** The parts of one queue that the sweep uses. */
 export interface SweptQueue {
   kind: QueueKind;
   queue: JobQueue;
   slots: Slots;
-  /** The most waiting jobs that the sweep keeps in the queue, so that it still decides the order. */
+  /**
+   * The most waiting jobs that the sweep puts into the queue. The number is small, so that the sweep still decides the
+   * order.
+   */
   waitingMax: number;
-  /** Seconds since a job was last delivered here. */
+  /** Seconds since this worker last received a job from the queue. */
   silentSeconds(): number;
-  /** The last sweep had more than fitted into the queue. */
+  /** Whether the last sweep had more work than fitted into the queue. */
   hasBacklog: boolean;
   /**
-   * The organisation that the next look begins with. It is this process's own: two workers need not agree, and its loss
-   * does no harm.
+   * The organisation at which the next query begins. Each process has its own. Processes need not agree, and nothing is
+   * lost with it.
    */
   fromOrg: string;
 }
 
-/** Seconds without a job after which a probe tests the queue. */
+/** The seconds without a job after which a probe checks the queue. */
 const silenceMaxSeconds = 10;
 
 /**
- * Handles everything that is due once: schedules, starts that came too late, workflows to enqueue. Each part fails
- * separately. If nothing is under way, which is most of the time of a small installation, it takes one statement.
+ * Handles everything that is due: schedules, starts that came too late, and workflows to enqueue. Each part fails
+ * separately. While nothing is under way, as in a small installation most of the time, it takes one statement.
  */
 export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   const { database, log, changed } = options;
@@ -80,20 +83,18 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   }
 }
 
-/**
- * The pause between two reports. The meters are read about every 15 s, so a report in each sweep would be too many.
- */
+/** The pause between two reports. Metrics are read about every 15 s, so a report in each sweep would be too many. */
 const reportEveryMs = 5_000;
 
 export interface ReportOptions {
   database: Pick<Database<never>, 'sql'>;
-  /** The kinds of all workflows that this worker knows. */
+  /** The kinds of all workflows that this worker can run. */
   kinds: readonly string[];
   /** Whether this worker reports for all workers of its service. */
   isReporter(): Promise<boolean>;
 }
 
-/** The part of {@link sweep} that reports the numbers of unfinished workflows to the meters. */
+/** The part of the sweep loop that reports the numbers of unfinished workflows as metrics. */
 export function createReport({ database, kinds, isReporter }: ReportOptions): () => Promise<void> {
   let reportedAtMs = -reportEveryMs;
   return async () => {
@@ -103,7 +104,7 @@ export function createReport({ database, kinds, isReporter }: ReportOptions): ()
   };
 }
 
-/** The most looks of one sweep. Later sweeps do the other looks. */
+/** The most queries of one sweep. Later sweeps continue. */
 const looksMax = 10;
 
 async function enqueueDue<Tx>(
@@ -116,8 +117,8 @@ async function enqueueDue<Tx>(
   const waiting = await queue.waiting();
   if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
   let room = waitingMax - waiting;
-  // Completed rounds through all organisations: in the second one those that have had their turn share the remaining
-  // room.
+  // The number of completed rounds through all organisations. In the second round, the organisations that have had
+  // their turn share the remaining room.
   let rounds = own.fromOrg === firstOrg ? 0 : -1;
   for (let looks = 0; hasWork && room > 0 && looks < looksMax; looks += 1) {
     const { due, nextOrg } = await takeDueWorkflows(database.sql(), {
@@ -172,7 +173,7 @@ export interface SweepLoop {
   stop(): Promise<void>;
 }
 
-/** Runs `work` every `everyMs` and when woken, never two at a time. `work` must not reject. */
+/** Runs `work` every `everyMs`, and whenever it is woken, but never twice at a time. `work` must not reject. */
 export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoop {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
@@ -186,7 +187,7 @@ export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoo
   };
   const turn = (): void => {
     clearTimeout(timer);
-    // A sweep belongs to no trace: it may be woken from a request's work, but the due work is not that request's.
+    // A sweep belongs to no trace. A request may wake it, but the due work is not that request's.
     running ??= context.with(ROOT_CONTEXT, once);
   };
   const wake = (): void => {

@@ -26,21 +26,21 @@ import type { SweptQueue } from './sweep';
 import { firstOrg } from './sweep.store';
 
 interface JobWorkerOptions extends QueueAddress {
-  /** Jobs that are handled at once. */
+  /** The most jobs that are handled at the same time. */
   concurrency: number;
   handle(job: WorkflowJob): Promise<RunEnd>;
-  /** A job of any kind was delivered: the queue works. */
+  /** Called for each delivered job, because it shows that the queue works. */
   delivered(): void;
 }
 
 interface JobWorker {
-  /** Takes no more jobs and waits for the running ones. */
+  /** Takes no more jobs and waits for those that run. */
   close(): Promise<void>;
 }
 
 /**
- * A job only says where to look: however often it comes, Postgres decides whether there is anything to do. No job ever
- * fails, so BullMQ never retries.
+ * Opens a worker of BullMQ. A job only names a workflow. However often it is delivered, Postgres decides whether there
+ * is anything to do. No job ever fails, so BullMQ never retries one.
  */
 export function openWorker(options: JobWorkerOptions): JobWorker {
   const { queueUrl, queueName, log } = options;
@@ -50,7 +50,7 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     concurrency: options.concurrency,
     removeOnComplete: keptJobs,
     removeOnFail: keptJobs,
-    // The pause after a refused connection; BullMQ's own is 15 s.
+    // Milliseconds to pause after a refused connection. BullMQ's default is 15 s.
     runRetryDelay: 1_000,
   };
   const processor = (job: Job): Promise<void> => handleJob(options, job);
@@ -69,7 +69,7 @@ interface Running {
 }
 
 function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, processor: Processor): Running {
-  // One connection of the pool listens.
+  // One of the five connections listens for notifications.
   const pool = new PatientPool(postgresConnection(queueUrl, 5));
   const worker = new Worker(queueName, processor, { ...common, connection: pool.forBullmq() }, createPostgresBackend);
   return {
@@ -82,7 +82,10 @@ function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, proce
   };
 }
 
-/** BullMQ duplicates our client for blocking calls; both wait and reconnect for as long as it takes. */
+/**
+ * Opens a worker on Redis. BullMQ makes a second client from this one for blocking calls. Both wait and reconnect for
+ * as long as it takes.
+ */
 function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, processor: Processor): Running {
   const client = openRedis(queueUrl, { maxRetriesPerRequest: null, retryStrategy: reconnectMs });
   client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
@@ -123,30 +126,30 @@ async function handleJob(options: JobWorkerOptions, job: Job): Promise<void> {
 
 const unhappy: ReadonlySet<RunEnd> = new Set<RunEnd>(['failed', 'needs_attention', 'left']);
 
-/** The callback's type in pg's own declaration. */
+/** The type of the callback in pg's declaration of `connect`. */
 type ConnectCallback = Parameters<Pool['connect']>[0];
 
 const pauseMs = 500;
 
 /**
- * A pool that waits for its database instead of giving up. BullMQ keeps the failure of a first connection for ever, and
- * after a later one asks again at once: a worker that starts while Postgres is away would spin until a restart. Each
- * failure is an `error` event.
+ * A pool that waits for its database. BullMQ keeps the failure of a first connection for ever. After a later failure it
+ * asks again at once, so a worker that starts while Postgres is unreachable would loop without a pause. Each failure is
+ * reported as an `error` event.
  */
 class PatientPool extends Pool {
   private isPatient = true;
 
   constructor(config: PoolConfig) {
-    // The same option that BullMQ gives to its own pools.
+    // BullMQ sets the same option for its own pools.
     super({ ...config, options: '-c search_path=bullmq' });
   }
 
-  /** BullMQ's own type of a pool; only the overloads of `on` in pg's declarations do not fit it. */
+  /** This pool with BullMQ's type of a pool. Only the overloads of `on` in pg's declarations do not match it. */
   forBullmq(): PgPool {
     return this as unknown as PgPool;
   }
 
-  /** Called before the pool is closed: from now on a failed connection is an error. */
+  /** Makes a failed connection an error again. It is called before the pool is closed. */
   stopRetrying(): void {
     this.isPatient = false;
   }
@@ -178,11 +181,11 @@ class PatientPool extends Pool {
 
 export interface WorkerQueue extends SweptQueue {
   /**
-   * Takes jobs from now on. `refill` is called once a delivery has made room for work that the last sweep could not
+   * Begins to take jobs. `refill` is called when a delivered job has made room for work that the last sweep could not
    * enqueue.
    */
   startWorker(handle: (job: WorkflowJob, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
-  /** Takes no more jobs and waits for the running ones. */
+  /** Takes no more jobs and waits for those that run. */
   close(): Promise<void>;
 }
 
@@ -191,10 +194,13 @@ interface WorkerQueueOptions extends QueueAddress {
   interactiveConcurrency?: number;
 }
 
-/** Requests wait until an interactive workflow has begun, which takes little time. */
+/**
+ * The default number is small, because requests wait only for the beginning of an interactive workflow, which takes
+ * little time.
+ */
 const interactiveConcurrencyDefault = 2;
 
-/** A worker's side of one queue: its sweep's jobs, and the worker that handles them. */
+/** Opens a worker's side of one queue: the sweep's adding of jobs, and the handling of them. */
 export function openWorkerQueue(
   { queueUrl, queueName, log, ...slots }: WorkerQueueOptions,
   kind: QueueKind,
@@ -218,8 +224,8 @@ export function openWorkerQueue(
     startWorker: (handle, refill) => {
       const delivered = (): void => {
         deliveredAtMs = performance.now();
-        // The sweep puts few jobs into the queue at a time, so the queue is refilled as it empties. Several jobs that
-        // are delivered in the same moment cause one refill.
+        // The sweep puts few jobs into the queue at a time, so the queue is refilled when one is taken. Several jobs
+        // that are taken at the same time cause one refill.
         if (own.hasBacklog) refill();
         own.hasBacklog = false;
       };

@@ -9,19 +9,19 @@ import { createDispatcher, type Dispatcher } from '../dispatch/dispatcher';
 import { createListener, type WorkflowListener } from '../store/listener';
 import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/start-workflow';
 
-/** The parts that handlers of a service with workflows have, besides its own. */
+/** The parts that handlers of every service with workflows are given. */
 export interface WorkflowContext<Tx> {
   database: Database<Tx>;
   pager: Pager;
-  /** Postgres' notifications about workflows, for requests that watch one. */
+  /** Postgres' notifications about workflows, for requests that wait for one. */
   listener: WorkflowListener;
-  /** Tells the worker of a new workflow; called after the commit. */
+  /** Enqueues a job for a new workflow. It must be called after the commit. */
   enqueue: Dispatcher['enqueue'];
 }
 
 /**
- * Connects an API to its workflows: it hears of their changes, and enqueues a job for a worker. `queueName`: the
- * worker's too.
+ * Connects an API to its workflows. It receives notifications of their changes and enqueues jobs. `queueName` must be
+ * the worker's.
  */
 export function connectWorkflows<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
@@ -35,7 +35,7 @@ export function connectWorkflows<Tx>(
   return { listener, enqueue: dispatcher.enqueue };
 }
 
-/** The parts of a request that accepting its work uses. */
+/** The parts of a request that are needed to accept its work. */
 export interface Asking {
   caller: Caller;
   requestId: string;
@@ -43,9 +43,9 @@ export interface Asking {
   afterCommit(work: () => unknown): void;
 }
 
-/** The thing that the work is done to. */
+/** The resource on which the workflow works. */
 export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject'> {
-  /** The path in the audit log: `/v1/sites/…`. */
+  /** The path under which the audit log names the resource, such as `/v1/sites/…`. */
   path: string;
 }
 
@@ -53,20 +53,20 @@ export interface Acceptance<Input> extends WorkTarget {
   definition: StartableWorkflow<Input>;
   input: Input;
   /**
-   * `backup.restore`: resource and verb. Null: a step writes the entry, in the transaction that records the platform's
-   * acceptance.
+   * The action in the audit log, a resource and a verb such as `backup.restore`. With null, a step writes the audit
+   * entry, in the transaction that records that the provider has accepted the work.
    */
   action: string | null;
-  /** The workflow's id. A workflow that makes a thing has the thing's id. Default: a new one. */
+  /** The workflow's id. A workflow that makes a resource has the resource's id. By default it is a new id. */
   id?: string;
   /** The time at which the workflow is cancelled if no worker has claimed it; see {@link readStartBy}. */
   startBy?: Date;
 }
 
 /**
- * Accepts work within `tx`: writes the workflow and the audit entry, and enqueues the job after the commit. Resolves
+ * Accepts work within `tx`. It writes the workflow and the audit entry, and enqueues the job after the commit. Resolves
  * with the workflow's id. Throws `operation_in_progress` or `needs_attention` if another workflow has locked the
- * resource, whatever the caller has read before.
+ * resource, even if the caller found it free before.
  */
 export async function acceptWorkflow<Tx, Input>(
   context: Pick<WorkflowContext<Tx>, 'database' | 'enqueue'>,
@@ -98,7 +98,7 @@ export async function acceptWorkflow<Tx, Input>(
   return workflowId;
 }
 
-/** Headers that tell the caller where to follow the work, and how soon to look again. `path`: the changed thing's. */
+/** Headers that tell the caller where to follow the work, and how soon to read it again. `path` is the resource's. */
 export const followHeaders = (path: string, workflowId: string): Record<string, string> => ({
   location: `${path}/workflows/${workflowId}`,
   'retry-after': '1',
@@ -106,17 +106,15 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
 });
 
 /**
- * How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was
- * started.
+ * How long a request waits until a worker begins, in seconds (decisions.md 1). After that the work is cancelled without
+ * any effect.
  */
 export const startWithinSeconds = 10;
 
-/**
- * How long a request waits until it is decided whether the work has started: a little longer than `startWithinSeconds`.
- */
+/** How long a request waits for that decision. It is a little longer than `startWithinSeconds`. */
 export const startDecidedMs = startWithinSeconds * 1_000 + 500;
 
-/** The time by which work that a request waits for must have been started, by Postgres' clock, which alone decides. */
+/** The time by which the work must have begun, by Postgres' clock, with which it is later compared. */
 export async function readStartBy(sql: Sql): Promise<Date> {
   const [row] = await sql.query<{ start_by: Date }>(
     'SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by',
@@ -126,7 +124,7 @@ export async function readStartBy(sql: Sql): Promise<Date> {
   return row.start_by;
 }
 
-/** A rule's refusal as the answer to a caller. */
+/** Makes the answer to the caller from a refusal. */
 export const problemOf = ({ code, extra, retryAfterSeconds }: Refusal): Problem =>
   problem(code, {
     ...(extra === undefined ? {} : { extra }),
@@ -138,9 +136,9 @@ export function assertAllowed(refusal: Refusal | null): void {
 }
 
 /**
- * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress, which saves a query: {@link
- * acceptWorkflow} itself refuses work in progress. Only if `refuse` has another refusal is the real state read, because
- * work in progress counts before it.
+ * Throws the refusal of `refuse`. It is first called as if no work were in progress, which saves a query, because
+ * {@link acceptWorkflow} itself refuses work in progress. Only if there is another refusal, the real state is read,
+ * because work in progress is reported first.
  */
 export async function assertAllowedOn(
   sql: Sql,
@@ -151,8 +149,7 @@ export async function assertAllowedOn(
 }
 
 /**
- * Throws `operation_in_progress` or `needs_attention`, with the workflow's id, while a workflow has locked the
- * resource.
+ * Throws `operation_in_progress` or `needs_attention`, with the workflow's id, if a workflow has locked the resource.
  */
 export async function assertFree(sql: Sql, resourceKey: string): Promise<void> {
   assertAllowed(refusalByWorkflow(await findUnfinished(sql, resourceKey)));

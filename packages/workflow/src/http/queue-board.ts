@@ -12,13 +12,16 @@ export interface QueueBoard extends Mounted {
 }
 
 interface QueueBoardOptions extends QueueAddress {
-  /** The password of the board's readers, as hex. Any user name is accepted. */
+  /** The password for the board, as hex. Any user name is accepted. */
   token: string;
 }
 
 const boardPath = '/queues';
 
-/** The board has its own scripts. It also asks Google for a font, which would learn who looks at it. */
+/**
+ * The headers of the board's pages. The policy allows the board's own scripts. It refuses the font that the board
+ * requests from Google, because Google would learn who uses the board.
+ */
 const pageHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -29,9 +32,9 @@ const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Bull Board for a service's two queues, at {@link boardPath} of a worker's port. It is read-only: the record of all
- * work is in Postgres, so removing or repeating a job by hand would only confuse. A job contains the ids of its
- * workflow and organisation, and a trace's.
+ * Bull Board for a service's two queues, at {@link boardPath} of a worker's port. It is read-only. The record of all
+ * work is in Postgres, so removing or repeating a job by hand would only confuse. A job contains only the ids of its
+ * workflow, its organisation and its trace.
  */
 export function createQueueBoard({ token, ...address }: QueueBoardOptions): QueueBoard {
   const queues = queueKinds.map((kind) =>
@@ -45,7 +48,7 @@ export function createQueueBoard({ token, ...address }: QueueBoardOptions): Queu
       for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value);
       if (!timingSafeEqual(digestOf(passwordOf(request)), expected))
         return refuse(response, 401, 'the token of the board is missing or wrong');
-      // Bull Board refuses changes too, queue by queue; this check does not depend on its idea of a change.
+      // Bull Board refuses changes too. This check does not depend on which calls Bull Board takes for changes.
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(response, 405, 'the board is read-only');
       try {
         board ??= mountBoard(queues, address.log);
@@ -62,7 +65,7 @@ export function createQueueBoard({ token, ...address }: QueueBoardOptions): Queu
   };
 }
 
-/** @throws while a queue has not been reached yet */
+/** Mounts the board. @throws until all queues have been reached */
 function mountBoard(queues: readonly OpenedQueue[], log: QueueAddress['log']): RequestListener {
   const adapter = new ExpressAdapter();
   adapter.setBasePath(boardPath);
@@ -71,7 +74,7 @@ function mountBoard(queues: readonly OpenedQueue[], log: QueueAddress['log']): R
     serverAdapter: adapter,
     options: { uiConfig: { boardTitle: 'Drydock: queues', hideRedisDetails: true } },
   });
-  // The board's own error handler would show the driver's message, which may contain a host and a user.
+  // The board's own error handler would show the driver's message, which may contain a host name and a user name.
   adapter.setErrorHandler((error) => {
     log.warn({ internal: messageOf(error) }, 'queue board');
     return { status: 500, body: { error: 'the queue could not be read' } };
@@ -83,7 +86,7 @@ function mountBoard(queues: readonly OpenedQueue[], log: QueueAddress['log']): R
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** A browser asks its user and sends `Basic`; a command may send `Bearer`. */
+/** The password of a request. A browser asks its user and sends `Basic`; a program may send `Bearer`. */
 function passwordOf({ headers }: IncomingMessage): string {
   const [scheme = '', credentials = ''] = (headers.authorization ?? '').split(' ');
   if (scheme.toLowerCase() === 'bearer') return credentials;

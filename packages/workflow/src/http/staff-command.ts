@@ -13,20 +13,20 @@ usage: command.js parked       lists the workflows that wait for staff, of all o
        command.js retry ID     has one go on at the step where it stopped
        command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
 
-/** The most that `parked` lists, oldest first. If more wait, they most likely have one cause. */
+/** The most workflows that `parked` lists, oldest first. If more wait, most of them have the same cause. */
 const listedMax = 200;
 
 interface Parked extends WorkflowRow {
   org_id: string;
   mode: Mode;
-  /** The cause, which customers are not told. */
+  /** The cause, which customers are not shown. */
   error_internal: string | null;
 }
 
 /**
- * The command for staff to handle work that waits for them, run beside a service's database. The API shows each key
- * only its own organisation's work, so a list over all organisations is for those who may read the database. `leaves`:
- * as for `abandonWorkflow`.
+ * Runs the command by which staff handle workflows that wait for them. It runs beside a service's database and lists
+ * the work of all organisations, which the API shows to no key. `leaves` has the text about the resource for each kind
+ * of workflow; see `abandonWorkflow`.
  */
 export function runStaffCommand(
   service: string,
@@ -74,7 +74,7 @@ const listParked = (sql: Sql): Promise<Parked[]> =>
       LIMIT ${listedMax}`,
   );
 
-/** Records the decision. A worker carries it out and finds it in its next sweep, so the command needs no queue. */
+/** Records the decision. A worker finds it in its next sweep and carries it out, so the command needs no queue. */
 async function decide<Tx>(
   database: Database<Tx>,
   decision: 'retry' | 'abandon',
@@ -102,11 +102,14 @@ async function decide<Tx>(
 
 const isSubject = (type: string): type is keyof typeof subjectPaths => Object.hasOwn(subjectPaths, type);
 
-/** The path of the changed thing. The platform's own work has none. */
+/** The path of the workflow's resource. Workflows of the platform have none, and are shown by their subject. */
 const subjectOf = ({ subject_type: type, subject_id: id }: WorkflowRow): string =>
   isSubject(type) ? subjectPaths[type] + id : `${type} ${id}`;
 
-/** Lines of plain text, of which only the first has no indent. A provider's message may contain anything. */
+/**
+ * Describes a workflow in lines of plain text. All lines but the first are indented, so that a provider's message
+ * cannot be taken for another workflow.
+ */
 function describe(row: Parked): string {
   const { steps, error, findings } = viewWorkflow(row);
   const stopped = steps.find(({ status }) => status === 'failed') ?? steps.find(({ status }) => status === 'running');

@@ -76,27 +76,29 @@ type WorkerConfig = QueueConfig &
   >;
 
 interface WorkerOptions<Context, Tx> {
-  /** The service's name: of its queue, and as issuer towards keys. */
+  /** The service's name. It is also the queue's name, and the issuer of the tokens for the keys service. */
   name: string;
   workflows: EngineOptions<Context, Tx>['definitions'];
   /** The drivers, stores and clock that every step is given. */
   context: Context;
-  /** Writes the schedules, before the engine looks for them. */
+  /** Writes the schedules. It is called before the engine looks for due ones. */
   schedule?(): unknown;
 }
 
 /**
- * How often an outbox is read without an announcement: one may be lost, and an audit entry of a change that starts no
- * workflow has none.
+ * The pause between two reads of an outbox without an announcement. An announcement may be lost, and a change without a
+ * workflow has none for its audit entry.
  */
 const outboxMs = 5_000;
 
-/** Long enough for running steps to stop at a safe place and to be handed back. */
+/**
+ * The time that the engine gets to close. Running steps need some of it to stop at a safe place and to be given back.
+ */
 const engineCloseMs = 15_000;
 
 /**
- * The process that works, delivers the audit entries and events of its whole service and removes its old workflows.
- * Everything that the steps use was opened before, and is closed after it.
+ * Composes the process that runs the workflows of a service. It also delivers the service's audit entries and events
+ * and removes its old workflows. Everything that the steps use must have been opened before, and is closed after it.
  */
 export function composeWorkerProcess<Context, Tx>(
   foundation: Foundation<Database<Tx>>,
@@ -110,7 +112,7 @@ export function composeWorkerProcess<Context, Tx>(
   const eventDelivery = createOutboxDelivery({ ...towardsKeys, outbox: eventOutbox, everyMs: outboxMs });
   const listener = createListener({ connectionString: config.DATABASE_URL, log });
   lifetime.onClose('listener', () => listener.close());
-  // Each change of a workflow is announced after it was committed, with its audit entry and its event.
+  // Each change of a workflow is announced after the commit. By then its audit entry and its event are in the outboxes.
   listener.onMessage(() => {
     auditDelivery.ring();
     eventDelivery.ring();
@@ -139,7 +141,7 @@ export function composeWorkerProcess<Context, Tx>(
   };
 }
 
-/** The board's code, with its web framework, is loaded only if it is asked for. */
+/** Opens the queue board if it is configured. Its code, with its web framework, is loaded only then. */
 function openBoard(
   { log, lifetime }: Pick<Foundation<unknown>, 'log' | 'lifetime'>,
   config: WorkerConfig,

@@ -22,14 +22,14 @@ interface Subject {
 
 const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 
-/** The thing that workflows are done to: each type has its own paths, and the same handlers. */
+/** A type of resource with workflows. Each type has its own paths, and all share these handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
-  /** The path parameter that names the parent. */
+  /** The name of the path parameter with the resource's id. */
   param: Name;
-  /** The subject of the events. Its type has a path in `subjectPaths`. */
+  /** The subject of the resource's workflows and events. Its type must have a path in `subjectPaths`. */
   subjectOf(id: string): Subject;
-  /** Throws the 404 of this type if the caller has no such thing. */
+  /** Throws the 404 of this type if the caller has no such resource. */
   assertThere(caller: Caller, id: string): Promise<unknown>;
 }
 
@@ -50,8 +50,8 @@ export const scopeOf = <Tx, Name extends string>(
 });
 
 /**
- * Reads a workflow about one of the caller's resources. The workflow outlives the resource, so that a client can follow
- * a deletion to its end. Throws the resource's 404, or `workflow_not_found` if the resource exists.
+ * Reads a workflow about one of the caller's resources. The workflow is kept after the resource is gone, so that a
+ * client can follow a deletion to its end. Throws the resource's 404, or `workflow_not_found` if the resource exists.
  */
 export async function readWorkflowOf<Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,
@@ -77,7 +77,7 @@ interface ListRequest<Name extends string> extends AboutParent<Name> {
   now: Date;
 }
 
-/** `list`: the endpoint, whose cursors no other one accepts. */
+/** Lists the workflows of a resource. `list` is the endpoint; its cursors are not accepted by any other. */
 export const listWorkflows = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,
   list: Pick<EndpointDefinition, 'id'>,
@@ -96,7 +96,7 @@ export const listWorkflows = <Tx, Name extends string>(
       { limit: page.limit + 1, ...before },
       query,
     );
-    // Workflows outlive their thing here too: only if none is listed, the thing itself is checked.
+    // The resource is checked only if no workflow is listed, because workflows are kept after the resource is gone.
     if (items.length === 0 && page.after === null) await parent.assertThere(caller, id);
     const body = pager.pageOf(items, page, binding, now, {
       positionOf: (workflow) => workflow.id,
@@ -109,8 +109,8 @@ export const listWorkflows = <Tx, Name extends string>(
 type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
 /**
- * Each change of a workflow as an event. Its id is the version, so that a client that reconnects gets the missed ones,
- * and does not reconnect after the last.
+ * Streams each change of a workflow as an event. The event's id is the workflow's version, so that a client that
+ * reconnects gets the missed changes, and does not reconnect after the last one.
  */
 export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {
@@ -133,17 +133,19 @@ type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(wo
 interface Decision {
   action: string;
   apply(sql: Sql, workflow: WorkflowView): Promise<void>;
-  /** How long to wait for a worker that carries the decision out. */
+  /** How long the answer waits for a worker to carry out the decision. */
   waitMs: number;
 }
 
 /**
- * A worker ends an abandoned workflow within milliseconds. Without one the answer is given all the same, and shows it
- * as queued.
+ * How long the answer waits for a worker, which ends an abandoned workflow within milliseconds. If no worker does, the
+ * answer shows the workflow as queued.
  */
 const abandonWaitMs = 5_000;
 
-/** Writes staff's decision on a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
+/**
+ * Records staff's decision about a workflow that waits for them, with its audit entry. Throws `workflow_not_waiting`.
+ */
 const decideWorkflow = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,
   { action, apply, waitMs }: Decision,
@@ -191,8 +193,8 @@ export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx
   });
 
 /**
- * Ends the workflow as failed, and unlocks its resource in its present state, which the answer shows. `leaves`: for
- * each kind, the text about the resource for staff.
+ * Ends a workflow as failed and unlocks its resource in its present state, which the answer shows. `leaves` has the
+ * text about the resource for staff, for each kind of workflow.
  */
 export const abandonWorkflow = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,

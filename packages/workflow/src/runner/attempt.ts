@@ -18,9 +18,11 @@ export type AttemptEnd<T> =
   | { end: 'failed'; problem: WorkflowProblem; error: unknown }
   | { end: 'again'; error: unknown }
   | { end: 'wait'; seconds: number }
-  /** The process is stopping; the step has stopped at a safe place. */
+  /** The process is stopping, and the step has stopped at a safe place. */
   | { end: 'interrupted' }
-  /** The lease is lost, or the process is stopping and the step ignores its signal: nothing may be written any more. */
+  /**
+   * The lease is lost, or the process is stopping and the step has ignored its signal. Nothing may be written any more.
+   */
   | { end: 'left' };
 
 interface AttemptLimits {
@@ -30,12 +32,12 @@ interface AttemptLimits {
   stopping: AbortSignal;
 }
 
-/** How long a step whose signal was aborted may take to reach a safe place. */
+/** How long a step may take to reach a safe place after its signal was aborted. */
 const stopGraceMs = 8_000;
 
 /**
- * Runs `work` with a signal that is aborted by the loss of the lease, the end of the process or the step's own time,
- * and returns how it ended. Never rejects.
+ * Runs `work` and returns how it ended. The signal is aborted when the lease is lost, when the process ends, or when
+ * the step's time is up. Never rejects.
  */
 export async function attempt<T>(
   limits: AttemptLimits,
@@ -78,7 +80,7 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 
 function endOf<T>(result: Caught<T> | undefined, limits: AttemptLimits, late: AbortSignal): AttemptEnd<T> {
   if (limits.lease.aborted) return { end: 'left' };
-  // An effect that was completed counts, however late.
+  // Work that was completed counts, even if its time was up.
   if (result?.ok) return { end: 'done', value: result.value };
   const error = result?.error;
   if (error instanceof LeaseLost) return { end: 'left' };
@@ -95,15 +97,18 @@ function definite(error: unknown): WorkflowProblem | undefined {
 }
 
 interface JoinedSignal {
-  /** Aborted by the first of the sources, with its reason. */
+  /** Aborted with the reason of the source that was aborted first. */
   signal: AbortSignal;
-  /** Removes its listeners from the sources. Call it at the end, or they keep this one for as long as they live. */
+  /**
+   * Removes the listeners from the sources. It must be called at the end. Otherwise the sources keep this signal in
+   * memory for as long as they exist.
+   */
   part(): void;
 }
 
 /**
  * Joins several signals into one. `AbortSignal.any` is not used, because Node 20 keeps its result for ever once it has
- * had a listener, unless a source is aborted in the end. That is 2 kB for each step that a worker has ever run.
+ * had a listener, unless a source is aborted. That would be 2 kB for each step that a worker has ever run.
  */
 function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
   const joined = new AbortController();

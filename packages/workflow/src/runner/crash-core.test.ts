@@ -7,7 +7,10 @@ import { openWorld, type World } from '../testing/world';
 
 const [backend = 'postgres'] = queueBackends();
 
-/** A death before the point of no return, one after it, one during an undo, a zombie, and a failure that is undone. */
+/**
+ * The cases: a death before the point of no return, one after it, one during an undo, a frozen worker that wakes up,
+ * and a failure that is undone.
+ */
 const core = [
   'kill at refill_box.stage.after_effect',
   'kill at refill_box.retire.after_effect',

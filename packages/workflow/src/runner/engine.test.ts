@@ -158,7 +158,7 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     const common = { database: world.database, queueUrl: world.queue.url, queueName: 'named', log: world.log };
     const timing = { leaseSeconds: 15, sweepMs: 50, concurrency: 1 };
     const engine = createEngine({ ...common, ...timing, definitions: [named], context: { name: 'ours' } });
-    // The type check fails where a worker could be given steps that need more than its context has.
+    // The type check of this file fails if a worker could run steps that need more than its context has.
     type RunsIn<Context> = typeof named extends WorkflowDefinition<Context, unknown> ? true : false;
     const runsIn: [RunsIn<{ name: string; more: Date }>, RunsIn<{ name: number }>, RunsIn<unknown>] = [
       true,

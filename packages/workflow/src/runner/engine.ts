@@ -18,45 +18,54 @@ import { runWorkflow } from './run-workflow';
 export interface EngineOptions<Context, Tx> {
   database: Database<Tx>;
   definitions: readonly WorkflowDefinition<Context, Tx>[];
-  /** The drivers, stores and clock that every step is given besides its run. */
+  /** The drivers, stores and clock that every step is given. */
   context: Context;
-  /** redis://, rediss:// or postgresql:// (prepared by {@link prepareQueue}). */
+  /**
+   * The address of the queue: redis://, rediss://, or postgresql:// with a database that {@link prepareQueue} has
+   * prepared.
+   */
   queueUrl: string;
   queueName: string;
-  /** How long a worker that does not renew its leases keeps its workflows. They are renewed every third of it. */
+  /**
+   * Seconds for which a worker keeps a workflow without renewing its lease. Leases are renewed after each third of this
+   * time.
+   */
   leaseSeconds: number;
-  /** The pause between two sweeps that nothing else wakes. */
+  /** The pause between two sweeps, unless something wakes the sweep earlier. */
   sweepMs: number;
   /**
-   * How many workflows of one organisation this process runs at once while no other organisation has work. For several
-   * organisations it runs twice as many.
+   * The number of workflows of one organisation that this process runs at the same time while no other organisation has
+   * work. For several organisations together it runs twice as many.
    */
   concurrency: number;
-  /** How many workflows that a request waits for this process runs in addition, counted likewise. Default 2. */
+  /** The same number for workflows that a request waits for. They have slots of their own. Default 2. */
   interactiveConcurrency?: number;
   log: Log;
-  /** Wakes sweeps at once. Without it only the clock does. */
+  /** Wakes sweeps at once. Without it, sweeps run only by the clock. */
   listener?: WorkflowListener;
-  /** Workers in a row that may die during one workflow. Default 5. */
+  /** The number of successive workers that may die during one workflow. Default 5. */
   crashesMax?: number;
   /**
-   * Seconds for which a dependency of a step may be out of reach before that counts as the step's failure. Default 900.
+   * Seconds for which a dependency of a step may be unreachable before that counts as a failure of the step. Default
+   * 900.
    */
   outageSecondsMax?: number;
 }
 
 export interface Engine {
   start(): void;
-  /** Takes nothing new, aborts the signals of running steps, gives their leases back and resolves within seconds. */
+  /**
+   * Takes no new workflows, aborts the signals of running steps, gives their leases back and resolves within seconds.
+   */
   stop(): Promise<void>;
   /**
-   * Rejects if the queue does not answer, or has delivered nothing, not even a probe, for half a minute while nothing
-   * is running.
+   * Rejects if the queue does not answer. Also rejects if it has delivered nothing, not even a probe, for some time
+   * while no workflow is running.
    */
   checkQueue(): Promise<void>;
 }
 
-/** The worker side: sweep (enqueueing, recovery, schedules), workers of both queues, runner. */
+/** Opens a worker: the sweep (enqueueing, recovery, schedules), the workers of both queues, and the runner. */
 export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): Engine {
   const { database, log, leaseSeconds } = options;
   const definitions = byKind(options.definitions);
@@ -82,7 +91,10 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   };
   const following = new Set<Promise<void>>();
   let raising: Promise<unknown> | undefined;
-  /** Runs before the first claim, because the database may have been put back from a backup while no worker ran. */
+  /**
+   * Raises the fences before the first claim, because the database may have been restored from a backup while no worker
+   * ran.
+   */
   const raiseOnce = async (): Promise<void> => {
     raising ??= raiseFences(database);
     await raising.catch((error: unknown) => {
@@ -100,7 +112,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       follow(job.orgId, slots);
     }
   };
-  /** A free slot goes to the same organisation's next job that waits here, or to work that the sweep finds. */
+  /** Gives a free slot to the organisation's next waiting job. If there is none, the sweep finds work for it. */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
     const next = slots.next(orgId);
@@ -151,12 +163,13 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       await parts?.loop.stop();
       await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
       await Promise.all(following);
-      // Another listening worker takes over the released ones.
+      // The announcement makes another worker continue the workflows that were given back.
       await announceDue(database.sql()).catch(() => undefined);
     },
     checkQueue: async () => {
       const opened = parts?.opened ?? [];
-      // Asks each queue for its length, because a frozen queue fails at once here, long before its silence is noticed.
+      // Each queue is asked for its length, because a frozen queue fails this at once, long before its silence is
+      // noticed.
       await Promise.all(opened.map((own) => own.queue.waiting()));
       if (inHand === 0 && opened.some((own) => own.silentSeconds() >= silenceMaxSeconds))
         throw new Error('the queue has delivered nothing for a while');
@@ -185,8 +198,8 @@ function byKind<Context, Tx>(
 }
 
 /**
- * A workflow that the sweep cancels ends with its definition's hook; if its input cannot be read, only the workflow
- * itself ends.
+ * Makes the function that ends a workflow which the sweep cancels. It calls the hook of the definition. If the input
+ * cannot be read, no hook is called.
  */
 function failBy<Context, Tx>(
   definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>,

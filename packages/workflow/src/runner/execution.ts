@@ -15,16 +15,16 @@ import { renewLease, reportProgress } from '../store/workflow-states';
 import type { Outages } from './leave-claim';
 
 interface HeldLease {
-  /** Aborted with {@link LeaseLost} once the workflow may belong to another worker. */
+  /** Aborted with {@link LeaseLost} when the workflow may belong to another worker. */
   signal: AbortSignal;
-  /** Stops the renewals. Resolves after a running one has ended. */
+  /** Stops the renewals. Resolves when a running one has ended. */
   release(): Promise<void>;
 }
 
 /**
- * Renews the lease until released, each time that a third of it has passed, whatever the step is doing. The lease is
- * lost if Postgres says so, or if renewals fail until it has run out. This process counts the lease from before it sent
- * the last successful renewal, on its monotonic clock. So the lease never ends later here than in Postgres.
+ * Renews the lease after each third of its time until it is released, whatever the step does. The lease is lost if
+ * Postgres says so, or if it has run out while renewals failed. This process counts the lease from the moment before it
+ * sent the last successful renewal, by its monotonic clock. So the lease never ends later here than in Postgres.
  */
 export function keepLease(
   sql: Sql,
@@ -45,8 +45,8 @@ export function keepLease(
   const renew = async (): Promise<void> => {
     const sentAtMs = performance.now();
     if (sentAtMs > endsAtMs) {
-      // The process was frozen or disconnected. Only Postgres knows whether the lease is still ours: the next renewal
-      // that reaches it decides.
+      // The process was frozen or disconnected. Only Postgres knows whether another worker has the workflow, so the
+      // next renewal that reaches it decides.
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {
@@ -79,28 +79,28 @@ export function keepLease(
 /** The parts of a worker process that all of its workflows share. */
 export interface Runner<Context, Tx> {
   database: Database<Tx>;
-  /** The drivers, stores and clock that every step is given besides its run. */
+  /** The drivers, stores and clock that every step is given. */
   context: Context;
   definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>;
   leaseSeconds: number;
-  /** Workers in a row that may die during one workflow before it counts as poison. */
+  /** The number of successive workers that may die during one workflow before it waits for staff. */
   crashesMax: number;
   outages: Outages;
   log: Log;
-  /** Aborted when the process is going to end. */
+  /** Aborted when the process begins to stop. */
   stopping: AbortSignal;
-  /** Tells watchers that a workflow has changed. Call it after the commit, which it does not delay. */
+  /** Announces that a workflow has changed. It must be called after the commit, which it does not delay. */
   changed(workflowId: string): void;
-  /** Called when something will be due in `seconds`. */
+  /** Tells the sweep that something will be due in `seconds`. */
   dueIn(seconds: number): void;
 }
 
-/** One claim being worked on. */
+/** The work on one claim. */
 export interface Execution<Context, Tx> {
   runner: Runner<Context, Tx>;
   definition: WorkflowDefinition<Context, Tx>;
   claim: Claim;
-  /** The time of the claim by `performance.now()`. */
+  /** The time of the claim on the monotonic clock. */
   claimedAtMs: number;
   run: WorkflowRun<unknown>;
   lease: HeldLease;
@@ -122,7 +122,7 @@ export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
 
 export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.steps.find((row) => row.name === step);
 
-/** The pause limits the writes for one step to two a second. */
+/** The pause that limits the writes of progress for one step to two a second. */
 const progressPauseMs = 500;
 
 export function stepContext<Context, Tx>(
@@ -156,8 +156,8 @@ export function stepContext<Context, Tx>(
 }
 
 /**
- * The progress of a whole workflow, 0 to 99 (100 is for the finish): completed steps and a part of the current one, by
- * weight.
+ * The progress of a whole workflow from 0 to 99: the completed steps and a part of the current one, by weight. 100 is
+ * reserved for the end.
  */
 export function percentDone(steps: readonly { weight: number }[], completed: number, fraction = 0): number {
   const total = steps.reduce((sum, step) => sum + step.weight, 0);

@@ -9,7 +9,7 @@ import { workflowFinished, workflowParked } from '../store/telemetry';
 import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
 import { type Execution, type Runner, runOf } from './execution';
 
-/** Gives the lease back; the workflow continues later, here or elsewhere, under a new fence. */
+/** Gives the lease back. The workflow continues later under a new fence, in this worker or another. */
 export async function release<Context, Tx>(
   { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
   back: Release,
@@ -21,12 +21,12 @@ export async function release<Context, Tx>(
 }
 
 interface Park {
-  /** The step that could not go on; null if the failure is not in a step. */
+  /** The step that could not continue; null if the failure is not in a step. */
   step: string | null;
   problem: WorkflowProblem;
 }
 
-/** Parks the workflow, which stops. Its resource stays locked, and staff are called. */
+/** Parks the workflow for staff. It stops, its resource stays locked, and staff are called. */
 export async function park<Context, Tx>(
   { runner, claim, log }: { runner: Runner<Context, Tx>; claim: Claim; log: Log },
   { step, problem }: Park,
@@ -55,7 +55,7 @@ export async function park<Context, Tx>(
   return 'needs_attention';
 }
 
-/** A step, or its undo, may wait for a day; after that it has failed like any other. */
+/** How long a step or its undo may be postponed. After that, it has failed like any other. */
 export const waitMaxSeconds = 24 * 3_600;
 
 /**
@@ -69,8 +69,8 @@ export const isOutOfReach = <Context, Tx>(
 ): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
 
 /**
- * Raises the fence counter when a target has refused a fence. The next claim's fence is then above every fence that a
- * target can have seen, also if the database was put back while workers ran. A zombie's claim gains nothing by it,
+ * Raises the fences when a target has refused one. The fence of the next claim is then above every fence that a target
+ * can have seen, even if the database was restored while workers ran. A worker whose claim is lost gains nothing by it,
  * because the database refuses its next write.
  */
 export async function outnumberHosts<Context, Tx>(
@@ -81,8 +81,8 @@ export async function outnumberHosts<Context, Tx>(
 }
 
 /**
- * The most attempts to write the end. A hook that writes a few rows fails because of a bug, or because Postgres is
- * away. Five attempts with pauses are enough to tell these apart.
+ * The most attempts to write the end of a workflow. A hook that writes a few rows fails because of a bug, or because
+ * Postgres is unreachable for a while. With five attempts and their pauses only a bug remains.
  */
 const endAttemptsMax = 5;
 
@@ -126,30 +126,36 @@ async function leaveEnding<Context, Tx>(execution: Execution<Context, Tx>, error
 }
 
 /**
- * The pause has full jitter, so that workflows that failed together do not retry together. It is at least half a
- * second.
+ * The pause before the next attempt. It has full jitter, so that workflows that failed together do not retry together.
+ * It is at least half a second.
  */
 export function backoffSeconds(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(60, 2 ** Math.min(failures, 10));
   return 0.5 + random() * ceiling;
 }
 
-/** Dependencies that cannot be reached, while steps are tried again and again. */
+/** The dependencies that cannot be reached while steps are repeated. */
 export interface Outages {
-  /** Notes that `what` was out of reach just now. True while that may still pass, false once it has lasted too long. */
+  /**
+   * Records that `what` could not be reached just now. Returns true while the outage is short, and false once it has
+   * lasted too long.
+   */
   isPassing(what: string): boolean;
 }
 
 /**
- * The limit is longer than a host takes to restart or a Postgres to fail over. A longer outage is a failure like any
- * other.
+ * The longest outage that uses up no attempt. A host restarts and a Postgres fails over in less time. A longer outage
+ * is a failure like any other.
  */
 const outageSecondsDefault = 900;
 
-/** An outage that was not seen for this long counts as over, because a failing step is tried every few seconds. */
+/** The time without a failure after which an outage counts as over. A failing step is repeated every few seconds. */
 const passedAfterMs = 120_000;
 
-/** Each worker records outages on its own. A worker that starts during an outage waits for the full time again. */
+/**
+ * Each worker records outages on its own. A worker that starts during an outage counts the time from its own first
+ * failure.
+ */
 export function createOutages(secondsMax = outageSecondsDefault): Outages {
   const met = new Map<string, { sinceMs: number; lastMs: number }>();
   return {

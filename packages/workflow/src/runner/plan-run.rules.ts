@@ -8,25 +8,27 @@ export interface RecordedStep {
 
 type Plan =
   /**
-   * The run continues with the step at `next`. When `next` equals steps.length, only the finish is left. `names`: the
-   * steps of the code without those that this run has passed. `relist`: the record has an older list of steps, which
-   * can be brought up to date.
+   * The run continues with the step at `next`. If `next` equals steps.length, only the end is left. `names` are the
+   * steps of the present code without those that this run has passed. `relist` says that the record has an older list
+   * of steps, which has to be brought up to date.
    */
   | { go: true; next: number; names: string[]; relist: boolean }
-  /** The record does not fit today's code; continuing could repeat or miss an effect. */
+  /** The record does not match the present code. Continuing could repeat or omit work. */
   | { go: false; reason: string };
 
 interface PlannedStep {
   name: string;
-  /** Newer than the workflow: a run that has passed its place may continue without it. */
+  /**
+   * Whether a run that has passed the place of this step, because the step is newer than the run, continues without it.
+   */
   skipIfPassed: boolean;
 }
 
 /**
  * Decides where a claimed workflow continues, from the recorded steps (as before the claim, in order) and those of the
- * code. Completed steps must be the first ones of today's list, in that order; a step that was begun and not completed
- * must be the next one. A step of today's list is left out only if it has `skipIfPassed`, is not on record, and lies
- * before one that was begun or completed.
+ * present code. The completed steps must be the first ones of the code, in that order. A step that was begun and not
+ * completed must be the next one. A step of the code is left out only if it has `skipIfPassed`, is not recorded, and
+ * comes before a step that was begun or completed.
  */
 export function planRun(recorded: readonly RecordedStep[], steps: readonly PlannedStep[]): Plan {
   const names = withoutPassed(recorded, steps);
@@ -60,8 +62,8 @@ function withoutPassed(recorded: readonly RecordedStep[], steps: readonly Planne
 }
 
 /**
- * The names of the steps to undo, last first: all that were begun and not undone. Undefined if today's code lacks one
- * of them.
+ * The names of the steps to undo, last first: all that were begun and not undone. Undefined if the present code lacks
+ * one of them.
  */
 export function planUndo(recorded: readonly RecordedStep[], names: readonly string[]): string[] | undefined {
   const begun = recorded.filter((row) => row.attempts > 0 && !row.undone).map((row) => row.name);

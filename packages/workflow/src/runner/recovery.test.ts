@@ -34,7 +34,7 @@ describe('recovery', () => {
     await reaches(workflowId, 'running');
     const second = world.spawnWorker(hour);
     await ready(2);
-    // The first worker uses the input that it has already read.
+    // The first worker keeps the input that it has already read.
     await world.pool.query(`UPDATE workflow SET input = '{"ms": 1}' WHERE id = $1`, [workflowId]);
     first.kill('SIGTERM');
     const [code] = await once(first, 'exit');
@@ -64,7 +64,7 @@ describe('recovery', () => {
     await reaches(other.workflowId, 'succeeded');
     const blocked = await world.start({ kind: 'dawdle', resourceKey: 'box:poisoned' });
     expect(blocked.started).toBe(true);
-    // The world kills the last one too.
+    // `isOver` keeps the test from starting another worker when the world kills the last one.
     isOver = true;
   });
 

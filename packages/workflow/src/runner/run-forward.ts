@@ -19,7 +19,7 @@ import {
 } from './leave-claim';
 import { runUndo } from './run-undo';
 
-/** Runs the steps from `next` on, each checkpointed before the next one starts, and the end after the last one. */
+/** Runs the steps from `next` on, and then the end. Each step is checkpointed before the next one starts. */
 export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
   const { steps } = execution.definition;
   for (let index = next; index < steps.length; index += 1) {
@@ -33,15 +33,15 @@ export async function runForward<Context, Tx>(execution: Execution<Context, Tx>,
   return endWorkflow(execution, null);
 }
 
-/** The attempt and its checkpoint, as one span. */
+/** Runs one attempt of a step with its checkpoint, in one span. */
 function runStep<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,
   index: number,
 ): Promise<AttemptEnd<void>> {
   const { definition, claim } = execution;
-  // The claim itself counts one more attempt of a step that an earlier claim began. For steps that a checkpoint of this
-  // claim begins, the record has the count.
+  // The row shows the attempts as before the claim, which itself counts one more. For a step that a checkpoint of this
+  // claim has begun, the row has no attempts yet.
   const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
   const attributes = {
     'workflow.id': claim.id,
@@ -93,7 +93,7 @@ async function checkpoint<Context, Tx>(
   effect: Effect,
 ): Promise<AttemptEnd<void>> {
   const { runner, claim, definition } = execution;
-  // The run continues with the output after JSON, so that a resumed run sees the same.
+  // The run continues with the output as JSON stores it, so that a run that is resumed later sees the same.
   const output: unknown = JSON.parse(JSON.stringify(effect.output ?? null));
   const next = definition.steps[index + 1]?.name ?? null;
   const done = { step: step.name, output, next, progress: percentDone(definition.steps, index + 1) };
@@ -149,7 +149,7 @@ function tellFailure(log: Log, step: string, { problem, error }: Extract<Attempt
 }
 
 /**
- * Handles a step that failed for good. Before the point of no return its workflow is undone. After that point the
+ * Handles a step that has failed for good. Before the point of no return its workflow is undone. After that point the
  * workflow waits for staff, unless the target itself has reported the end.
  */
 async function failStep<Context, Tx>(

@@ -18,8 +18,8 @@ import {
 } from './leave-claim';
 
 /**
- * Undoes steps, each recorded, then ends the workflow as failed with `problem`. `names` are in the order of the run. An
- * undo that fails for good calls staff.
+ * Undoes steps, records each, and then ends the workflow as failed with `problem`. `names` is in the order in which to
+ * undo them. If an undo fails for good, staff are called.
  */
 export async function runUndo<Context, Tx>(
   execution: Execution<Context, Tx>,

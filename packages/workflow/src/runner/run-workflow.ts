@@ -15,8 +15,8 @@ import { runForward } from './run-forward';
 import { runUndo } from './run-undo';
 
 /**
- * Runs one job: claims the workflow if it is due and carries it as far as it can go. A job may come several times, and
- * for any workflow. Rejects only if the claim itself could not be made; then the sweep enqueues another.
+ * Runs one job: claims the workflow if it is due and runs it as far as possible. Several jobs may come for one
+ * workflow. Rejects only if the claim failed; the sweep then enqueues another job.
  */
 export async function runWorkflow<Context, Tx>(
   runner: Runner<Context, Tx>,
@@ -72,12 +72,12 @@ async function runClaim<Context, Tx>(runner: Runner<Context, Tx>, claim: Claim, 
   }
 }
 
-/** The definition and the parsed input, or the reason why nobody may continue this row. */
+/** The definition and the parsed input, or the reason why this worker cannot continue the workflow. */
 function readyOf<Context, Tx>(
   runner: Runner<Context, Tx>,
   claim: Claim,
 ): { definition: WorkflowDefinition<Context, Tx>; input: unknown } | string {
-  // Staff can abandon a workflow that today's code cannot read. No hook is called in that case.
+  // Staff can abandon a workflow that the present code cannot read. No hook is called then.
   const unreadable = (why: string) =>
     claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why;
   const definition = runner.definitions.get(claim.kind);

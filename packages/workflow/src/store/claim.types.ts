@@ -4,8 +4,8 @@ import type { WorkflowProblem } from '../definition/step-error';
 export type WorkflowStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
 
 /**
- * Forward through the steps, back through them after a failure (`undo`), or straight to the end because staff gave up
- * (`abandon`).
+ * The direction of a run: forward through the steps, back through them after a failure (`undo`), or directly to the end
+ * because staff have abandoned it (`abandon`).
  */
 export type Direction = 'forward' | 'undo' | 'abandon';
 
@@ -30,7 +30,7 @@ export interface ClaimKey {
   fence: string;
 }
 
-/** A workflow that is ours until its lease ends. `steps` are as they were just before the claim. */
+/** A workflow that this worker has claimed until its lease ends. `steps` are as they were just before the claim. */
 export interface Claim extends ClaimKey {
   org_id: string;
   mode: Mode;
@@ -41,39 +41,42 @@ export interface Claim extends ClaimKey {
   request_id: string;
   traceparent: string | null;
   direction: Direction;
-  /** Earlier claims in a row whose worker died without a checkpoint. */
+  /** The number of successive earlier claims whose worker died without a checkpoint. */
   consecutive_crashes: number;
-  /** How often the end could not be written. */
+  /** The number of failed attempts to write the end. */
   end_failures: number;
   progress: number;
   error: Omit<WorkflowProblem, 'internal'> | null;
   error_internal: string | null;
-  /** Seconds from due to claimed. */
+  /** Seconds from the moment when the workflow was due to the claim. */
   delay_seconds: number;
-  /** Seconds from accepted to claimed. */
+  /** Seconds from the acceptance of the workflow to the claim. */
   age_seconds: number;
-  /** Seconds since a step failed for good, or since staff had its undo tried again; 0 while nothing is being undone. */
+  /**
+   * Seconds since the undo began: when a step failed for good, or when staff last retried it. 0 while nothing is being
+   * undone.
+   */
   undoing_seconds: number;
   steps: StepRow[];
 }
 
 export interface ClaimLimits {
   leaseSeconds: number;
-  /** Workers in a row that may die during a workflow before it counts as poison. */
+  /** The number of successive workers that may die during a workflow before it waits for staff. */
   crashesMax: number;
-  /** Step names of every kind that this worker knows, as JSON. */
+  /** The names of the steps of every kind that this worker can run, as JSON. */
   stepNamesByKind: string;
 }
 
-/** The state that a released claim leaves for the next one. */
+/** The state in which a claim leaves its workflow for the next one. */
 export interface Release {
   /** Seconds until the workflow is due again. */
   afterSeconds: number;
-  /** The failed part, which is counted against its budget. Absent: nothing failed. */
+  /** The part that has failed, which uses up one of its attempts. Absent if nothing failed. */
   failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
 }
 
-/** A row of `workflow` as accepted. */
+/** The row of an accepted workflow. */
 export interface NewWorkflow {
   id: string;
   kind: string;
@@ -89,7 +92,7 @@ export interface NewWorkflow {
   audit?: { action: string; target: string } | undefined;
 }
 
-/** The part of a cancelled workflow that its hook gets. */
+/** The part of a cancelled workflow that its hook needs. */
 export interface CancelledRow {
   id: string;
   kind: string;
@@ -102,5 +105,5 @@ export interface CancelledRow {
   request_id: string;
 }
 
-/** The end of a claim, for the log, the span and the tests. */
+/** The end of a claim, as it is logged and traced. */
 export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';

@@ -1,11 +1,11 @@
 import type { Database } from '@drydock/service/database';
 
 /**
- * Raises the fences of later claims above all earlier ones. A database that was put back from a backup counts from its
- * old number, but hosts have seen higher fences since. They would refuse its claims, or confuse a claim with an earlier
- * one of the same number. So each start of a worker sets the counter to at least the milliseconds since 1970. That
- * number is above every earlier one, because there are far fewer than 1,000 claims a second. Raising does no harm to
- * claims and may be done at any time.
+ * Raises the fences of later claims above all earlier ones. A database that was restored from a backup counts from its
+ * old number, but hosts have seen higher fences since. They would refuse its claims, or take a claim for an earlier one
+ * of the same number. So each start of a worker sets the counter to at least the milliseconds since 1970. That number
+ * is above every earlier one, because there are far fewer than 1,000 claims a second. Raising the counter affects no
+ * existing claim and may be done at any time.
  */
 export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
   database.transaction(async (tx) => {
@@ -15,7 +15,7 @@ export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
     return database.sql(tx).query(raiseFencesSql);
   });
 
-// The sequence is raised only when it is at least a second behind. Otherwise a claim that raises it in the same moment
+// The counter is raised only if it is at least a second behind. Otherwise a claim that raises it at the same moment
 // could be undone.
 const raiseFencesSql = `
   SELECT setval('workflow_fence', now.ms) FROM workflow_fence,

@@ -7,30 +7,31 @@ import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
 /**
- * Postgres' notifications to this process. They only make it look earlier: everything that uses them looks by the clock
- * too.
+ * Postgres' notifications to this process. They only make it act sooner, because everything that uses them also reads
+ * by the clock.
  */
 export interface WorkflowListener {
-  /** Calls back on each change of the workflow until the returned function is called. */
+  /** Calls `heard` at each change of the workflow until the returned function is called. */
   onChange(workflowId: string, heard: () => void): () => void;
   onDue(heard: () => void): () => void;
-  /** Calls back on each message, and after each reconnect. */
+  /** Calls `heard` at each message, and after each reconnect. */
   onMessage(heard: () => void): () => void;
-  /** Whether this process is the first connected one of its database's listeners. */
+  /** Whether this process is the one that holds the reporter's lock among all that listen to its database. */
   isFirst(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 const retryMs = 1_000;
 /**
- * The advisory lock of the process that reports for all: a session holds it, and when that ends another one gets it.
+ * The advisory lock of the process that reports for all. A session holds it. When that session ends, another one gets
+ * it.
  */
 const firstSql = `SELECT pg_try_advisory_lock(hashtext('workflow_reporter')) AS first`;
 
 /**
- * One connection for LISTEN in each process. `connectionString` must lead to Postgres itself, not a pooler in
- * transaction mode. It reconnects for as long as it is open; after each reconnect all callbacks run, because a message
- * may have been missed.
+ * Opens one connection for LISTEN. `connectionString` must lead to Postgres itself, not to a pooler in transaction
+ * mode. It reconnects until it is closed. After each reconnect all callbacks run, because a message may have been
+ * missed.
  */
 export function createListener({ connectionString, log }: { connectionString: string; log: Log }): WorkflowListener {
   const heard = new EventEmitter().setMaxListeners(0);
@@ -97,20 +98,22 @@ export function createListener({ connectionString, log }: { connectionString: st
 
 const dueEvent = 'due';
 const messageEvent = 'message';
-/** The name is never `error`, which an emitter would throw. */
+/**
+ * The name of the event for changes of a workflow. It is never `error`, for which an emitter without a listener throws.
+ */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 
-/** Postgres channels. The payload of the first is a workflow id; the second wakes sweeps. */
+/** The channels in Postgres. A message of the first one has a workflow's id; the second one wakes sweeps. */
 export const changedChannel = 'workflow_changed';
 export const dueChannel = 'workflow_due';
 
-/** Changes within this time become one statement. */
+/** Milliseconds in which changes are collected for one statement. */
 const gatherMs = 15;
 
 /**
- * Notifies listeners of other processes, after the commit and without a delay for anybody. A NOTIFY within the
- * transaction would hold a lock of the whole cluster through its fsync. The listeners' clock replaces a lost
- * notification.
+ * Notifies the listeners of other processes, after the commit and without delaying anybody. A NOTIFY in the transaction
+ * would hold a lock of the whole cluster until its fsync is over. A lost notification does no harm, because listeners
+ * also read by the clock.
  */
 export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => void {
   const gathered = new Set<string>();

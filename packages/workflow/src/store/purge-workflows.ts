@@ -2,7 +2,10 @@ import type { Database, Sql } from '@drydock/service/database';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** Workflows are kept longer than any backup, so that the work that made a backup can always be found. */
+/**
+ * The days for which workflows are kept. They are more than for any backup, so that the workflow that took a backup can
+ * always be found.
+ */
 const keptDays = 120;
 
 /** The most workflows in one statement, so that no statement holds many rows for long. */
@@ -19,13 +22,14 @@ const purgeSql = `
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 export interface WorkflowPurge {
-  /** Purges at once, and then every hour. */
+  /** Purges now, and then every hour. */
   start(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Removes workflows that ended 120 days ago, with their steps. Every worker does it; a second one finds nothing to do.
+ * Removes workflows that ended 120 days ago, with their steps. Every worker does so; if another one was first, there is
+ * nothing to do.
  */
 export function createWorkflowPurge(
   database: Pick<Database<never>, 'sql'>,
@@ -59,8 +63,9 @@ export function createWorkflowPurge(
 }
 
 /**
- * Removes runs of the platform's own work (about `platform` or a `deploy_target`), which the clock starts every minute:
- * those that succeeded a day ago, or failed a month ago. Removes a few at a time, because each run adds only one.
+ * Removes runs of the platform's own workflows (about `platform` or a `deploy_target`), which the clock starts every
+ * minute. Those that succeeded are removed after a day, those that failed after 30 days. A few at a time suffice,
+ * because each run adds only one.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

@@ -58,16 +58,16 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
 }
 
 /**
- * Whether the text about the resource is shown. Staff who abandon a workflow see it at once, not only when the workflow
- * has ended.
+ * Whether the text about the resource is shown. It is shown as soon as staff have abandoned a workflow, and not only
+ * when the workflow has ended.
  */
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
 
-/** A workflow's failure in the form for customers. */
+/** A workflow's failure as customers see it. */
 export function viewFailure(failure: WorkflowFailure | null, requestId: string): NonNullable<WorkflowView['error']> {
   const told = failure ?? { code: 'step_failed' as const };
-  // A failure whose code today's code does not have is still a failure.
+  // A failure may have been stored with a code that the present code does not have.
   const code = Object.hasOwn(problems, told.code) ? told.code : 'step_failed';
   const details = {
     ...(told.detail === undefined ? {} : { detail: told.detail }),
@@ -76,7 +76,7 @@ export function viewFailure(failure: WorkflowFailure | null, requestId: string):
   return problem(code, details).body(requestId);
 }
 
-/** Columns of {@link WorkflowRow}, from a table or row set called `workflow`. */
+/** The columns of {@link WorkflowRow}, from a table or a set of rows that is called `workflow`. */
 export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id, workflow.status, created_at,
   workflow.started_at, workflow.finished_at, progress, version, error, request_id, traceparent,
   coalesce((SELECT json_agg(json_build_object('name', step.name, 'status', step.status, 'attempts', step.attempts,
@@ -87,7 +87,7 @@ export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id
     jsonb_path_query(step.output, '$.findings[*]') finding
     WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
 
-/** The workflows that the caller may see: those of another organisation, mode or subject do not exist for it. */
+/** The workflows that the caller may see. Those of another organisation, mode or subject count as not found. */
 export interface WorkflowScope {
   orgId: string;
   mode: Mode;
@@ -95,12 +95,12 @@ export interface WorkflowScope {
 }
 
 export interface VersionedWorkflow {
-  /** Grows with every change. */
+  /** The version, which grows with every change. */
   version: number;
   view: WorkflowView;
 }
 
-/** Undefined if there is none in `scope`. `workflowId` must be a uuid. */
+/** Undefined if there is no such workflow in `scope`. `workflowId` must be a UUID. */
 export async function readWorkflow(
   sql: Sql,
   workflowId: string,
@@ -131,8 +131,7 @@ export interface WorkflowPage {
 }
 
 /**
- * Lists at most `limit` workflows, the newest first, from before the workflow `beforeId` (the last id of the page
- * before).
+ * Lists at most `limit` workflows, newest first, beginning after `beforeId`, which is the last id of the page before.
  */
 export async function listWorkflows(
   sql: Sql,

@@ -4,7 +4,7 @@ import { messageOf } from '../definition/step-error';
 import { startWorkflow } from './start-workflow';
 
 export interface Schedule {
-  /** Unique, such as `nightly_backup:<site>`. */
+  /** The unique name, such as `nightly_backup:<site>`. */
   name: string;
   kind: string;
   resourceKey: string;
@@ -12,15 +12,15 @@ export interface Schedule {
   orgId: string;
   mode: 'live' | 'sandbox';
   input: unknown;
-  /** How often; `dailyAt` is `HH:MM` in UTC. */
+  /** The time between two runs. `dailyAt` is `HH:MM` in UTC. */
   interval: { intervalSeconds: number } | { dailyAt: string };
-  /** Default: at the next sweep. */
+  /** The time of the first run. By default it is the next sweep. */
   firstRunAt?: Date;
 }
 
 /**
- * Creates or changes a schedule, in the caller's transaction. The next run of an existing one stays unless its interval
- * changes.
+ * Creates or changes a schedule in the caller's transaction. The next run of an existing schedule keeps its time,
+ * unless its interval changes.
  */
 export async function saveSchedule(sql: Sql, schedule: Schedule): Promise<void> {
   const { name, kind, resourceKey, subject, orgId, mode, input, interval, firstRunAt } = schedule;
@@ -75,12 +75,12 @@ interface ScheduleRow {
   now: Date;
 }
 
-/** The pause after which a busy resource, or a schedule that cannot be started, is tried again. */
+/** Seconds until a schedule is tried again whose resource is locked or which cannot be started. */
 const busyPauseSeconds = 60;
 
 /**
- * Starts due schedules, each in a transaction of its own: its workflow and its next time, both or neither. Returns the
- * started ids.
+ * Starts due schedules. Each has a transaction of its own, which writes its workflow and its next time. Resolves with
+ * the ids of the started workflows.
  */
 export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Promise<string[]> {
   const started: string[] = [];
@@ -106,7 +106,7 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
 interface DueSchedule {
   name: string;
   next_run_at: Date;
-  /** False if the last run is in the future, because a clock was wrong. */
+  /** False if the schedule is read only because its last run is in the future. Then a clock was wrong. */
   by_clock: boolean;
 }
 
@@ -151,8 +151,8 @@ const postpone = (sql: Sql, name: string): Promise<unknown> =>
   );
 
 const pageSize = 100;
-// A last run in the future comes from a clock that has been corrected since. The next time is as wrong, perhaps by
-// years.
+// A last run in the future comes from a clock that was wrong and has been corrected since. The next run is as wrong,
+// perhaps by years.
 export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
 // Each part of the condition has its own index, so that only due schedules are read.
 const dueSql = `
@@ -168,7 +168,7 @@ const takeSql = `
 /** A fixed number of seconds, counted from `anchorAt`, or daily at `HH:MM` UTC. */
 export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
 
-/** The first time after `now`. However many were missed, they become one run. */
+/** The first time after `now`. If several runs were missed, there is only one. */
 export function nextRunAt(interval: ScheduleInterval, now: Date): Date {
   if ('intervalSeconds' in interval) {
     const stepMs = interval.intervalSeconds * 1_000;

@@ -8,7 +8,7 @@ import { workflowFinished, workflowStarted } from './telemetry';
 import { cancelWorkflow, insertWorkflow, isUnfinished } from './workflow-states';
 
 const startSchema = z.object({
-  /** UUIDv7, for work that is known by the id of the thing it makes. Default: a new one. */
+  /** The id of the workflow. A workflow that makes a resource has the resource's id. By default it is a new id. */
   id: z.uuidv7().optional(),
   kind: z.string().min(1),
   /** A name that only one unfinished workflow may have, such as `site:<id>`. */
@@ -16,24 +16,30 @@ const startSchema = z.object({
   subject: z.object({ type: z.string().min(1), id: z.string().min(1) }),
   orgId: z.uuid(),
   mode: z.enum(['live', 'sandbox']),
-  /** JSON. The workflow's own schema reads it when it is claimed; a given definition checks it now. */
+  /**
+   * The input as JSON. The workflow's own schema parses it when the workflow is claimed. With `definition` it is
+   * checked now.
+   */
   input: z.json(),
   /** The time at which the workflow is cancelled with `start_by_passed` if no worker has claimed it. */
   startBy: z.date().optional(),
-  /** Null for work that the clock started. */
+  /** The key of the caller; null for workflows that the clock has started. */
   actorKeyId: z.uuid().nullable(),
   requestId: z.string(),
   traceparent: z.string().optional(),
   /**
-   * The workflow's audit entry, in the service's outbox. `action`: resource and verb, such as `backup.restore`;
-   * `target`: `/v1/sites/…`.
+   * The workflow's audit entry in the service's outbox. `action` is a resource and a verb, such as `backup.restore`.
+   * `target` is a path, such as `/v1/sites/…`.
    */
   audit: z.object({ action: z.string().min(1), target: z.string().min(1) }).optional(),
 });
 
 export interface WorkflowStart<Input = unknown> extends Omit<z.input<typeof startSchema>, 'input'> {
   input: Input;
-  /** If given, it checks the input, and the steps are visible while the workflow is still queued. */
+  /**
+   * The workflow's definition. With it the input is checked, and the steps are visible while the workflow is still
+   * queued.
+   */
   definition?: StartableWorkflow<Input>;
 }
 
@@ -43,8 +49,8 @@ export type WorkflowStarted =
   | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
- * Accepts a workflow within the caller's transaction, or returns the unfinished one that holds the resource. Nothing
- * runs before the caller commits; then call `enqueue`. Throws a ZodError for a wrong value.
+ * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns that
+ * one. Nothing runs before the caller commits; the caller then calls `enqueue`. Throws a ZodError for an invalid value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
@@ -54,8 +60,8 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   });
   const id = row.id ?? uuidv7();
   const stepNames = definition?.steps.map((step) => step.name) ?? [];
-  // A round fails only if the other workflow finishes between its two statements. For several rounds to fail, a new
-  // workflow would have to take its place each time.
+  // A round fails only if the other workflow ends between the two statements. Several rounds fail only if a new
+  // workflow takes its place each time.
   for (let round = 0; round < 5; round += 1) {
     if (await insertWorkflow(sql, { ...row, id }, stepNames)) {
       workflowStarted(row.kind);
@@ -75,14 +81,14 @@ export async function findUnfinished(sql: Sql, resourceKey: string): Promise<Unf
 
 const holderSql = `SELECT id, kind, status FROM workflow WHERE resource_key = $1 AND ${isUnfinished}`;
 
-/** The workflow's own `onEnd.failed`: it runs in the transaction that cancels. */
+/** The hook `onEnd.failed` of the workflow. It runs in the transaction that cancels the workflow. */
 export type OnFailed<Tx> = (tx: Tx, run: WorkflowRun<unknown>, problem: WorkflowProblem, kind: string) => Promise<void>;
 
 /**
- * Ends a workflow that nobody claimed by its `start_by` (Postgres' clock) as failed with `start_by_passed`; a claim and
- * this exclude each other. Returns false if it was claimed, has ended or still has time. The waiting request and the
- * sweep both call it; the first one cancels. `onFailed` must do the same as the definition's hook, which the sweep
- * calls by itself.
+ * Ends a workflow that nobody has claimed by its `start_by` (Postgres' clock) as failed with `start_by_passed`. Either
+ * this call or a claim succeeds, never both. Returns false if the workflow was claimed, has ended or still has time.
+ * The waiting request and the sweep both call it, and the first one cancels. `onFailed` must do the same as the
+ * definition's hook, which the sweep passes.
  */
 export function cancelUnclaimed<Tx>(
   database: Database<Tx>,

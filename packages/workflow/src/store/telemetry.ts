@@ -13,7 +13,7 @@ import { StepFailure } from '../definition/step-error';
 const tracer = trace.getTracer('@drydock/workflow');
 const traceparentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The context of a row's `traceparent`; the root if it has none or an invalid one. */
+/** The trace context of a row's `traceparent`. It is the root context if the row has none or an invalid one. */
 function contextOfTraceparent(traceparent: string | null): Context {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
@@ -25,24 +25,24 @@ function contextOfTraceparent(traceparent: string | null): Context {
   });
 }
 
-/** The id of the trace that a `traceparent` belongs to. */
+/** The id of the trace in a `traceparent`. */
 export const traceIdOf = (traceparent: string | null): string | null =>
   traceparentForm.exec(traceparent ?? '')?.[1] ?? null;
 
-/** The W3C form of the span that is active here; undefined while tracing is off. */
+/** The `traceparent` of the active span; undefined while tracing is off. */
 export function activeTraceparent(): string | undefined {
   const span = trace.getActiveSpan()?.spanContext();
   if (span === undefined || !trace.isSpanContextValid(span)) return undefined;
   return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** Runs `work` in the trace of the row, whatever trace the job has. */
+/** Runs `work` in the trace of the row, even if the job belongs to another trace. */
 export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 
 /**
- * The parent for a row's work: the active span if it belongs to the row's own trace, otherwise the row's `traceparent`
- * (a job can come from anywhere, but the row knows its request). Work without a request begins a trace of its own.
+ * The parent of the spans for a row's work. It is the active span if that belongs to the row's own trace. Otherwise it
+ * is the row's `traceparent`, because a job can come from anywhere. Work without a request begins a trace of its own.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);
@@ -52,8 +52,8 @@ export function contextForRow(traceparent: string | null): Context {
 }
 
 /**
- * A span around `work`; a rejection sets status and `error.type` (a problem code or the error's name, never its text,
- * which may contain a secret).
+ * Runs `work` in a span. A rejection sets the status and `error.type`, which is a problem code or the error's name. It
+ * never contains the error's text, in which a secret may be.
  */
 export function withSpan<T>(
   name: string,
@@ -120,8 +120,8 @@ const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
 });
 
 /**
- * The unfinished workflows of one kind. `dueSeconds`: how long the oldest one that nobody has started has been due; 0
- * without one.
+ * The unfinished workflows of one kind. `dueSeconds` is how long the oldest of those that nobody has claimed has been
+ * due; 0 if there is none.
  */
 export interface UnfinishedCount {
   kind: string;
@@ -132,7 +132,8 @@ export interface UnfinishedCount {
 }
 
 /**
- * The counts of every kind. Null in a process that does not report: one worker of a service reports for all of them.
+ * The counts of every kind. They are null in a process that does not report, because one worker of a service reports
+ * for all of them.
  */
 let counts: readonly UnfinishedCount[] | null = null;
 meter.addBatchObservableCallback(
@@ -148,7 +149,8 @@ meter.addBatchObservableCallback(
 );
 
 /**
- * Shows counters at zero before anything has happened: a counter that first appears at one does not count as growth.
+ * Sets counters to zero before anything is counted. A counter that first appears with the value one would not show as
+ * growth.
  */
 export function beginCounting(kinds: readonly string[]): void {
   for (const kind of kinds) {
@@ -157,7 +159,7 @@ export function beginCounting(kinds: readonly string[]): void {
   }
 }
 export const workflowStarted = (kind: string): void => started.add(1, { kind });
-/** `seconds` since it was accepted; absent if nothing was begun. */
+/** Counts the end of a workflow. `seconds` is the time since its acceptance; absent if nothing was begun. */
 export function workflowFinished(kind: string, status: 'succeeded' | 'failed', seconds?: number): void {
   finished.add(1, { kind, status });
   if (seconds !== undefined) duration.record(seconds, { kind, status });

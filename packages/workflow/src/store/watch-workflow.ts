@@ -6,20 +6,20 @@ import { readWorkflowById, type VersionedWorkflow } from './read-workflow';
 import { cancelUnclaimed, type OnFailed } from './start-workflow';
 
 export interface WatchOptions {
-  /** The last version that the watcher has seen (`Last-Event-ID`); it gets newer ones. */
+  /** The last version that the client has seen (`Last-Event-ID`). Only newer ones are yielded. */
   afterVersion?: number;
-  /** Ends the watching. */
+  /** Ends the watching when it is aborted. */
   signal?: AbortSignal;
   listener?: WorkflowListener;
 }
 
-/** The pause between two reads by the clock, in ms; without a listener it is how stale a watcher may be. */
+/** Milliseconds between two reads by the clock. Without a listener, changes are seen only after this time. */
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
- * Yields versions of a workflow as they come. Versions may be skipped, but never the last one. Ends after a version
- * that has succeeded or failed; one that needs attention may still continue. The caller has checked that the watcher
- * may see the workflow.
+ * Yields new versions of a workflow. Versions may be skipped, but never the last one. Ends after a version that has
+ * succeeded or failed; a workflow that waits for staff may continue. The caller must have checked that the client may
+ * see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,
@@ -47,24 +47,27 @@ export async function* watchWorkflow(
 
 export type StepWaited =
   | { state: 'succeeded'; output: unknown }
-  /** The workflow will not run the step any more, or has failed at it. */
+  /** The step has failed, or the workflow will not run it any more. */
   | { state: 'failed'; problem: Omit<WorkflowProblem, 'internal'> }
-  /** Nobody claimed the workflow by its `start_by`: it is cancelled, and nothing was started. */
+  /** Nobody claimed the workflow by its `start_by`. It was cancelled without any effect. */
   | { state: 'cancelled' }
-  /** The outcome is not known in time. `claimed`: a worker has the workflow, so the effect may still happen. */
+  /**
+   * The time was up before the outcome was known. `claimed` says whether a worker has the workflow, so that the step
+   * may still be done.
+   */
   | { state: 'pending'; claimed: boolean };
 
 export interface StepWaitOptions<Tx> {
   listener?: WorkflowListener;
-  /** The workflow's hook, in case this wait cancels it. See {@link cancelUnclaimed}. */
+  /** The hook of the workflow, which is called if this wait cancels it; see {@link cancelUnclaimed}. */
   onFailed?: OnFailed<Tx>;
 }
 
 const stepPollMs = { listening: 1_000, alone: 50 };
 
 /**
- * Waits, outside any transaction and at most `timeoutMs`, until a step of a workflow is done or will certainly never
- * be.
+ * Waits at most `timeoutMs` until a step of a workflow is done or can certainly not be done any more. It must be called
+ * outside a transaction.
  */
 export async function waitForStep<Tx>(
   database: Database<Tx>,
@@ -99,7 +102,7 @@ interface WaitedRow {
   status: 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
   direction: 'forward' | 'undo' | 'abandon';
   claimed: boolean;
-  /** Milliseconds until start_by, by Postgres' clock. */
+  /** Milliseconds until `start_by`, by Postgres' clock. */
   start_by_ms: number | null;
   error: Omit<WorkflowProblem, 'internal'> | null;
   step_status: 'pending' | 'running' | 'succeeded' | 'failed' | 'undone' | null;
@@ -126,14 +129,14 @@ const waitSql = `
 
 export interface Pauses {
   /**
-   * Resolves once the workflow has changed, `ms` have passed or `signal` is aborted, whichever is first. Changes since
-   * the last pause count.
+   * Resolves once the workflow has changed, `ms` have passed or `signal` is aborted. A change since the last pause
+   * resolves it at once.
    */
   pause(ms: number): Promise<void>;
   close(): void;
 }
 
-/** Returns a pause. With a listener a change of the workflow ends it early; without one only the clock ends it. */
+/** Makes pauses. With a listener, a change of the workflow ends a pause early. Without one, only the clock does. */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;
   let wake = (): void => {

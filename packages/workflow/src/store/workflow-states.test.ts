@@ -104,10 +104,10 @@ const statements: Record<Statement, (sql: Sql, claim: ClaimKey) => Promise<unkno
 };
 
 interface Row {
-  /** A step's workflow and name. */
+  /** The workflow and the name of a step. */
   key: string;
   state: string;
-  /** Every column. */
+  /** All columns of the row as text. */
   all: string;
 }
 
@@ -202,7 +202,7 @@ describe('the statements of the state machine', () => {
       await insertCases(sql, cases);
       const before = { workflows: await readWorkflows(sql), steps: await readSteps(sql) };
       for (const { id } of cases) {
-        // A refusal is an answer: only its changes count.
+        // A refusal is an ordinary result here. Only the changes of rows are compared.
         await statement(sql, { id, kind: 'kind', fence: String(withFence) }).catch((error: unknown) =>
           assertRefusal(error),
         );

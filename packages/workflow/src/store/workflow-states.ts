@@ -7,16 +7,19 @@ import { fenceRefused } from './telemetry';
 import { telling, toldColumns } from './workflow-events';
 import { type Statement, stepIsIn, workflowIsIn } from './workflow-transitions';
 
-// Every statement that writes a state of a workflow. workflow-transitions.ts has the table of the allowed changes.
+// This file has all statements that write the state of a workflow. workflow-transitions.ts has the table of changes.
 //
-// Each statement takes the states that it may leave from that table, so it changes nothing in a row of another state.
+// Each statement takes the states that it may change from that table, so it changes nothing in a row of another state.
 // Statements of a worker name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
 
-/** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of its latest claim. */
+/** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of the worker's claim. */
 const claimedFor = (statement: Statement): string =>
   `workflow.id = $1::uuid AND workflow.fence = $2::bigint AND ${workflowIsIn(statement)}`;
 
-/** Runs a statement that returns a row only while the claim is ours. Throws {@link LeaseLost} otherwise. */
+/**
+ * Runs a statement that returns a row only while the claim is the workflow's latest. Throws {@link LeaseLost}
+ * otherwise.
+ */
 async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: readonly unknown[] = []): Promise<void> {
   const rows = await sql.query(text, [claim.id, claim.fence, ...values]);
   if (rows.length > 0) return;
@@ -24,13 +27,13 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
   throw new LeaseLost(claim.id);
 }
 
-/** The condition of the index that allows a resource only one unfinished workflow. */
+/** The condition of the unique index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/** The time within which the accepting process enqueues the workflow. Only afterwards does the sweep enqueue it. */
+/** Seconds in which the accepting process enqueues the workflow itself. The sweep enqueues it only after that. */
 const enqueueGraceSeconds = 0.3;
 
-/** Accepts a workflow, without its steps, with its audit entry. False if another one has locked the resource. */
+/** Inserts an accepted workflow and its audit entry. False if another workflow has locked the resource. */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
   const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } =
     row;
@@ -74,12 +77,12 @@ const insertSql = (audited: string): string => `
   SELECT id FROM accepted`;
 
 /**
- * Takes a due workflow that has no live lease, in one statement. Gives it a fresh fence and a lease by Postgres' clock,
- * and writes the start of the step to run (attempts count before the effect). Undefined when there is nothing to take:
- * the workflow has finished, is not due, has a lease, is too late, is unknown, or belongs to another organisation than
- * the job says.
+ * Claims a due workflow without a live lease, in one statement. The workflow gets a new fence and a lease by Postgres'
+ * clock. The start of the step to run is written too, so that an attempt is counted before its work. Undefined if the
+ * workflow cannot be claimed: it is unknown, has finished, is not due, has a lease, is too late, or belongs to another
+ * organisation than the job says.
  *
- * It never uses asynchronous commit, because a fence that is lost in a crash of Postgres could be given out twice.
+ * The commit is never asynchronous, because a fence that a crash of Postgres loses could be given out twice.
  */
 export async function claimWorkflow(
   sql: Sql,
@@ -97,8 +100,8 @@ export async function claimWorkflow(
   return claim;
 }
 
-// due_at is rounded to milliseconds, hence the millisecond of grace. A row without steps gets its kind's, the first one
-// as running. A lease that was not given back belonged to a worker that died.
+// due_at is rounded to milliseconds, so one millisecond is tolerated. A row without steps gets the steps of its kind,
+// of which the first one runs. A lease that was not given back belonged to a worker that died.
 const claimSql = `
   WITH claimed AS (
     UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'),
@@ -147,8 +150,8 @@ const renewSql = `
   WHERE ${claimedFor('renewLease')} RETURNING id`;
 
 /**
- * Asynchronous commit: a crash of Postgres may set the progress back by a moment, which does no harm. If no row
- * matches, the renewal of the lease will notice.
+ * Writes the progress. The commit is asynchronous, because progress that a crash of Postgres loses does no harm. If no
+ * row matches, the next renewal of the lease reports it.
  */
 export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Promise<unknown> =>
   sql.query(progressSql, [claim.id, claim.fence, percent]);
@@ -159,8 +162,8 @@ const progressSql = `
   WHERE ${claimedFor('reportProgress')}`;
 
 /**
- * Replaces the list with that of today's code. `recorded`: the attempts on record before this claim (which may have
- * begun a step of the older list). A step that has succeeded stays as it is; none is left running.
+ * Replaces the recorded list of steps with that of the present code. `recorded` has the attempts before this claim,
+ * which may have begun a step of the older list. A step that has succeeded stays as it is, and no step is left running.
  */
 export const relistSteps = (
   sql: Sql,
@@ -185,7 +188,7 @@ const relistSql = `
   )
   SELECT id FROM ours`;
 
-/** Begins one step outside a claim or checkpoint, which usually begin steps. */
+/** Begins a step that neither a claim nor a checkpoint has begun. */
 export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
   writeFenced(sql, claim, beginStepSql, [step]);
 
@@ -196,8 +199,8 @@ const beginStepSql = `
   FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('beginStep', 'running')} RETURNING name`;
 
 /**
- * The step is done and, in the same statement, the next one begun (its attempt counted before its effect). `next` is
- * null after the last one. The worker is alive: crashes are counted anew.
+ * Records that the step is done and begins the next one in the same statement, so that an attempt is counted before its
+ * work. `next` is null after the last step. The worker is alive, so the count of crashes begins again at 0.
  */
 export const completeStep = (
   sql: Sql,
@@ -220,7 +223,7 @@ const completeSql = `
   )
   SELECT id FROM ours`;
 
-/** Begins the undo of the steps; the failed step keeps its failure. */
+/** Begins to undo the workflow. The failed step keeps its failure. */
 export const beginUndo = (sql: Sql, claim: ClaimKey, step: string, failure: WorkflowProblem): Promise<void> =>
   writeFenced(sql, claim, beginUndoSql, [step, ...errorValues(failure)]);
 
@@ -235,7 +238,7 @@ const beginUndoSql = `
   )
   SELECT id FROM ours`;
 
-/** Records that the step is undone. The failed one keeps its failure. */
+/** Records that the step was undone. The failed step keeps its failure. */
 export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
   writeFenced(sql, claim, completeUndoSql, [step]);
 
@@ -249,7 +252,7 @@ const completeUndoSql = `
   )
   SELECT id FROM ours`;
 
-/** Ends the lease, so that the next worker may take the workflow once it is due. Crashes are counted anew. */
+/** Ends the lease, so that a worker can claim the workflow once it is due. The count of crashes begins again at 0. */
 export const releaseClaim = (sql: Sql, claim: ClaimKey, { afterSeconds, failed }: Release): Promise<void> => {
   const step = failed === undefined || failed.what === 'end' ? null : failed.step;
   return writeFenced(sql, claim, releaseSql, [afterSeconds, failed?.what ?? null, step]);
@@ -269,7 +272,7 @@ const releaseSql = `
   )
   SELECT id FROM ours`;
 
-// A finished workflow never has a lease.
+// A finished workflow has no lease.
 const isEnded = `finished_at = clock_timestamp(), lease_until = NULL, version = version + 1`;
 
 export const succeedWorkflow = (sql: Sql, claim: ClaimKey): Promise<void> => writeFenced(sql, claim, succeedSql);
@@ -281,7 +284,7 @@ const succeedSql = `
   ), ${telling('workflow.succeeded', 'ended')}
   SELECT id FROM ended`;
 
-/** Ends what was taken back or abandoned. */
+/** Ends a workflow that was undone or abandoned. */
 export const failWorkflow = (sql: Sql, claim: ClaimKey, failure: WorkflowProblem): Promise<void> =>
   writeFenced(sql, claim, failSql, errorValues(failure));
 
@@ -292,14 +295,16 @@ const failSql = `
   ), ${telling('workflow.failed', 'ended')}
   SELECT id FROM ended`;
 
-/** Parks a workflow: its resource stays locked until staff decide. `step`: the one that could not go on. */
+/**
+ * Parks a workflow for staff. Its resource stays locked until they decide. `step` is the one that could not continue.
+ */
 export const parkWorkflow = (
   sql: Sql,
   claim: ClaimKey,
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// A workflow that is being undone already has a failed step, which must not be overwritten. A workflow that staff have
+// A workflow that is being undone has a failed step already, which must not be overwritten. A workflow that staff have
 // abandoned stays abandoned.
 const parkSql = `
   WITH ours AS (
@@ -315,27 +320,28 @@ const parkSql = `
   SELECT id FROM ours`;
 
 /**
- * Removes what Postgres cannot store: a message of a provider may contain a NUL or half a surrogate pair, and the end
- * of a workflow must not fail for that.
+ * Replaces everything that Postgres cannot store. A provider's message may contain a NUL or half a surrogate pair,
+ * which must not keep a workflow from ending.
  */
 const holdable = (text: string): string => Buffer.from(text).toString().replaceAll('\0', '\ufffd');
 
-/** `error` (for the customer) and `error_internal` (for staff). */
+/** The values of `error`, which customers see, and of `error_internal`, which staff see. */
 function errorValues({ internal, ...told }: WorkflowProblem): [string, string | null] {
   const text = JSON.stringify(told, (_, value: unknown) => (typeof value === 'string' ? holdable(value) : value));
   return [text, internal === undefined ? null : holdable(internal)];
 }
 
 /**
- * Retries a workflow that waits for staff: it continues where it stopped, in the same direction, with fresh budgets.
- * Enqueue it afterwards. Throws `workflow_not_waiting`, also if another member of staff has just decided.
+ * Retries a workflow that waits for staff. It continues where it stopped, in the same direction, with all its attempts
+ * again. The caller enqueues it afterwards. Throws `workflow_not_waiting`, also if another member of staff has decided
+ * first.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 
 /**
- * Abandons a workflow that waits for staff: the resource is unlocked in its present state, and the workflow ends as
- * failed with `abandoned`. A worker ends it, within the transaction of its `onEnd.failed`; enqueue it afterwards.
- * `detail` describes the resource, in place of the code's advice. Throws as {@link retryWorkflow}.
+ * Abandons a workflow that waits for staff. A worker ends it as failed with `abandoned`, in the transaction of its
+ * `onEnd.failed`, which unlocks the resource in its present state. The caller enqueues it afterwards. `detail`
+ * describes the resource and replaces the advice of the problem code. Throws as {@link retryWorkflow} does.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);
@@ -371,8 +377,8 @@ const abandonSql = `
   WHERE id = $1::uuid AND ${workflowIsIn('abandonWorkflow')} RETURNING id`;
 
 /**
- * Ends a workflow that nobody claimed by its `start_by` (Postgres' clock) as failed. Undefined if it was claimed, has
- * ended or still has time.
+ * Ends a workflow that nobody has claimed by its `start_by` (Postgres' clock) as failed. Undefined if it was claimed,
+ * has ended or still has time.
  */
 export async function cancelWorkflow(
   sql: Sql,

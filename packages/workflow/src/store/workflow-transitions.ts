@@ -12,7 +12,7 @@ import type { Direction, StepStatus, WorkflowStatus } from './claim.types';
 export type WorkflowState = `${WorkflowStatus} ${Direction | '*'}`;
 type Change<State extends string> = `${State | 'none'} -> ${State}`;
 
-/** The change of a workflow by each statement. `*`: any direction, which stays as it is. */
+/** The changes of a workflow that each statement makes. `*` stands for any direction, which stays as it is. */
 export const workflowTransitions = {
   insertWorkflow: ['none -> queued forward'],
   claimWorkflow: ['queued * -> running *', 'running * -> running *'],
@@ -34,7 +34,7 @@ export const workflowTransitions = {
 
 export type Statement = keyof typeof workflowTransitions;
 
-/** The change of a step by each statement. A statement that is not listed leaves the states of steps as they are. */
+/** The changes of a step that each statement makes. A statement that is not listed changes no step. */
 export const stepTransitions = {
   insertWorkflow: ['none -> pending'],
   claimWorkflow: ['none -> pending', 'none -> running', 'pending -> running', 'running -> running'],
@@ -47,7 +47,7 @@ export const stepTransitions = {
   retryWorkflow: ['failed -> pending'],
 } as const satisfies Partial<Record<Statement, readonly Change<StepStatus | 'gone'>[]>>;
 
-/** The condition that a workflow is in a state which the statement may change. */
+/** The condition that a workflow is in a state that the statement may change. */
 export function workflowIsIn(statement: Statement): string {
   const states = workflowTransitions[statement].map((change) => {
     const [status, direction] = change.split(' ');
@@ -56,7 +56,7 @@ export function workflowIsIn(statement: Statement): string {
   return `(${states.join(' OR ')})`;
 }
 
-/** The condition that a step is in a state from which the statement leads to `to`. */
+/** The condition that a step is in a state that the statement changes to `to`. */
 export function stepIsIn(statement: keyof typeof stepTransitions, to: StepStatus | 'gone'): string {
   const changes = stepTransitions[statement].map((change) => change.split(' -> '));
   const states = changes.filter(([from, leadsTo]) => leadsTo === to && from !== 'none').map(([from]) => `'${from}'`);

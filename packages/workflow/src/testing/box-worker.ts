@@ -7,8 +7,8 @@ import { createListener } from '../store/listener';
 import { dawdle, refillBox } from './refill-box';
 
 /**
- * A worker process for this package's tests: everything it does comes from its environment, everything it says is one
- * JSON line on stdout.
+ * A worker process for the tests of this package. Its settings are in its environment, and each message is a JSON line
+ * on stdout.
  */
 const setting = (name: string): string => {
   const value = process.env[name];
@@ -41,7 +41,7 @@ const engine = createEngine({
   log,
   listener,
 });
-// A test that dies takes its workers along.
+// The worker ends with the test that has started it.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 engine.start();
 log.info({ pid: process.pid }, 'ready');

@@ -3,13 +3,13 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync
 import path from 'node:path';
 
 /**
- * A folder that holds one text. It changes as a site does: the new text is staged beside the old one, a rename switches
- * to it, and the old one is kept. It refuses fences that are too old and keeps a ledger.
+ * A folder that contains one text. It changes as a site does: the new text is staged beside the old one, a rename
+ * switches to it, and the old one is kept. It refuses fences that are too old and has a ledger.
  */
 export interface Box {
   stage(text: string, by: Caller): void;
   unstage(by: Caller): void;
-  /** Idempotent: a box that is switched stays so. */
+  /** Switches to the staged text. A box that was switched stays as it is. */
   swap(by: Caller): void;
   swapBack(by: Caller): void;
   retire(by: Caller): void;
@@ -22,7 +22,7 @@ interface Caller {
 
 export const ledgerFile = (boxes: string): string => path.join(boxes, 'ledger.ndjson');
 export const currentText = (boxes: string, id: string): string => readFileSync(path.join(boxes, id, 'current'), 'utf8');
-/** The names of everything that a finished run may not leave behind. */
+/** The names of everything that must not be left after a run has ended. */
 export const leftovers = (boxes: string, id: string): string[] =>
   ['staged', 'previous'].filter((name) => existsSync(path.join(boxes, id, name)));
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { workflowsFor } from '../definition/definition';
 import { currentText, openBox } from './box';
 
-/** The parts that the steps of the tests are given: the folder `boxes`, and the database of their hooks. */
+/** The context of the tests' steps: the folder `boxes`, and the database of their hooks. */
 export interface BoxContext {
   database: Database<PoolClient>;
   boxes: string;
@@ -18,7 +18,7 @@ const ended = async ({ database }: BoxContext, tx: PoolClient, workflowId: strin
 };
 
 /**
- * A workflow with the same shape as the dangerous ones. Each of its hooks writes one row, and a second write of it
+ * A workflow with the structure of the dangerous ones. Each of its hooks writes one row, and a second write of the row
  * would fail.
  */
 export const refillBox = workflowsFor<BoxContext, PoolClient>()({
@@ -56,7 +56,7 @@ export const boxTables = `
 /** Makes workflows for tests. Their steps use variables of the test, and their hooks write nothing. */
 export const workflow = workflowsFor<unknown, unknown>();
 
-/** A slow step that stops at once on request. With `poison` it kills its process, whichever process that is. */
+/** A slow step that stops at once when its signal is aborted. With `poison` it kills its process. */
 export const dawdle = workflow({
   kind: 'dawdle',
   input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }),

@@ -3,7 +3,7 @@ import type { CrashLook } from '@drydock/testing/crash-every-step';
 import { until } from '@drydock/testing/wait';
 import type { QueryResultRow } from 'pg';
 
-/** The tables of a service, as its test reaches them. */
+/** The access to a service's tables. */
 interface Tables {
   rows<Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
@@ -12,7 +12,7 @@ interface Api extends Tables {
   call(method: string, path: string): Promise<{ json: unknown }>;
 }
 
-/** The newest workflow about this subject, of this kind if one is given. Waits until the request has started it. */
+/** The newest workflow about this subject, and of this kind if one is given. Waits until a request has started one. */
 export async function workflowOf(tables: Tables, subjectId: string, kind?: string): Promise<string> {
   const sql =
     'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';

@@ -25,7 +25,7 @@ export interface World {
   pool: Pool;
   queue: TestQueue;
   boxes: string;
-  /** The log lines of all engines and dispatchers of this world, in this process and others. */
+  /** The log lines of all engines and dispatchers of this world, even of other processes. */
   lines: { level: string; message: string; [field: string]: unknown }[];
   log: Log;
   orgId: string;
@@ -34,16 +34,16 @@ export interface World {
   status(workflowId: string): Promise<string | undefined>;
   engine(definitions: readonly Definition[], more?: Partial<EngineOptions<BoxContext, PoolClient>>): Engine;
   dispatcher(): Dispatcher;
-  /** Starts a worker process. Its leases end with it when it is killed. */
+  /** Starts a worker process. If it is killed, its leases end with it. */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
-  /** The leases of a worker that is frozen. */
+  /** The leases of a worker that was frozen. */
   leases: Leases;
   /**
-   * Ends the pause of every workflow that waits for a later attempt. Call it again for each attempt, because each may
-   * pause again.
+   * Ends the pause of every workflow that waits for a later attempt. It must be called for each attempt, because each
+   * may pause again.
    */
   skipPauses(): Promise<void>;
-  /** Stops what was started and forgets all workflows, for the next test of a file. */
+  /** Stops everything that was started and deletes all workflows, for the next test of a file. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }
@@ -59,7 +59,10 @@ export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) =>
 const leaseSeconds = 15;
 export const sweepMs = 200;
 
-/** A database with the engine's tables, a queue, a folder for boxes; whatever is started in it is stopped with it. */
+/**
+ * Opens a database with the engine's tables, a queue, and a folder for boxes. Everything that is started in it is
+ * stopped with it.
+ */
 export async function openWorld(backend: QueueBackend): Promise<World> {
   const [postgres, queue] = await Promise.all([
     testPostgres({ sql: [...workflowTables, boxTables] }),

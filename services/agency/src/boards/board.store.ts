@@ -36,7 +36,7 @@ export interface Board {
   labels: BoardLabel[];
 }
 
-/** Columns, and labels, that a board may have. */
+/** The most columns of a board, and the most labels. */
 export const partsMax = 200;
 
 const parts = {
@@ -56,12 +56,12 @@ export async function insertBoard(
 export const findBoard = (tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<Board | null> =>
   tx.board.findFirst({ where: { id: boardId, orgId, mode }, include: parts });
 
-/** Whether the board is the owner's; reads nothing that is on it. */
+/** Whether the board is the owner's. No column, label or card is read. */
 export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<boolean> {
   return (await tx.board.findFirst({ where: { id: boardId, orgId, mode }, select: { id: true } })) !== null;
 }
 
-/** Lists boards, the newest first, from after the board `after`. */
+/** Lists boards, newest first, beginning after the board `after`. */
 export const listBoards = (
   tx: Reader,
   { orgId, mode }: Owner,
@@ -110,8 +110,8 @@ export async function insertLabel(tx: Tx, label: Omit<BoardLabel, 'position'>): 
 }
 
 /**
- * The position of a new column or label. No position is used twice, even after a deletion, so that the order of the
- * others stays.
+ * The position of a new column or label. No position is used twice, so a deletion does not change the order of the
+ * others.
  */
 async function takePlace(tx: Tx, boardId: string, count: 'columnCount' | 'labelCount'): Promise<number> {
   const board = await tx.board.update({ where: { id: boardId }, data: { [count]: { increment: 1 } } });
@@ -129,7 +129,7 @@ export async function removeBoard(tx: Tx, boardId: string): Promise<void> {
   await tx.board.delete({ where: { id: boardId } });
 }
 
-/** Locks the column, so that no card comes into it. Null if the board has no such column. */
+/** Locks the column, so that no card is added to it. Null if the board has no such column. */
 export async function holdColumn(
   tx: Tx,
   boardId: string,
@@ -147,14 +147,14 @@ export async function removeColumn(tx: Tx, columnId: string): Promise<void> {
   await tx.boardColumn.delete({ where: { id: columnId } });
 }
 
-/** Removes a label, also from its cards. False if the board has no such label. */
+/** Removes a label from its board and from all cards that have it. False if the board has no such label. */
 export async function removeLabel(tx: Tx, boardId: string, labelId: string): Promise<boolean> {
   return (await tx.boardLabel.deleteMany({ where: { id: labelId, boardId } })).count > 0;
 }
 
 /**
- * Locks the labels and returns the ids that are labels of the board. None of these can be deleted until the transaction
- * ends.
+ * Locks those labels of the board that are in `labelIds`, and returns their ids. None of them can be deleted until the
+ * transaction ends.
  */
 export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   if (labelIds.length === 0) return [];
@@ -164,7 +164,7 @@ export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly str
   return rows.map(({ id }) => id);
 }
 
-/** Columns that the client may see. */
+/** The ids of the columns that clients may see. */
 export async function findClientColumnIds(tx: Reader, boardId: string): Promise<string[]> {
   const rows = await tx.boardColumn.findMany({ where: { boardId, visibility: 'client' }, select: { id: true } });
   return rows.map(({ id }) => id);

@@ -48,7 +48,7 @@ interface AboutBoard {
 
 const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });
 
-/** The caller's board. Throws the same 404 in every other case. */
+/** The caller's board. Throws 404 if it does not exist or belongs to somebody else. */
 async function readBoard(tx: Reader, { caller, params }: AboutBoard): Promise<Board> {
   const board = await findBoard(tx, ownerOf(caller), params.boardId);
   if (board === null) throw problem('board_not_found');
@@ -62,7 +62,7 @@ export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): 
 }
 
 /**
- * Returns the board's id for a change of the board or anything on it. The board is locked until the transaction ends.
+ * Locks the board until the transaction ends, for a change of the board or of anything on it. Resolves with its id.
  * Throws as {@link requireBoard} does.
  */
 export async function holdBoard(tx: Tx, { caller, params }: AboutBoard, hold: BoardHold): Promise<string> {
@@ -86,7 +86,7 @@ export const viewLabel = ({ id, boardId: board_id, name, colour, position }: Boa
   position,
 });
 
-/** The client sees the columns that are visible to it, and no labels. */
+/** A client sees the columns that are visible to clients, and no labels. */
 const viewBoard = ({ id, name, createdAt, columns, labels }: Board, viewer: Viewer): View => ({
   id,
   name,
@@ -182,8 +182,8 @@ export const createBoard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof createBoardEndpoint, Tx, undefined>;
 
 /**
- * Deletes a board with its columns, labels and archive. A board with cards outside the archive is refused, so that none
- * is lost by accident: archiving a card is its owner's consent.
+ * Deletes a board with its columns, labels and archive. A board with cards outside the archive is refused, so that no
+ * card is lost by accident. An archived card may be lost, because somebody archived it on purpose.
  */
 export const deleteBoard = (context: HandlerContext) =>
   ({
@@ -214,7 +214,6 @@ export const deleteColumn = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof deleteBoardColumn, Tx, undefined>;
 
-/** Deletes a label, also from the cards that have it. */
 export const deleteLabel = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

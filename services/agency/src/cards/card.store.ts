@@ -57,8 +57,8 @@ export interface CardPage {
 }
 
 /**
- * Lists cards, the newest first, from after the card `after`. A card reaches the client when both it and its column are
- * visible to it.
+ * Lists cards, newest first, beginning after the card `after`. A client sees a card only if both the card and its
+ * column are visible to clients.
  */
 export async function listCards(
   tx: Reader,
@@ -88,13 +88,12 @@ export async function changeCard(tx: Tx, cardId: string, change: CardChange, upd
   await tx.card.update({ where: { id: cardId }, data: { ...change, updatedAt } });
 }
 
-/** Gives the card exactly these labels. */
 export async function wearLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
   await tx.cardLabel.deleteMany({ where: { cardId, labelId: { notIn: [...labelIds] } } });
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });
 }
 
-/** A card with its place, which stays true while its column is locked. */
+/** A locked card with its place. The place cannot change while its column is locked. */
 export interface HeldCard {
   place: Place;
   archivedAt: Date | null;
@@ -108,13 +107,13 @@ interface PlaceRow {
   archivedAt: Date | null;
 }
 
-/** The most look-ups of a card that is moved while we wait for its column. Nobody moves a card more often than this. */
+/** The most attempts to lock a card that is moved meanwhile. Nobody moves a card more often than this. */
 const roundsMax = 10;
 
 /**
- * Locks the card's column, and `otherColumnId` if given, until the transaction ends, and then the card: every decision
- * about places stays true. Columns are locked in the order of their ids and before any card, so that two moves cannot
- * deadlock. Null if there is no such card.
+ * Locks the card's column, `otherColumnId` if given, and then the card, until the transaction ends. Nothing that
+ * decides about places can change meanwhile. Columns are locked in the order of their ids and before any card, so that
+ * two moves cannot deadlock. Null if there is no such card.
  */
 export async function holdCard(
   tx: Tx,
@@ -142,14 +141,14 @@ export async function holdCard(
         cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])),
       };
     }
-    // Releases the columns and the card: locking another column while they are locked would be out of order, and could
-    // deadlock.
+    // The locks are released, because the order of locks would be broken if another column were locked now. Two moves
+    // could then deadlock.
     await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_card`;
   }
   throw new Error(`card ${cardId} is moved faster than it can be held`);
 }
 
-/** The place behind the column's last card, which is locked with the column. Null if the board has no such column. */
+/** Reserves the place behind the column's last card, and locks the column. Null if the board has no such column. */
 export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promise<Place | null> {
   const [column] = await tx.boardColumn.updateManyAndReturn({
     where: { id: columnId, boardId },
@@ -160,8 +159,8 @@ export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promis
 }
 
 /**
- * The board's first column; undefined if it has none. It stays the first while the board is locked against changes of
- * its columns.
+ * The board's first column; undefined if it has none. The caller has locked the board's parts, so the column stays the
+ * first.
  */
 export async function findFirstColumnId(tx: Tx, boardId: string): Promise<string | undefined> {
   const first = await tx.boardColumn.findFirst({
@@ -187,14 +186,14 @@ export async function archiveAt(
   await tx.boardColumn.update({ where: { id: columnId }, data: { cardCount: { decrement: 1 } } });
 }
 
-/** Moves a card out of the archive, to a place that was reserved for it. */
+/** Moves a card out of the archive to a place that {@link takeEnd} has reserved for it. */
 export async function restoreAt(tx: Tx, cardId: string, place: Place, updatedAt: Date): Promise<void> {
   await tx.card.update({ where: { id: cardId }, data: { ...place, archivedAt: null, updatedAt } });
 }
 
 /**
- * Moves a card from one place to another. The caller has locked the card and both columns, and `to` is not behind the
- * end.
+ * Moves a card from one place to another. The caller has locked the card and both columns. `to` is at most the end of
+ * its column.
  */
 export async function moveCard(tx: Tx, cardId: string, from: Place, to: Place): Promise<void> {
   if (from.columnId === to.columnId) await closeRanks(tx, from, to.position);

@@ -35,8 +35,8 @@ import {
 } from './card.store';
 
 /**
- * The named labels, once each. Throws `label_not_found` naming those that the board does not have, whether or not
- * another one has them.
+ * The labels that the caller named, each once. Throws `label_not_found`, which names those that the board does not
+ * have. The answer does not reveal whether another board has them.
  */
 async function chooseLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   const found = new Set(await holdLabels(tx, boardId, labelIds));
@@ -74,8 +74,8 @@ async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard & { colu
   const held = await holdPlace(tx, request);
   const { columnId } = held.place;
   if (held.archivedAt === null || held.cardCounts.has(columnId)) return { ...held, columnId };
-  // Releases the card and the board: locking a column or a board while a card is locked would be out of order, and
-  // could deadlock.
+  // The locks are released, because the order of locks would be broken if a board or a column were locked after a card.
+  // Two calls could then deadlock.
   await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_return`;
   const boardId = await holdBoard(tx, request, 'change parts');
   const firstId = await findFirstColumnId(tx, boardId);
@@ -83,14 +83,13 @@ async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard & { colu
   return { ...again, columnId: again.cardCounts.has(again.place.columnId) ? again.place.columnId : firstId };
 }
 
-/** Reads the card in its present state, to be shown. */
 async function readCard(tx: Reader, { boardId, cardId }: AboutCard['params']): Promise<Card> {
   const card = await findCard(tx, boardId, cardId);
   if (card === null) throw problem('card_not_found');
   return card;
 }
 
-/** The client's view of a card carries no labels. */
+/** A client sees no labels of a card. */
 const viewCard = (card: Card, viewer: Viewer): View => ({
   id: card.id,
   board_id: card.boardId,
@@ -109,7 +108,7 @@ const viewCard = (card: Card, viewer: Viewer): View => ({
   updated_at: card.updatedAt.toISOString(),
 });
 
-/** Shows a card by the list's rule: the client sees it if both it and its column are visible to the client. */
+/** Shows a card. A client sees it only if both the card and its column are visible to clients. */
 export const getCard = ({ database }: HandlerContext) =>
   ({
     read: async (request) => {
@@ -178,8 +177,8 @@ export const createCard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof createCardEndpoint, Tx, undefined>;
 
 /**
- * The final place of a card that is moved to `wanted`; absent: its own place, or the end of another column. A place
- * behind the last one becomes the last one.
+ * The place to which a card is moved. Without `wanted.position` it is the card's present position, or the end of
+ * another column. A position behind the last one becomes the last one.
  */
 export function placeOf(
   from: Place,

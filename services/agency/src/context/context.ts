@@ -4,17 +4,16 @@ import { audit } from '@drydock/service/effects';
 import type { Pager } from '@drydock/service/http';
 import type { AgencyDatabase, Tx } from './database.store';
 
-/** The parts that a handler is given. */
 export interface HandlerContext {
   database: AgencyDatabase;
   pager: Pager;
 }
 
-/** The path of a board, or of a card on it. */
+/** The paths under which the audit log names a board and a card. */
 export const boardPath = (boardId: string): string => `/v1/agency/boards/${boardId}`;
 export const cardPath = (boardId: string, cardId: string): string => `${boardPath(boardId)}/cards/${cardId}`;
 
-/** One entry of the audit log, in the transaction of the change. `action`: resource and verb. */
+/** Writes one entry of the audit log in the transaction of the change. `action` is a resource and a verb. */
 export async function noteChange(
   { database }: HandlerContext,
   tx: Tx,

@@ -7,10 +7,16 @@ import { codeOf, lookedAt, pollSeconds, refusedSend } from './provider-failure';
 import type { Step } from './send-once';
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
-/** The most looks, which take about two minutes. After them a machine that is still changing is shown as it is. */
+/**
+ * The most reads of a machine, which take about two minutes. After them a machine that is still changing is shown as it
+ * is.
+ */
 const looksMax = 15;
 
-/** The machine, once it is neither starting nor stopping. */
+/**
+ * Reads the machine and returns it once it is neither starting nor stopping. Until then it throws, so that the step is
+ * repeated later.
+ */
 export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
@@ -34,8 +40,8 @@ const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
 };
 
 /**
- * Looks once at the provider's work. Returns when it has succeeded; while it runs it throws, so that the step is run
- * again and no worker waits.
+ * Reads the state of the provider's work once. Returns if the work has succeeded. While it runs, the function throws,
+ * so that the step is repeated later and no worker waits.
  */
 export async function followChange(
   step: Step,
@@ -61,20 +67,20 @@ export async function followChange(
 type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
 
 /**
- * The pause between two looks at a deletion. It is long because nobody waits for a deletion, and each look uses up a
- * part of the account's limit of calls.
+ * The pause between two steps that read the state of a deletion. It is long because nobody waits for a deletion, and
+ * each read uses up a part of the account's limit of calls.
  */
 const againSeconds = 3;
 export const lookAgain = (): Error => retryLater({ seconds: againSeconds });
 
 const lookEveryMs = 500;
-/** A deletion that takes longer is followed by a later attempt. */
+/** The most reads in one attempt. A deletion that takes longer is followed by a later attempt. */
 const deletionLooksMax = 20;
 
 /**
- * Deletes the leftovers of a failed workflow; may be repeated. Resolves once the provider reports that they are
- * deleted. Until then it throws, and the step is repeated later. If the provider reports that the deletion failed, the
- * attempt has failed too, and after some failed attempts staff are called.
+ * Deletes what a failed workflow has left; may be repeated. Resolves once the provider reports that the deletion has
+ * succeeded. Until then it throws, and the step is repeated later. A deletion that the provider reports as failed
+ * counts as a failed attempt, and after some of those staff are called.
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);

@@ -7,7 +7,9 @@ import { ComputeError } from '../providers/compute-provider';
 /** Retry-After while a provider does not answer, in seconds (decisions.md 1). */
 const retryAfterSecondsUsual = 30;
 
-/** The 503 for a provider that does not answer: nothing was started. The provider's own words go only to the log. */
+/**
+ * The 503 for a provider that does not answer. Nothing was started. The provider's own message goes only to the log.
+ */
 export const providerUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', {
     extra: { dependency: 'provider' },
@@ -17,13 +19,13 @@ export const providerUnavailable = (cause?: unknown): Problem =>
 
 /**
  * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets no
- * more time, because the request has been answered by then.
+ * more time, because the gateway has answered the request by then.
  */
 const lookMsMax = 14_000;
 
 /**
- * Runs a look at a provider for a request, and turns every failure into {@link providerUnavailable}. It is aborted,
- * even between pages, once it takes too long.
+ * Reads from a provider for a request, and turns every failure into {@link providerUnavailable}. A read that takes too
+ * long is aborted, even between two pages.
  */
 export async function lookedUp<T>(look: (signal: AbortSignal) => Promise<T>, withinMs = lookMsMax): Promise<T> {
   const ends = AbortSignal.timeout(withinMs);
@@ -60,16 +62,19 @@ const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason,
   delete_snapshot: { protected: 'snapshot_protected' },
 };
 
-/** The problem code for a provider's refusal of this kind of change; undefined when the fault is ours. */
+/**
+ * The problem code for a provider's refusal of this kind of change. It is undefined if Drydock itself caused the
+ * refusal.
+ */
 export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
   codeOfChange[kind]?.[reason] ?? codeOfReason[reason];
 
-/** Seconds between two looks at the same thing: one second at first, half as much again each time, ten at most. */
+/** Seconds until the same thing is read again: one second at first, half as much again each time, ten at most. */
 export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
 
 /**
- * Seconds until a call with a transient failure is repeated: as the provider says, otherwise longer each time, up to
- * half a minute, with jitter.
+ * Seconds until a call with a transient failure is repeated. The provider's own number is used if it gives one.
+ * Otherwise the pause grows with each attempt to half a minute. Jitter is added.
  */
 const pauseSeconds = (
   { retryAfterSeconds }: ComputeError,
@@ -78,8 +83,8 @@ const pauseSeconds = (
 ): number => (retryAfterSeconds ?? Math.min(30, 2 * 1.5 ** Math.max(0, attempt - 1))) * (1 + random() / 4);
 
 /**
- * The error for a refused send: nothing was accepted. If the refusal is transient, the step is repeated later;
- * otherwise the workflow ends without staff.
+ * The error of a step whose change the provider has refused. Nothing was accepted. If the refusal is transient, the
+ * step is repeated later. Otherwise the workflow ends, and no step waits for staff.
  */
 export function refusedSend(error: ComputeError, kind: Change['kind'], step: Failing): Error {
   if (error.mayPass) return retryLater({ seconds: pauseSeconds(error, step.attempt) });
@@ -93,14 +98,14 @@ const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
   log.error({ alarm: 'provider_refused', reason, internal: message }, 'the provider refuses us');
 
 /**
- * Failures of our credential or of our own calls, which only staff can repair. The workflow looks before every send, so
- * a repeat sends nothing twice.
+ * Whether the credential or the calls of Drydock caused the failure, so that only staff can repair it. A repeat sends
+ * nothing twice, because the workflow searches for its change before every send.
  */
 const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 
 /**
- * Reads from the provider within a step. A transient failure is repeated later. A permanent failure does not tell the
- * state of the machine.
+ * Waits for a read from the provider within a step. After a transient failure the step is repeated later. A permanent
+ * failure says nothing about the state of the machine.
  */
 export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
   return work.catch((error: unknown) => {

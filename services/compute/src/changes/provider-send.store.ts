@@ -6,9 +6,9 @@ interface Sender {
 }
 
 /**
- * Notes that the workflow's change is about to be sent. False if another worker has taken the workflow over, or has
- * noted a send: then nothing may be sent. The note and a new claim write the same row and so exclude each other. Of a
- * frozen worker and its successor, at most one ever sends.
+ * Notes that the workflow's change is about to be sent. False if another worker has claimed the workflow or has noted a
+ * send; then nothing may be sent. The note and a new claim lock the same row. So if a worker is frozen and another one
+ * continues, at most one of them sends.
  */
 export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
@@ -21,7 +21,10 @@ export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise
   return rows.length === 1;
 }
 
-/** Takes over the note of a worker that is gone, to send again. False if another worker has taken the workflow over. */
+/**
+ * Makes the note of an earlier worker this worker's own, before the change is sent again. False if another worker has
+ * claimed the workflow.
+ */
 export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
     `UPDATE provider_sends SET fence = workflow.fence FROM workflow
@@ -32,11 +35,11 @@ export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Pro
   return rows.length === 1;
 }
 
-/** Removes the note: the send was refused, so it may be sent again. */
+/** Removes the note of a send that was refused, so that the change may be sent again. */
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
 
-/** Forgets the sends of workflows that ended days ago. Staff who look into a recent failure still find its own. */
+/** Forgets the sends of workflows that ended days ago. Younger ones are kept for staff who examine a failure. */
 export const forgetSends = (sql: Sql): Promise<unknown> =>
   sql.query(
     `DELETE FROM provider_sends WHERE sent_at < clock_timestamp() - interval '2 days' AND NOT EXISTS (
@@ -45,8 +48,8 @@ export const forgetSends = (sql: Sql): Promise<unknown> =>
   );
 
 /**
- * Seconds since the search for the answer to a noted send began, by Postgres' clock; 0 at the first call. Null if
- * nothing was ever sent.
+ * Seconds since the search for the answer to a noted send began, by Postgres' clock. The first call begins the search
+ * and gets 0. Null if no send is noted.
  */
 export async function lookForSend(sql: Sql, workflowId: string): Promise<number | null> {
   const [row] = await sql.query<{ seconds: number }>(

@@ -26,11 +26,11 @@ export interface Sending {
 
 /**
  * Sends a change at most once in the life of the workflow, even if workers die, and resolves with what the provider has
- * accepted. A note is committed before the call. A step that finds a note never sends again. It looks for the result at
+ * accepted. A note is committed before the call. A step that finds a note does not send. It searches for the change at
  * the provider, and if nothing appears for as long as an accepted call may stay invisible, the workflow ends. Only a
- * definite refusal withdraws the note. A provider that recognises a repeated change is sent the change again instead,
- * so a worker that dies between note and call does no harm. The provider is asked even without a note, because our
- * database may have been put back to a moment before the note.
+ * definite refusal removes the note. If the provider recognises a repeated change (`takesOnOnce`), a step that finds a
+ * note sends the change again, so a worker that dies between note and call does no harm. The provider is searched even
+ * without a note, because Drydock's database may have been restored to a moment before the note.
  */
 export async function sendOnce(
   { database }: Pick<WorkContext, 'database'>,
@@ -63,11 +63,11 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
 }
 
 /**
- * The signal for a send that is noted. It ignores the shutdown of the process, because the send takes a moment, and a
- * note without a send makes the whole operation fail. It aborts when the workflow may belong to another worker: the
- * lease is lost, or the step has timed out. It also aborts after `lostAnswerSeconds`, for a worker that was frozen
- * between note and send. The worker that takes over waits for the lease and then looks for as long again, so it still
- * finds a send that was made in time.
+ * The signal for the call after the note. It ignores the shutdown of the process, because the call takes only a moment,
+ * and a note without a call makes the whole operation fail. It aborts when the workflow may belong to another worker:
+ * the lease is lost, or the step has timed out. It also aborts after `lostAnswerSeconds`, for a worker that was frozen
+ * between note and call. The next worker waits for the end of the lease and then searches for as long again, so it
+ * finds a call that was made in time.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();

@@ -4,7 +4,7 @@ import type { WorkflowContext } from '@drydock/workflow/http';
 import { type ComputeDriver, type ComputeReader, type Targets, targetOf } from '../providers/compute-provider';
 import type { ComputeDatabase, Tx } from './database.store';
 
-/** The parts that a handler is given: they read the outside world and never change it. */
+/** The parts that a handler is given. Handlers read from providers and never change anything there. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: ComputeDatabase;
   targets: Targets<ComputeReader>;
@@ -14,16 +14,16 @@ export interface HandlerContext extends WorkflowContext<Tx> {
 export interface WorkContext {
   database: ComputeDatabase;
   targets: Targets<ComputeDriver>;
-  /** Seconds that a guest has to shut down after it is asked. */
+  /** Seconds that a guest has to shut down after it was asked. */
   guestSeconds: number;
-  /** Milliseconds that an operation takes at least on a sandbox server that is slow on purpose. */
+  /** The least duration of an operation, in milliseconds, on a sandbox server whose name asks for slowness. */
   slowMs: number;
   now(): Date;
 }
 
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
-/** @throws when no provider is configured for `deployTarget`: staff have to correct the configuration of this worker */
+/** @throws if no provider is configured for `deployTarget`. Staff must then correct the configuration of this worker */
 export function driverOf(
   { targets }: Pick<WorkContext, 'targets'>,
   { mode }: { mode: Mode },

@@ -3,8 +3,8 @@ import type { Machine } from './compute.types';
 import { ComputeError, type ComputeReader } from './compute-provider';
 
 /**
- * The last check of every driver before it sends a rollback, which cannot be undone. @throws ComputeError final, or
- * `locked`
+ * The last check of every driver before it sends a rollback, which cannot be undone. @throws ComputeError with a final
+ * reason, or `locked`
  */
 export async function assertRollbackAllowed(
   reader: ComputeReader,
@@ -22,7 +22,10 @@ export async function assertRollbackAllowed(
   if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
 }
 
-/** The last check before a change of the power. Resolves with the machine. @throws ComputeError final, or `locked` */
+/**
+ * The last check before a change of the power. Resolves with the machine. @throws ComputeError with a final reason, or
+ * `locked`
+ */
 export async function assertPowerAllowed(
   reader: ComputeReader,
   { machineId, kind }: { machineId: string; kind: PowerKind },
@@ -36,8 +39,8 @@ export async function assertPowerAllowed(
 }
 
 /**
- * The last check before a deletion. Resolves with null if the machine does not exist (any more). @throws ComputeError
- * final, or `locked`
+ * The last check before a deletion. Resolves with the machine, or with null if it does not exist (any more). @throws
+ * ComputeError with a final reason, or `locked`
  */
 export async function assertDeletionAllowed(
   reader: ComputeReader,

@@ -3,8 +3,8 @@ import type { ComputeReason, Machine, MachineSnapshot } from './compute.types';
 export type PowerKind = 'power_on' | 'power_off' | 'reboot';
 
 /**
- * The reason why a rollback would be refused in the provider's present state, in the order in which the surface
- * answers; null if it would not.
+ * The reason why the provider would refuse a rollback in its present state, or null. The reasons are in the order in
+ * which the API reports them.
  */
 export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): ComputeReason | null {
   if (machine.isLocked) return 'locked';
@@ -18,7 +18,7 @@ export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): Comp
 
 const differs = (one: string | null, other: string | null): boolean => one !== null && other !== null && one !== other;
 
-/** The reason why the power could not be changed in the provider's present state; null if it could. */
+/** The reason why the power cannot be changed in the provider's present state, or null. */
 export function judgePower(
   machine: Pick<Machine, 'isLocked' | 'powerState'>,
   kind: PowerKind,
@@ -27,13 +27,13 @@ export function judgePower(
   return kind === 'reboot' && machine.powerState === 'off' ? 'not_running' : null;
 }
 
-/** Whether there is nothing to do. */
+/** Whether the machine is already in the state that the change would bring about. */
 export const isPowered = ({ powerState }: Pick<Machine, 'powerState'>, kind: PowerKind): boolean =>
   (kind === 'power_on' && powerState === 'on') || (kind === 'power_off' && powerState === 'off');
 
 /**
- * The reason why the machine could not be deleted in the provider's present state; null if it could. `name`: our id of
- * its server.
+ * The reason why the machine cannot be deleted in the provider's present state, or null. `name` is Drydock's id of the
+ * server.
  */
 export function judgeDeletion(
   machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected'>,

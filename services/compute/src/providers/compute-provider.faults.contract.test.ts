@@ -20,7 +20,7 @@ import {
 import { proxmoxRig } from '../../test/proxmox-rig';
 import type { Change } from './compute.types';
 
-/** Every driver has to keep the same promises, so a new one needs only a line here. */
+/** The drivers under test. Each must keep the same promises, so a new driver needs only a line here. */
 const rigs: readonly Rig[] = [hetznerRig(100_000), proxmoxRig()];
 
 describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => {
@@ -61,7 +61,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
       expect(found).toMatchObject({ machineId, actionId: expect.any(String) });
       if (found !== null) expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
       expect(await world.admin.readDisk(machineId, '/srv/state')).toBe('before');
-      // The action is found even after its end, because a worker may look late.
+      // The action is found even after its end, because a worker may search for it late.
       expect(await driver.find(rollback, checkpoint)).toEqual(found);
       expect([await rollbacks(), canaryHits]).toEqual([[expect.objectContaining({ resource: machineId })], 0]);
     },

@@ -27,12 +27,12 @@ async function lookForDeletion(context: Pick<HandlerContext, 'targets'>, server:
   });
 }
 
-/** Accepts the deletion of machine, disk and snapshots, which {@link deleteServerWorkflow} carries out. */
+/** Accepts the deletion of the machine with its disk and snapshots, which {@link deleteServerWorkflow} carries out. */
 export const deleteServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
       const server = await readServer(context, request);
-      // This check comes before the provider is asked, because the provider's answer would make no difference.
+      // This check comes first, because no answer of the provider would change its result.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       return lookForDeletion(context, server);
     },
@@ -56,7 +56,7 @@ export const deleteServer = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof deleteComputeServer, Tx, DeletionWorld>;
 
-/** The preflight of a deletion: asks the same rules and changes nothing. */
+/** The preflight of a deletion applies the same rules and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {

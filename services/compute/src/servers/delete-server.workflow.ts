@@ -12,9 +12,9 @@ import { findServer, keepServer, terminateServer } from './server.store';
 
 const input = z.strictObject({
   deployTarget: z.string(),
-  /** Null if the order failed before the provider returned a number. Then the machine is looked for by its name. */
+  /** Null if the order failed before the provider returned an id. Then the machine is searched for by its name. */
   machineId: z.string().nullable(),
-  /** The server's state when the deletion was asked for. It is restored when nothing was deleted. */
+  /** The server's state when the deletion was accepted. It is restored if nothing was deleted. */
   before: z.strictObject({
     status: serverStatusSchema,
     message: z.string(),
@@ -29,14 +29,13 @@ const changeOf = ({ subject, workflowId }: DeleteStep, machineId: string) =>
   ({ kind: 'delete', reference: workflowId, machineId, name: subject.id }) as const;
 
 const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null };
-/**
- * The most looks before the provider must have forgotten the machine, after its action has ended: about eight minutes.
- */
+/** The most reads after the deletion has ended. In about eight minutes the provider must have forgotten the machine. */
 const looksMax = 50;
 
 /**
- * Deletes the machine first: as long as that may be refused nothing else is touched. The server is gone as soon as its
- * machine is. Snapshots that the provider keeps apart are deleted after it, because nobody could reach them any more.
+ * Deletes the machine first, because a refusal then leaves everything as it was. The server is gone as soon as its
+ * machine is. The snapshots that the provider keeps separately are deleted afterwards, because nobody could reach them
+ * any more.
  */
 export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', input })
   .step('prepare', {
@@ -100,8 +99,8 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
   .build();
 
 /**
- * Deletes the snapshots that the provider keeps apart from the machine. A provider that keeps them within the machine
- * lists none any more. A refused deletion waits for staff, because the snapshot holds the customer's data.
+ * Deletes the snapshots that the provider keeps separately from the machine. If the provider keeps them in the machine,
+ * none is listed any more. A refused deletion waits for staff, because the snapshot holds the customer's data.
  */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
   const snapshots = await lookedAt(driver.listSnapshots(machineId, step.signal), step);

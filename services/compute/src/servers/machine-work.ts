@@ -9,7 +9,7 @@ import { holdMachine } from './server.store';
 import { onServer, type Server, serverPath } from './server.types';
 import { viewServer } from './server-record';
 
-/** Throws 503 if the server's range is not configured any more. */
+/** The reader of the server's target. Throws 503 if the target is not configured any more. */
 export function readerOf(
   { targets }: Pick<HandlerContext, 'targets'>,
   server: Pick<Server, 'mode' | 'deployTarget'>,
@@ -21,15 +21,15 @@ export function readerOf(
 }
 
 /**
- * The oldest record that is accepted. Since an older one, another change of the machine may have run, which would be
- * taken for the one that is accepted now.
+ * The time limit of the read. If the checkpoint were older when the work is accepted, another change of the machine
+ * might have run since and would be taken for this one.
  */
 const beforeMsMax = 2_000;
 
 /**
- * The provider's record of the machine just before an overwrite of it is accepted. It is part of the workflow's input,
- * so that an overwrite that was sent is recognised even if all later records are lost. Null if the provider does not
- * answer; the workflow then asks for itself.
+ * The checkpoint of the machine just before an overwrite of it is accepted. It is part of the workflow's input, so that
+ * an overwrite that was sent is recognised even if all later records are lost. Null if the provider does not answer;
+ * the workflow then makes the checkpoint itself.
  */
 export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
   const { machineId } = server;

@@ -33,7 +33,7 @@ export const orderServer = (context: HandlerContext) =>
         ...{ id, ...owner, name, deployTarget, planCode, spec, zone, image, termMonths },
         provider: target.provider.provider,
         status: 'provisioning',
-        // Images are taken as the provider makes them.
+        // The provider's images have this user.
         loginUser: 'root',
         currency: target.offer.currency,
         amountMinor: termMonths === null ? price.hourMinor : price.monthMinor,
@@ -55,7 +55,7 @@ export const orderServer = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
-/** Throws `size_not_offered`, which names the sizes on offer. */
+/** The size that was ordered. Throws `size_not_offered`, which names the sizes on offer. */
 function sizeOf(
   { plans, prices }: Offer,
   { plan_code, spec: asked }: { plan_code?: string | undefined; spec?: string | undefined },

@@ -11,8 +11,8 @@ import { type ComputeDriver, ComputeError } from '../providers/compute-provider'
 import { activateServer, databaseTime, failServer, findServer, recordMachine } from './server.store';
 
 /**
- * Deletes the machine that an order may have made, until the provider does not know it any more. It is found by its
- * name, because the answer to the order may have been lost.
+ * Deletes the machine that a failed order may have made, and returns once the provider does not know it any more. The
+ * machine is found by its name, because the answer to the order may have been lost.
  */
 async function discardMachine(
   { database }: Pick<WorkContext, 'database'>,
@@ -36,7 +36,7 @@ async function discardMachine(
 }
 
 /**
- * Resizes the machine as ordered and starts it. The change may be sent again at any time, because a machine that runs
+ * Gives the machine its ordered size and starts it. The change may be sent again at any time, because a running machine
  * is left as it is.
  */
 async function startMachine(step: Step, driver: ComputeDriver, machineId: string, order: MachineOrder): Promise<void> {
@@ -48,7 +48,8 @@ async function startMachine(step: Step, driver: ComputeDriver, machineId: string
       ? retryLater({ seconds: pollSeconds(step.attempt) })
       : refusedSend(error, change.kind, step);
   });
-  // The action is not followed, because the machine itself shows whether it came up. A repeated send finds it started.
+  // The action is not followed, because the machine itself shows whether it runs. If the change is sent again, it finds
+  // the machine started.
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }
 
@@ -56,16 +57,19 @@ const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image
 
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
-/** The machine has our id as its name, so that it can be found if the answer to its order was lost. */
+/**
+ * The order of the machine. Its name is Drydock's id of the server, so that it can be found if the answer to its order
+ * was lost.
+ */
 const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
   ...{ name: subject.id, spec, image, zone },
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 
-/** The most looks until a machine must be up after its start: about eight minutes. */
+/** The most reads of a machine that is starting: about eight minutes. */
 const looksMax = 50;
 
-/** Makes a machine that runs, or none: the machine of a failed order is deleted again. */
+/** Makes a machine that runs. The machine of a failed order is deleted again. */
 export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input })
   .step('prepare', {
     run: async (step, context) => {
@@ -111,7 +115,8 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   })
   .onEnd({
     failed: async (tx, run, { code }) => {
-      // The workflow was abandoned after its last step, so the machine runs and is the customer's.
+      // A workflow that is abandoned after its last step leaves an active server, whose machine runs and belongs to the
+      // customer.
       if ((await findServer(tx, run, run.subject.id))?.status !== 'active')
         await failServer(tx, run.subject.id, problems[code].title);
     },

@@ -15,11 +15,11 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   change: z.enum(['power_on', 'power_off', 'reboot']),
-  /** Cuts the power instead of asking the guest. */
+  /** Whether the power is cut instead of asking the guest. */
   isForced: z.boolean(),
-  /** The power state when the work was asked for. It is shown again if nothing was changed. */
+  /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's record at that time, see `lookBefore`. */
+  /** The provider's checkpoint at that time; see `lookBefore`. */
   before: z.string().nullable(),
 });
 
@@ -35,9 +35,9 @@ function changeOf(
 }
 
 /**
- * The driver checks the machine just before it sends: one that is already in the wanted state is left alone, and the
- * send happens once. Then the provider's action is followed to its end, and the machine is watched until it is in the
- * wanted state.
+ * Changes the power of a machine. The driver reads the machine just before it sends, and leaves one alone that is in
+ * the wanted state. The change is sent once. Then the provider's action is followed to its end, and the machine is
+ * watched until it is in the wanted state.
  */
 export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input })
   .step('prepare', {
@@ -81,7 +81,10 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
   .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
   .build();
 
-/** The provider's action may only mean that the guest was asked. The guest shuts down in its own time, or never. */
+/**
+ * Waits until the machine is off. The provider's action may only mean that the guest was asked to shut down. The guest
+ * may take long or never do so.
+ */
 async function awaitOff(
   step: Step,
   context: WorkContext,

@@ -11,9 +11,9 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   image: z.string(),
-  /** The power state when the work was asked for. It is shown again if nothing was changed. */
+  /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's record at that time, see `lookBefore`. */
+  /** The provider's checkpoint at that time; see `lookBefore`. */
   before: z.string().nullable().default(null),
 });
 
@@ -23,8 +23,8 @@ const changeOf = ({ input, workflowId }: RebuildStep) =>
   ({ kind: 'rebuild', reference: workflowId, machineId: input.machineId, image: input.image }) as const;
 
 /**
- * Overwrites the disk with the image. After the send nothing can be undone: the provider's action is followed to its
- * end.
+ * Overwrites the disk with the image. Once the change was sent, it cannot be undone, and the provider's action is
+ * followed to its end.
  */
 export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', input })
   .step('prepare', {

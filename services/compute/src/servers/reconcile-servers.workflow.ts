@@ -17,8 +17,8 @@ import {
 } from './server.store';
 
 /**
- * Updates the servers of one range of one mode to the provider's present state. Servers under work are left to their
- * workflow.
+ * Brings the servers of one target in one mode up to date with the provider. A server that another workflow works on is
+ * left out.
  */
 export const reconcileServersWorkflow = defineWorkflow({
   kind: 'reconcile_servers',
@@ -55,8 +55,8 @@ const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine
 });
 
 /**
- * A listing may miss a machine for a moment, so each missing machine is asked for separately. If more machines than
- * this are missing, the others wait for the next run.
+ * The most missing machines that are read one by one in a run. A listing may miss a machine for a moment, so each
+ * missing machine is read separately. If more are missing, the others wait for the next run.
  */
 const confirmedMax = 20;
 
@@ -71,19 +71,21 @@ async function confirmMissing(
       if ((await driver.readMachine(machineId, step.signal)) === null) gone.push(machineId);
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error;
-      // Nobody knows whether this machine is gone. The facts about the others are recorded nevertheless.
+      // It is unknown whether this machine is gone, so it stays as it is. The others are recorded nevertheless.
       step.log.warn({ machine_id: machineId, internal: error.message }, 'a machine cannot be asked about');
     }
   }
   return gone;
 }
 
-/** The organisation of Drydock's own work, which belongs to no customer. */
+/** The organisation of Drydock's own workflows. It is no customer. */
 const platformOrgId = '00000000-0000-0000-0000-000000000000';
 
 const modes = ['live', 'sandbox'] as const;
 
-/** Schedules a reconciliation of every configured range every `seconds`, and removes those of other ranges. */
+/**
+ * Schedules a reconciliation of every configured target every `seconds`, and removes the schedules of other targets.
+ */
 export async function scheduleReconciliation(
   database: ComputeDatabase,
   targets: Targets<unknown>,

@@ -22,7 +22,7 @@ interface AboutServer {
   params: { serverId: string };
 }
 
-/** The caller's server. Throws the same 404 in every other case. */
+/** The caller's server. Throws 404 if it does not exist or belongs to somebody else. */
 export async function readServer(
   context: Pick<HandlerContext, 'database'>,
   { caller, params }: AboutServer,
@@ -50,8 +50,8 @@ export const serverParent = (context: HandlerContext): WorkflowParent<Tx, 'serve
 const { blueprint: blueprintSchema, cluster_role: clusterRoleSchema } = computeServerSchema.shape;
 
 /**
- * ComputeServer of interface.md 2.6, extended. The capabilities are the driver's: a range that is not configured any
- * more has none.
+ * ComputeServer of interface.md 2.6 with more fields. The capabilities are the driver's. A server whose target is not
+ * configured any more has none.
  */
 export function viewServer(
   server: Server,
@@ -110,8 +110,8 @@ export const listServers = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof listComputeServers>;
 
 /**
- * Changes the name and metadata of our record; the machine keeps its own name. The row is locked, so that of two
- * changes at once neither is lost.
+ * Changes the name and metadata of the server. The machine keeps its own name at the provider. The row is locked, so
+ * that of two simultaneous changes neither is lost.
  */
 export const updateServer = ({ database, targets }: HandlerContext) =>
   ({

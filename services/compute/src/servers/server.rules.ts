@@ -12,7 +12,10 @@ interface SandboxBehaviour {
   isSlow: boolean;
 }
 
-/** Errors or slowness on demand, so that a client can test its own paths (decisions.md 5). Never for a live server. */
+/**
+ * Reads from a sandbox server's name which errors or slowness it asks for, so that clients can test their own handling
+ * (decisions.md 5). A live server asks for nothing.
+ */
 export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): SandboxBehaviour {
   const asksFor = (word: string): boolean => mode === 'sandbox' && name.includes(word);
   return {
@@ -23,7 +26,7 @@ export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>):
   };
 }
 
-/** Every allowed change of status; the README's drawing is made from it. */
+/** Every allowed change of status. The diagram of the README is made from it. */
 export const serverTransitions = {
   pending: ['provisioning', 'terminating'],
   provisioning: ['active', 'failed', 'terminating'],
@@ -54,11 +57,11 @@ function reaches(from: ServerStatus, to: ServerStatus): boolean {
   return reachable.includes(to);
 }
 
-/** Reads `operable` and the status separately: neither follows from the other. */
+/** Checks both `operable` and the status, because neither follows from the other. */
 export const refuseInoperable = ({ operable, status }: Pick<Server, 'operable' | 'status'>): Refusal | null =>
   operable && status === 'active' ? null : { code: 'server_not_operable' };
 
-/** Whether the machine may be overwritten with an image. The provider's driver asks again just before it sends. */
+/** Whether the machine may be overwritten with an image. The driver checks the machine again just before it sends. */
 export function refuseRebuild(
   server: Pick<Server, 'operable' | 'status'>,
   machine: { isLocked: boolean; isRebuildProtected: boolean } | null,
@@ -71,22 +74,22 @@ export function refuseRebuild(
   return machine?.isRebuildProtected === true ? { code: 'rebuild_protected' } : null;
 }
 
-/** Whether the power may be changed. The driver asks its part again just before it sends. */
+/** Whether the power may be changed. The driver checks the machine again just before it sends. */
 export function refusePower(
   server: Pick<Server, 'operable' | 'status'>,
   machine: Pick<Machine, 'isLocked' | 'powerState'> | null,
   kind: PowerKind,
 ): Refusal | null {
   const reason = machine === null ? null : judgePower(machine, kind);
-  // An action that Drydock did not start locks the machine, so the provider would refuse.
+  // An action that Drydock did not start locks the machine, so the provider would refuse the change.
   if (reason === 'locked') return { code: 'operation_in_progress' };
   const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
   return inoperable ?? (reason === null ? null : { code: 'server_not_running' });
 }
 
-/** The server's machine and the snapshots that go with it, as the provider reports them now. */
+/** The server's machine and the snapshots that are deleted with it, as the provider reports them now. */
 export interface DeletionWorld {
-  /** Null: the provider has no machine of this server (any more). */
+  /** Null if the provider has no machine of this server (any more). */
   machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected' | 'powerState'> | null;
   snapshots: readonly Pick<MachineSnapshot, 'isDeleteProtected'>[];
 }
@@ -97,7 +100,7 @@ export const isAnothers = (
   { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>,
 ): boolean => vanishedAt !== null && name !== id;
 
-/** Whether the server may be deleted, whatever its status. The driver asks its part again just before it sends. */
+/** Whether the server may be deleted, whatever its status. The driver checks the machine again just before it sends. */
 export function refuseDeletion({ id }: Pick<Server, 'id'>, { machine, snapshots }: DeletionWorld): Refusal | null {
   const reason = machine === null ? null : judgeDeletion(machine, id);
   if (reason !== null) return { code: codeOfDeletion[reason] };
@@ -118,8 +121,7 @@ type Billed = Pick<
 const hourMs = 3_600_000;
 
 /**
- * The bill, from the facts of the order and the clock. A machine that is gone costs nothing more; the sandbox never
- * costs anything.
+ * The bill, computed from the order and the time. A machine that is gone costs nothing more. The sandbox costs nothing.
  */
 export function billingOf(server: Billed, now: Date): ComputeServerBilling {
   const { mode, termMonths, currency, amountMinor, subscriptionId } = server;
@@ -155,11 +157,11 @@ export function billingOf(server: Billed, now: Date): ComputeServerBilling {
   };
 }
 
-/** Hours that have begun. The first begins at once. */
+/** The number of hours that have begun. The first one begins at once. */
 export const startedHours = (since: Date, until: Date): number =>
   Math.floor(Math.max(0, until.getTime() - since.getTime()) / hourMs) + 1;
 
-/** The same day of a later month, or its last when it is shorter. */
+/** The same day of a later month, or the last day of that month if it is shorter. */
 export function addMonths(from: Date, months: number): Date {
   const to = new Date(from);
   const day = to.getUTCDate();

@@ -36,7 +36,7 @@ export type NewServer = Pick<
 export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> =>
   toServer(await tx.server.create({ data: server }));
 
-/** The servers of an owner. Deleted ones are left out. */
+/** The filter for the servers of an owner. Deleted ones are left out. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'terminated' as const } });
 
 /** The owner's server; null if there is none, or if it is another organisation's or the other mode's. */
@@ -46,15 +46,15 @@ export async function findServer(tx: Reader, owner: Owner, serverId: string): Pr
 }
 
 /**
- * Finds the server as {@link findServer} does, and locks its row until the transaction ends. A decision about the
- * server stays true until it is written.
+ * Finds the server as {@link findServer} does, and locks its row until the transaction ends, so that the state on which
+ * a decision is based cannot change before the decision is written.
  */
 export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await lockRow<ServerRow>(tx, { name: 'servers', fields: Prisma.ServerScalarFieldEnum }, owner, serverId);
   return row === null || row.status === 'terminated' ? null : toServer(row);
 }
 
-/** Sets the name and the metadata. The caller holds the row's lock. */
+/** Sets the name and the metadata. The caller has locked the row. */
 export async function describeServer(
   tx: Tx,
   serverId: string,
@@ -63,7 +63,7 @@ export async function describeServer(
   return toServer(await tx.server.update({ where: { id: serverId }, data: change }));
 }
 
-/** Lists servers, the newest first, from after the server `after`. */
+/** Lists servers, newest first, beginning after the server `after`. */
 export async function listServers(
   tx: Reader,
   owner: Owner,
@@ -85,7 +85,7 @@ export async function listServers(
   return rows.map(toServer);
 }
 
-/** Throws if the server's status cannot change to `to`. */
+/** Changes the status of the server to `to`. Throws if its present status does not allow that. */
 async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Partial<Server>): Promise<void> {
   const { count } = await tx.server.updateMany({
     where: { id: serverId, status: { in: statusesBefore(to) } },
@@ -94,7 +94,7 @@ async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Pa
   if (count !== 1) throw new Error(`server ${serverId} cannot become ${to}`);
 }
 
-/** The fields that come from the provider, unchanged. */
+/** The fields that are taken from the provider unchanged. */
 const observed = ({ vendorStatus, powerState, addresses, spec }: Machine) => ({
   vendorStatus,
   powerState,
@@ -107,11 +107,11 @@ export async function recordMachine(tx: Tx, serverId: string, machineId: string)
   await tx.server.update({ where: { id: serverId }, data: { machineId } });
 }
 
-/** Marks the machine as running: from now on it may be used, and costs money. */
+/** Marks the server as active. From now on it may be used and costs money. */
 export const activateServer = (tx: Tx, serverId: string, machine: Machine, now: Date): Promise<void> =>
   changeServer(tx, serverId, 'active', { ...observed(machine), operable: true, activeSince: now });
 
-/** `message` says why, to the customer. */
+/** Marks the server as failed. `message` tells the customer the reason. */
 export const failServer = (tx: Tx, serverId: string, message: string): Promise<void> =>
   changeServer(tx, serverId, 'failed', {
     message,
@@ -121,37 +121,37 @@ export const failServer = (tx: Tx, serverId: string, message: string): Promise<v
     vendorStatus: '',
   });
 
-/** Locks the machine for work, until the provider's action has ended. `powerState`: the state to show meanwhile. */
+/** Makes the server inoperable while a workflow works on its machine. `powerState` is shown meanwhile. */
 export async function holdMachine(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {
   await tx.server.update({ where: { id: serverId }, data: { operable: false, powerState } });
 }
 
 /**
- * Unlocks the machine after the action, with its present state. `image`: the image it was built from, if that has
- * changed.
+ * Makes the server operable again and records the machine's present state. `image` is given if the machine was built
+ * from another image.
  */
 export async function releaseMachine(tx: Tx, serverId: string, machine: Machine, image?: string): Promise<void> {
   const data = { ...observed(machine), operable: true, ...(image === undefined ? {} : { image }) };
   await tx.server.update({ where: { id: serverId }, data: { ...data, observedAt: await databaseTime(tx) } });
 }
 
-/** Unlocks the machine without reading it: the next reconciliation sees its state. */
+/** Makes the server operable again without reading its machine. The next reconciliation records the state. */
 export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {
   await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data: { operable: true, powerState } });
 }
 
-/** Marks the server as terminating from the moment when its deletion is accepted. */
+/** Marks the server as terminating, when its deletion is accepted. */
 export const beginTermination = (tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> =>
   changeServer(tx, serverId, 'terminating', { message: '', operable: false, powerState });
 
-/** Ends a server whose provider has no machine of it any more: it costs nothing more, and is not shown again. */
+/** Ends a server that has no machine at its provider any more. It costs nothing more and is not shown any more. */
 export async function terminateServer(tx: Tx, serverId: string): Promise<void> {
   const { vanishedAt } = await tx.server.findUniqueOrThrow({ where: { id: serverId }, select: { vanishedAt: true } });
   const gone = { operable: false, powerState: 'unknown' as const, addresses: [], vendorStatus: '' };
   await changeServer(tx, serverId, 'terminated', { ...gone, vanishedAt: vanishedAt ?? (await databaseTime(tx)) });
 }
 
-/** Restores the former state, because nothing was deleted. Does nothing to a server whose machine is gone. */
+/** Restores the state before a deletion that has deleted nothing. Does nothing to a server that has ended. */
 export async function keepServer(
   tx: Tx,
   serverId: string,
@@ -160,14 +160,14 @@ export async function keepServer(
   await tx.server.updateMany({ where: { id: serverId, status: 'terminating' }, data: before });
 }
 
-/** The time by Postgres' clock, the only one that all processes share. */
+/** The present time by Postgres' clock, which all processes share. */
 export async function databaseTime(tx: Reader): Promise<Date> {
   const [row] = await tx.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`;
   if (row === undefined) throw new Error('Postgres did not tell the time');
   return row.now;
 }
 
-/** Removes the reconciliations of ranges that are not configured any more: they would fail for ever. */
+/** Removes the reconciliations of targets that are not configured any more, because they would fail for ever. */
 export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>
   sql.query(
     `DELETE FROM workflow_schedule WHERE kind = 'reconcile_servers'
@@ -189,7 +189,7 @@ interface Range {
   deployTarget: string;
 }
 
-/** Machines that the range's provider should have, leaving out those with facts newer than `listedAt`. */
+/** The machines that the target's provider should have. Those that were observed after `listedAt` are left out. */
 export async function listExpected(tx: Reader, { mode, deployTarget }: Range, listedAt: Date): Promise<string[]> {
   const rows = await tx.server.findMany({
     where: { mode, deployTarget, status: 'active', vanishedAt: null, observedAt: { lt: listedAt } },
@@ -200,9 +200,9 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
 }
 
 /**
- * Records power, addresses and status from the provider, if nothing newer is known and no workflow is at work. A
- * machine that comes back can be used again, unless its server waits for staff. A vanished one is recognised only by
- * its own name, because providers use numbers again.
+ * Records power, addresses and status from the provider, unless something newer is recorded or a workflow works on the
+ * server. A machine that has come back can be used again, unless its server waits for staff. A machine that had
+ * vanished is recognised only by its own name, because providers use numbers again.
  */
 export const applySeen = (
   tx: Tx,
@@ -226,10 +226,10 @@ export const applySeen = (
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
         AND status IN ('queued', 'running'))`;
 
-/** The message of a server whose machine the provider does not know any more. It is the word that providers use. */
+/** The message of a server whose machine has vanished. It is the word that providers use. */
 const vanishedWord = 'not_found';
 
-/** Resolves with the servers whose machines have vanished just now. */
+/** Marks servers whose machines have vanished. Resolves with the servers that were not marked before. */
 export async function applyVanished(
   tx: Tx,
   { mode, deployTarget }: Range,

@@ -3,7 +3,7 @@ import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access';
 import type { WorkTarget } from '@drydock/workflow/http';
 
-/** Workflows with the same key exclude each other: only one at a time works on a server. */
+/** The key by which workflows on a server exclude each other. Only one at a time works on it. */
 export const serverResourceKey = (serverId: string): string => `server:${serverId}`;
 
 export const serverSubject = (serverId: string): { type: 'server'; id: string } => ({ type: 'server', id: serverId });
@@ -30,7 +30,7 @@ export interface Server extends Owner {
   deployTarget: string;
   planCode: string;
   provider: string;
-  /** The provider's id; null until it has accepted the order. */
+  /** The provider's id of the machine; null until the provider has accepted the order. */
   machineId: string | null;
   spec: string;
   zone: string;

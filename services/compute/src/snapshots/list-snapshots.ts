@@ -15,8 +15,8 @@ import { readServer } from '../servers/server-record';
 import type { RollbackWorld } from './snapshot.rules';
 
 /**
- * The machine's snapshot as its provider knows it; null if it has none with that id. A text that cannot be an id is not
- * sent.
+ * The machine's snapshot as its provider knows it; null if the machine has none with that id. An empty id is not sent
+ * to the provider.
  */
 export const readNamedSnapshot = async (
   reader: ComputeReader,
@@ -47,13 +47,13 @@ interface Positioned {
 }
 
 /**
- * Orders snapshots, the newest first, and by id within a moment. The order stays while snapshots are added and removed,
- * whatever form the provider's ids have.
+ * Orders snapshots by age, newest first, and by id if they are equally old. The order of the others stays when a
+ * snapshot is added or removed.
  */
 const byAge = (one: Positioned, other: Positioned): number =>
   other.createdAt.getTime() - one.createdAt.getTime() || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0);
 
-/** The next `take` behind `after` (`<milliseconds> <id>` of the last one shown; null: from the newest). */
+/** The next `take` snapshots after `after`, which has the form `<milliseconds> <id>`. Null begins with the newest. */
 function pageBehind<Snapshot extends Positioned>(
   all: readonly Snapshot[],
   after: string | null,
@@ -66,7 +66,7 @@ function pageBehind<Snapshot extends Positioned>(
   return sorted.filter((snapshot) => byAge(last, snapshot) < 0).slice(0, take);
 }
 
-/** ServerSnapshot of decisions.md 6. */
+/** A snapshot in the form of ServerSnapshot in decisions.md 6. */
 const viewSnapshot = ({ id, description, status, createdAt, sizeGb }: MachineSnapshot): ServerSnapshot => ({
   id,
   description,

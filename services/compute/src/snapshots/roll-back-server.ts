@@ -19,7 +19,7 @@ import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
 type Finding = Preflight['findings'][number];
 
-/** A snapshot older than this gets a warning, in seconds. */
+/** The age in seconds from which a snapshot gets a warning. */
 const oldAfterSeconds = 7 * 86_400;
 
 function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight['refusal'], now: Date): Preflight {
@@ -45,8 +45,8 @@ function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight[
 const bytesInGb = 1e9;
 
 /**
- * The whole disk is overwritten, so all of it is free for the snapshot's content, and nothing is staged beside it. Null
- * if the provider does not report it.
+ * The space that a rollback needs, and the space that it has. The whole disk is overwritten, so all of it counts as
+ * free. Null if the provider does not report the size.
  */
 function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
   const neededGb = snapshot?.sizeGb ?? snapshot?.diskGb ?? null;
@@ -83,7 +83,7 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
 
 const refusesNothing = ({ operable, status }: Server): boolean => operable && status === 'active';
 
-/** The preflight of a rollback: asks the same rules and changes nothing. */
+/** The preflight of a rollback applies the same rules and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -100,14 +100,14 @@ export const preflightRollback = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightComputeServerRollback>;
 
 /**
- * Endpoint 8: accepts that the live disk is overwritten with the snapshot, which {@link rollBackServerWorkflow} carries
- * out.
+ * Endpoint 8. Accepts the rollback of a server to a snapshot, which overwrites its disk; {@link rollBackServerWorkflow}
+ * carries it out.
  */
 export const rollBackServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
       const server = await readServer(context, request);
-      // This check comes before the provider is asked, because the provider's answer would make no difference.
+      // This check comes first, because no answer of the provider would change its result.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       const world = await lookAtSnapshot(context, server, request.params.snapshotId);
       return { world, before: await lookBefore(context, server) };

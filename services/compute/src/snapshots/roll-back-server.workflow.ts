@@ -12,9 +12,9 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   snapshotId: z.string(),
-  /** The power state when the work was asked for. It is shown again if nothing was changed. */
+  /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's record at that time, see `lookBefore`. */
+  /** The provider's checkpoint at that time; see `lookBefore`. */
   before: z.string().nullable().default(null),
 });
 
@@ -24,8 +24,8 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep
   ({ kind: 'rollback', reference: workflowId, machineId, snapshotId }) as const;
 
 /**
- * Overwrites the disk with the snapshot. The driver checks everything again just before it sends, and the send happens
- * once. From then on only the provider knows the state, so its action is followed to its end.
+ * Overwrites the disk with the snapshot. The driver checks everything again just before it sends, and the change is
+ * sent once. After that only the provider knows the state, so its action is followed to its end.
  */
 export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server', input })
   .step('prepare', {

@@ -4,10 +4,10 @@ import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import { refuseInoperable } from '../servers/server.rules';
 import type { Server } from '../servers/server.types';
 
-/** The machine, the named snapshot and the provider's capabilities, as it reports them now. */
+/** The machine, the snapshot of the request and the provider's capabilities, as the provider reports them now. */
 export interface RollbackWorld {
   machine: Machine | null;
-  /** Null: this machine has no snapshot with that id. */
+  /** Null if this machine has no snapshot with that id. */
   snapshot: MachineSnapshot | null;
   capabilities: readonly string[];
 }
@@ -25,11 +25,11 @@ const isJudged = (reason: string | null): reason is keyof typeof codeOfJudgement
   reason !== null && Object.hasOwn(codeOfJudgement, reason);
 
 /**
- * Whether the machine's disk may be overwritten with the snapshot, in the order of decisions.md 1; work in progress was
- * checked before.
+ * Whether the machine's disk may be overwritten with the snapshot. The reasons are in the order of decisions.md 1. The
+ * caller has checked for work in progress.
  */
 export function refuseRollback(server: Standing, { machine, snapshot, capabilities }: RollbackWorld): Refusal | null {
-  // An action that Drydock did not start locks the machine, so the provider would refuse.
+  // An action that Drydock did not start locks the machine, so the provider would refuse the change.
   if (machine?.isLocked === true) return { code: 'operation_in_progress' };
   const hasSnapshots = capabilities.includes('compute:snapshots');
   if (hasSnapshots && snapshot === null) return { code: 'snapshot_not_on_server' };

@@ -13,12 +13,12 @@ import { holdServer } from '../servers/server-record';
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 
-/** The part of the send's output that is shown. */
+/** The part of the step's output that the answer shows. */
 const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
 
 /**
- * The provider numbers a snapshot within a second or two. A slower one is accepted nevertheless, and shown without its
- * number.
+ * The time for which the answer waits for the snapshot's id. The provider usually gives it within a second or two. A
+ * slower snapshot is accepted and shown without its id.
  */
 const waitMs = 5_000;
 

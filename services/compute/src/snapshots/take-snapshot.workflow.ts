@@ -11,8 +11,8 @@ import type { Tx } from '../context/database.store';
 import { serverPath } from '../servers/server.types';
 
 /**
- * Deletes the snapshot that a failed workflow may have made. `snapshotId` null: its answer was lost, and it is looked
- * for as long as it may be invisible.
+ * Deletes the snapshot that a failed workflow may have made. If `snapshotId` is null, the answer was lost, and the
+ * snapshot is searched for as long as it may be invisible.
  */
 async function discardSnapshot(
   { database }: Pick<WorkContext, 'database'>,
@@ -41,8 +41,8 @@ async function discardSnapshot(
 }
 
 /**
- * Writes the audit entry for the provider's acceptance, in the transaction of the checkpoint that records it. `action`:
- * resource and verb, such as `server.roll_back`.
+ * Writes the audit entry for a change that the provider has accepted, in the transaction that records the acceptance.
+ * `action` is a resource and a verb, such as `server.roll_back`.
  */
 export function auditAcceptance(
   database: Database<Tx>,
@@ -61,7 +61,7 @@ type TakeStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'wor
 const changeOf = ({ input: { machineId, description }, workflowId }: TakeStep) =>
   ({ kind: 'take_snapshot', reference: workflowId, machineId, description }) as const;
 
-/** Makes a snapshot that can be rolled back to, or none. */
+/** Takes a snapshot. The snapshot of a failed workflow is deleted again. */
 export const takeSnapshotWorkflow = defineWorkflow({ kind: 'take_snapshot', input })
   .step('prepare', {
     run: async (step, context) => ({

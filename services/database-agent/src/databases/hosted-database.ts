@@ -11,13 +11,16 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
 
-/** The time for which a restarted host waits for the ports of its predecessor. */
+/** How long a restarted host waits for ports that the process before it still holds. */
 const portWaitMs = 15_000;
-/** The time is longer than a crashed instance needs to restart, and shorter than clients wait for a connection. */
+/**
+ * How long a new session waits for a serving instance. A crashed instance needs less time to restart, and clients wait
+ * longer for a connection.
+ */
 const holdMs = 20_000;
 
 export interface Surroundings {
-  /** The address on which endpoints listen, and the address that customers get. */
+  /** The address on which endpoints listen. `publicHost` is the address that customers get. */
   bindHost: string;
   publicHost: string;
   tls: TlsMaterial;
@@ -36,18 +39,18 @@ export async function newInstance(major: Major, { ports, accounts }: Surrounding
 }
 
 /**
- * A database: its instances, the endpoint before them, and the record that says which of them serves. Changes are made
- * one at a time.
+ * A database: its instances, the endpoint in front of them, and the record that says which instance serves. Changes of
+ * it are made one at a time.
  */
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
   readonly around: Surroundings;
-  /** The engine of all of the database's instances, since no move leaves its engine. */
+  /** The engine of all of the database's instances. No upgrade or restore changes the engine. */
   readonly engine: Engine;
   readonly endpoint: Endpoint;
   readonly snapshot = new HeldSnapshot();
   record: DatabaseRecord;
-  /** While a cutover runs, it alone decides who may enter. */
+  /** Whether a cutover runs. Meanwhile only the cutover decides who may enter an instance. */
   isCutting = false;
   private readonly instances = new Map<string, Instance>();
 
@@ -81,7 +84,7 @@ export class HostedDatabase {
     return instance;
   }
 
-  /** The URL of the platform's role; throws `instance_down` while the instance is not up. */
+  /** The URL by which the platform's role connects. Throws `instance_down` while the instance is not up. */
   requireUrl(instanceId: string): string {
     const instance = this.instanceOf(instanceId);
     if (!instance.isUp || instance.adminUrl === null)
@@ -97,18 +100,21 @@ export class HostedDatabase {
     return upgrade;
   }
 
-  /** Whether this move has switched the database, whatever state the database is in now. */
+  /** Whether the upgrade or restore of this id has ever switched the database. */
   hasSwitched(upgradeId: string): boolean {
     const { upgrade, switched } = this.record;
     return switched.includes(upgradeId) || (upgrade?.upgrade_id === upgradeId && upgrade.phase !== 'prepared');
   }
 
-  /** Whether a move is over, or a later one has come, so that the host has nothing left to do for it. */
+  /**
+   * Whether the upgrade or restore of this id has switched the database and was ended or followed by a later one. The
+   * host then has nothing left to do for it.
+   */
   isOver(upgradeId: string): boolean {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
   }
 
-  /** Starts the instances that the record names, and serves. */
+  /** Starts the endpoint and the instances that the record names. */
   async open(): Promise<void> {
     const { upgrade } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
@@ -132,7 +138,7 @@ export class HostedDatabase {
     try {
       await this.folder.write(next);
     } catch (error) {
-      // The rename may have happened nevertheless, so the record is read from disk again.
+      // The failed write may have replaced the record nevertheless, so it is read from disk again.
       this.record = (await this.folder.read()) ?? this.record;
       throw error;
     }
@@ -153,11 +159,14 @@ export class HostedDatabase {
     this.around.ports.release(instance.port);
   }
 
-  /** Lets customers in or keeps them out of an instance, as the record says, and connects those who wait. */
+  /**
+   * Lets customers into an instance or keeps them out, as the record says. An instance that is opened gets the waiting
+   * sessions.
+   */
   async settle(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
-    // The target of an upgrade under way has never been open to customers, and a stage may be working in it.
+    // The target of an unfinished upgrade is closed to customers, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
     await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
@@ -166,7 +175,7 @@ export class HostedDatabase {
     this.endpoint.release();
   }
 
-  /** Gives accounts to instances of earlier versions, which have none. */
+  /** Gives accounts to instances that an earlier version made without one. */
   private async giveAccounts(): Promise<void> {
     if (this.record.instances.every(({ uid }) => uid !== null)) return;
     const instances: InstanceRecord[] = [];
@@ -234,11 +243,14 @@ export class HostedDatabase {
   }
 }
 
-/** A transaction that keeps a snapshot of a database for a later comparison. It ends with this process. */
+/**
+ * A transaction that keeps a snapshot of a database open for a later comparison. The snapshot is lost when this process
+ * ends.
+ */
 class HeldSnapshot {
   private session: SnapshotSession | null = null;
 
-  /** Reads the snapshot. Null when it no longer exists. */
+  /** Returns the session with the snapshot, or null if the snapshot is lost. */
   async read(): Promise<SnapshotSession | null> {
     if (this.session === null) return null;
     if (!(await this.session.isAlive())) await this.drop();

@@ -10,19 +10,19 @@ import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder'
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
 import { engineOf, Instance } from './instance';
 
-/** The pause before a database is opened again, for example because its port is taken. */
+/** The pause before another attempt to open a database, for example while its port is taken. */
 const reopenMs = 5_000;
 const modes = ['live', 'sandbox'] as const;
 
-/** The database that a change works on, and the place for scratch instances. */
+/** A database with the scratch instances that belong to it. */
 export interface Known {
   database: HostedDatabase;
   scratches: Scratches;
 }
 
 /**
- * All databases of this host. Every change goes through here: one at a time for each database, with its fence checked
- * and a line in the ledger.
+ * All databases of this host. Every change is made through this class: it checks the fence, writes a line of the
+ * ledger, and makes one change at a time for each database.
  */
 export class HostedDatabases {
   private readonly databasesDir: string;
@@ -39,7 +39,7 @@ export class HostedDatabases {
     this.fences = new Fences(databasesDir);
   }
 
-  /** Serves every database on disk. One that cannot be opened is tried again, and does not delay the others. */
+  /** Opens every database on disk. One that cannot be opened is tried again later and does not delay the others. */
   async open(): Promise<void> {
     for (const mode of modes) {
       await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
@@ -52,7 +52,7 @@ export class HostedDatabases {
     return this.known(databaseId).database;
   }
 
-  /** Describes a database whose creation finished; throws `unknown_database` for any other. */
+  /** Describes a database. Throws `unknown_database` also for one whose creation has not finished. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
     if (!database.record.is_ready)
@@ -65,9 +65,9 @@ export class HostedDatabases {
     return this.fenced(databaseId, name, change, () => work(this.known(databaseId)));
   }
 
-  /** Makes the database, or completes one that a crash has left unfinished. */
+  /** Makes the database, or completes it if a crash has interrupted its creation. */
   ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
-    // The ledger does not get even a digest of the password.
+    // The password is left out, because not even a digest of it may be in the ledger.
     const { password, ...told } = wanted;
     return this.fenced(databaseId, { op: 'ensure_database' }, told, async () => {
       await engineOf(wanted.major).assertInstalled(wanted.major);
@@ -96,7 +96,7 @@ export class HostedDatabases {
     );
   }
 
-  /** Throws `unknown_database`. */
+  /** The database of this id with its scratch instances. Throws `unknown_database`. */
   known(databaseId: string): Known {
     const found = this.all.get(databaseId);
     if (found === undefined) throw new DatabaseHostError('unknown_database', `there is no database ${databaseId}`);
@@ -166,8 +166,8 @@ export class HostedDatabases {
 }
 
 /**
- * Removes folders of instances that the record does not know: of a proof, or of an upgrade that was being given up when
- * the host crashed.
+ * Removes folders of instances that the record does not name. A crash may have left the scratch instance of a check, or
+ * the target of an upgrade that was being undone.
  */
 async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
@@ -177,7 +177,8 @@ async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string
 }
 
 /**
- * The latest fence of each database, kept even after the database is gone, so that a late worker cannot bring it back.
+ * The latest fence of each database. It is kept even after the database is gone, so that a late worker cannot make the
+ * database again.
  */
 class Fences {
   private readonly folder: string;
@@ -186,7 +187,7 @@ class Fences {
     this.folder = path.join(databasesDir, 'fences');
   }
 
-  /** Throws `stale_fence`. */
+  /** Admits a change with this fence. Throws `stale_fence` if a newer fence has been admitted. */
   async admit(databaseId: string, fence: string): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     await admitFence(path.join(this.folder, databaseId), fence);
@@ -196,8 +197,8 @@ class Fences {
 const scratchSize = { vcpu: 1, ram_gb: 1, storage_gb: 1 };
 
 /**
- * Instances for the proof of a backup. The record does not know them, so the next start removes the leftovers of a
- * crash.
+ * Scratch instances, which exist only for a check. The record does not name them, so the next start of the host removes
+ * any that a crash has left.
  */
 class Scratches {
   private readonly folder: DatabaseFolder;
@@ -209,7 +210,7 @@ class Scratches {
     this.around = around;
   }
 
-  /** A second call with the same id begins again with an empty instance. */
+  /** Makes an empty scratch instance. If one of this id exists, it is replaced. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
     return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
   }
@@ -233,7 +234,7 @@ class Scratches {
     return { adminUrl: instance.adminUrl ?? '', port: instance.port };
   }
 
-  /** Drops the scratch instance. A missing one is no error. */
+  /** Removes the scratch instance. A missing one is no error. */
   async drop(scratchId: string): Promise<void> {
     const instance = this.instances.get(scratchId);
     if (instance === undefined) return;

@@ -19,12 +19,12 @@ export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgre
 export interface InstanceOptions {
   folder: string;
   major: Major;
-  /** The port never changes, because the other instance of an upgrade knows it. */
+  /** The port. It never changes, because the other instance of an upgrade connects to it. */
   port: number;
-  /** The account that its server runs under. If the host is not root, the server runs in a box instead. */
+  /** The account under which the server runs. If the host is not root, the server runs in a box instead. */
   account: number;
   tls: TlsMaterial;
-  /** Read at each start, because a cutover changes the role of an instance. */
+  /** The role of the instance, which is read at each start because a cutover changes it. */
   purpose: () => Purpose;
   log: Log;
   /** Called at each start, before the instance counts as up. */
@@ -32,7 +32,7 @@ export interface InstanceOptions {
   onDown: () => void;
 }
 
-/** One server of a customer, of whatever engine. */
+/** A server of one customer, of any engine. */
 export class Instance extends KeptServer<RunningServer> {
   readonly major: Major;
   readonly port: number;

@@ -5,21 +5,24 @@ import { type Occupant, SessionPlaces } from './session-places';
 import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
-/** A server that is killed hangs up once or twice. One that always does so objects to the message. */
+/**
+ * The most times that servers may hang up on a client without a message. A server that is killed causes one or two. A
+ * server that always hangs up refuses what the client has sent.
+ */
 const hangUpsMax = 3;
 /**
- * How long a session may take to log in, in milliseconds, before another one from the same address may take its place.
- * About five round trips to the client.
+ * Milliseconds in which a session may log in before another session from the same address may take its place. They
+ * allow for about five round trips to the client.
  */
 const loginMs = 1_000;
 
-/** A client on its way to a server. */
+/** A client that has no server yet. */
 interface Passage {
   first: Buffer;
-  /** Call it once a server has answered: from then on the session counts among the server's places. */
+  /** Must be called once a server has answered. From then on the session counts among the server's places. */
   settle: () => void;
   isCancel: boolean;
-  /** The time on the process's clock at which the client stops waiting for a server. */
+  /** The time on the monotonic clock at which the client stops waiting for a server. */
   untilMs: number;
   /** The number of times that a server has accepted the connection and hung up without a message. */
   hangUps: number;
@@ -29,19 +32,19 @@ export interface EndpointOptions {
   wire: Wire;
   /** The port of the serving instance; read when a session is connected. */
   target: () => number;
-  /** How long a new session waits while the endpoint holds, in milliseconds. */
+  /** Milliseconds for which a new session waits while the endpoint holds. */
   holdMs: number;
-  /** How many sessions the instance that serves has places for. */
+  /** The number of sessions that the serving instance has places for. */
   places: () => number;
-  /** Our ports of the sessions that have logged in. Under TLS only the server knows them. */
+  /** The host's ports of the sessions that have logged in. Because of TLS only the server knows which sessions have. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
-  /** Ends the backend of the session by this port of ours. */
+  /** Ends the backend whose connection comes from this port of the host. */
   endBackend: (port: number) => Promise<void>;
 }
 
 /**
- * The one address of a database. It passes on bytes that it cannot read: TLS and passwords end at the engine itself.
- * While it holds, new sessions wait, and then go to the instance that serves by then.
+ * The address of a database. It passes on bytes that it cannot read, because TLS and passwords are handled by the
+ * engine. While it holds, new sessions wait. Afterwards they go to the instance that serves then.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;
@@ -64,7 +67,7 @@ export class Endpoint {
     return this.address.server;
   }
 
-  /** Makes new sessions wait; open ones go on. */
+  /** Makes new sessions wait. Open sessions continue. */
   hold(): void {
     this.isHolding = true;
   }
@@ -76,21 +79,21 @@ export class Endpoint {
   }
 
   /**
-   * Ends the sessions that have not logged in; for use while it holds. The server cannot end them, because they are not
-   * among its activities, but it would wait for them before it closes to customers.
+   * Ends the sessions that have not logged in. It is called while the endpoint holds. The server cannot end them,
+   * because it does not list them among its sessions, but it would wait for them before it closes to customers.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
     for (const session of this.sessions) if (!session.isAnswered) session.abandon();
-    // If the server does not answer, it ends them itself when their time to log in is over.
+    // A server that does not answer ends them itself when their time to log in is over.
     const known = await this.options.readKnownPorts().catch(() => null);
     if (known === null) return;
     for (const session of answered) if (!known.has(session.port ?? 0)) session.end();
   }
 
   /**
-   * Ends every session that a server has answered. Those that wait, or have only sent their greeting, are kept for the
-   * next server.
+   * Ends every session that a server has answered. Clients that wait, or whose greeting no server has answered, are
+   * kept for the next server.
    */
   endSessions(): void {
     for (const session of [...this.sessions]) {
@@ -164,7 +167,7 @@ export class Endpoint {
       onOver: () => {
         this.sessions.delete(session);
         giveBack?.();
-        // The greeting may be sent to another server until one has answered, because this one may just have been
+        // If no server has answered, the greeting may be sent to another one, because this one may just have been
         // killed.
         if (session.isAnswered || passage.isCancel) session.finish();
         else this.again(client, passage, session.isTaken);
@@ -183,8 +186,8 @@ export class Endpoint {
 }
 
 /**
- * Milliseconds that a backend has to notice that its client has gone. Afterwards the host ends the backend, repeatedly
- * until it is gone.
+ * Milliseconds in which a backend can notice that its client has gone. After that, the host ends the backend and
+ * repeats this until it is gone.
  */
 const leavingMs = 1_000;
 /** Milliseconds that a client has to read the last message before its socket is closed. */
@@ -193,22 +196,22 @@ const lastWordsMs = 10_000;
 export interface EndpointSessionOptions {
   /** The server's port. */
   port: number;
-  /** The client's first bytes, which are passed on to the server. */
+  /** The client's first bytes, which the server has to receive. */
   first: Buffer;
-  /** Ends the backend of the session that comes from this port of ours. */
+  /** Ends the backend whose connection comes from this port of the host. */
   endBackend: (port: number) => Promise<void>;
   onAnswer: () => void;
-  /** Called when the socket to the server has closed, and with it its backend has ended. */
+  /** Called when the server's socket has closed, because the backend has then ended too. */
   onOver: () => void;
 }
 
 /**
- * A session between a client and a server. Its place depends on the backend, which may work on for a while after the
- * client has gone.
+ * A session between a client and a server. It keeps its place until its backend has ended, which may be later than the
+ * client's end.
  */
 class EndpointSession implements Occupant {
   readonly origin: string;
-  /** Whether a server has accepted the connection, and whether it has sent anything. */
+  /** Whether a server has accepted the connection. `isAnswered` says whether the server has also sent something. */
   isTaken = false;
   isAnswered = false;
   private readonly client: Socket;
@@ -245,7 +248,7 @@ class EndpointSession implements Occupant {
     this.leave();
   }
 
-  /** Leaves the server at once; the caller decides what happens to the client. */
+  /** Closes the connection to the server at once. The client stays connected, and the caller decides about it. */
   abandon(): void {
     this.upstream.destroy();
   }
@@ -269,10 +272,7 @@ class EndpointSession implements Occupant {
     upstream.pipe(client);
   }
 
-  /**
-   * Postgres notices that the client has gone only when it reads again. Until then it may work on a statement without
-   * end.
-   */
+  /** Postgres notices only when it reads again that the client has gone. Until then it may work on a long statement. */
   private readonly leave = (): void => {
     const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;

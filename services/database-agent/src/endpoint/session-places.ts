@@ -1,9 +1,10 @@
-/** A session of the serving server: it keeps its place until its backend has ended. */
+/** A session with a place on the serving server. It keeps the place until its backend has ended. */
 export interface Occupant {
   /** The address that its client comes from. */
   readonly origin: string;
   /**
-   * Our port of the connection to the server, by which the server knows the session. Undefined until it is connected.
+   * The host's port of the connection to the server, by which the server knows the session. Undefined until the
+   * connection is made.
    */
   readonly port: number | undefined;
   /** Begins to end the session. */
@@ -16,33 +17,31 @@ interface Waiter {
 }
 
 export interface SessionPlacesOptions {
-  /** The number of sessions allowed while one of them has not logged in. */
+  /** The number of sessions that may exist while one of them has not logged in. */
   places: () => number;
-  /**
-   * How long a session may take to log in before another one from the same address may take its place, in milliseconds.
-   */
+  /** Milliseconds in which a session may log in before another one from the same address may take its place. */
   graceMs: number;
-  /** The ports of the sessions that the server has let in. */
+  /** The ports of the sessions that have logged in. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
 }
 
-/** The pause between two looks, in milliseconds. */
+/** The pause between two questions to the server, in milliseconds. */
 const againMs = 100;
 
 /**
- * Shares the places of a server whose sessions we cannot read. Only the server knows who has logged in, and it is asked
- * when all places are taken. Then the address with the most sessions that have not logged in loses its oldest one. So
- * nobody can keep others out without logging in. If all have logged in, one more session at a time is passed on, and
- * the server itself refuses it.
+ * Shares the places of a server whose sessions the host cannot read. Only the server knows which sessions have logged
+ * in, and it is asked when all places are taken. Then the address with the most sessions that have not logged in loses
+ * its oldest one. So nobody can keep others out without logging in. If all have logged in, one more session at a time
+ * is passed on, and the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;
-  /** The sessions with the times of their arrival, on the process's clock, the oldest first. */
+  /** The sessions with the times of their arrival on the monotonic clock, the oldest first. */
   private readonly here = new Map<Occupant, number>();
   private readonly leaving = new Set<Occupant>();
   /** The waiting clients, in the order of their arrival. */
   private readonly waiting = new Map<object, Waiter>();
-  /** The ports that were logged in at the last look. */
+  /** The ports that were logged in when the server was last asked. */
   private known: ReadonlySet<number> = new Set();
   private isLooking = false;
   private later: NodeJS.Timeout | undefined;
@@ -51,7 +50,7 @@ export class SessionPlaces {
     this.options = options;
   }
 
-  /** Calls `enter` when there is a place; it must call `add` at once. */
+  /** Waits for a place and then calls `enter`, which must call `add` at once. */
   wait(client: object, waiter: Waiter): void {
     this.waiting.set(client, waiter);
     this.goOn();
@@ -62,7 +61,7 @@ export class SessionPlaces {
     this.waiting.delete(client);
   }
 
-  /** Takes a place. The returned function gives it back, once the backend has ended. */
+  /** Takes a place. The returned function gives it back, and must be called once the backend has ended. */
   add(occupant: Occupant): () => void {
     this.here.set(occupant, performance.now());
     return () => {
@@ -94,8 +93,7 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // If the server cannot be asked now, all sessions are kept: the server itself ends those that take too long to log
-    // in.
+    // All sessions are kept if the server does not answer. It itself ends those that take too long to log in.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));
@@ -106,7 +104,10 @@ export class SessionPlaces {
     }, againMs);
   }
 
-  /** Only sessions that existed before the server was asked can be ended. */
+  /**
+   * Ends a session for each waiting client that may have a place. A session that arrived after the server was asked is
+   * kept, because it may have logged in since.
+   */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));
     if (strangers.length === 0) {
@@ -122,7 +123,10 @@ export class SessionPlaces {
     }
   }
 
-  /** The session to end. Undefined while it may still log in, and if the waiter's address has its share already. */
+  /**
+   * The session to end. Undefined while that session still has time to log in, or if the waiting client's address
+   * already has its share.
+   */
   private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
     const counts = countOrigins(strangers);
     const most = Math.max(...counts.values());
@@ -133,8 +137,8 @@ export class SessionPlaces {
   }
 
   /**
-   * The waiting clients in the order of their turns. Clients of the address with the fewest sessions that have not
-   * logged in come first.
+   * The waiting clients in the order in which they get a place. Clients of the address with the fewest sessions that
+   * have not logged in come first.
    */
   private queue(): [client: object, waiter: Waiter][] {
     const counts = countOrigins([...this.here.keys()].filter((occupant) => this.isStranger(occupant)));

@@ -6,11 +6,11 @@ export interface Greeting {
   first: Buffer;
 }
 
-/** The first messages of an engine's clients. TLS and passwords are handled by the engine itself. */
+/** The first messages of an engine's clients. The engine itself handles TLS and passwords. */
 export interface Wire {
   /**
-   * Decides about a client by its first bytes. If the server speaks first, it is called with none and must decide at
-   * once.
+   * Decides about a client by its first bytes. If the server speaks first, `first` is empty and the decision must be
+   * made at once.
    */
   judge: (first: Buffer) => Verdict<Greeting>;
   /** The message for a client without TLS, which every client shows to its user. */
@@ -32,7 +32,8 @@ export const postgresWire: Wire = {
 };
 
 /**
- * Most clients never encrypt cancels, which carry no secret but their own key; everything else must ask for TLS first.
+ * Decides about a Postgres client. It must ask for TLS first. Only a cancel request may come without TLS, because most
+ * clients never encrypt it, and its only secret is its own key.
  */
 function judgePostgres(first: Buffer): Verdict<Greeting> {
   if (first[0] === tlsHandshake) return { kind: 'session', first };
@@ -42,7 +43,10 @@ function judgePostgres(first: Buffer): Verdict<Greeting> {
   return said.kind === 'cancel' ? { kind: 'cancel', first } : said.kind;
 }
 
-/** The server sends the first message. It refuses a client without TLS itself, before it gets a password. */
+/**
+ * The wire of MySQL. The server sends the first message. The server itself refuses a client without TLS before it gets
+ * a password.
+ */
 export const mysqlWire: Wire = {
   judge: (first) => ({ kind: 'session', first }),
   plain: writeMysqlError(3159, plainMessage),

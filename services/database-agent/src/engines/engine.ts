@@ -11,16 +11,16 @@ export interface Purpose {
   size: DatabaseRecord['size'];
   /** The name of the customer's database; null for an instance that is only for a trial. */
   databaseName: string | null;
-  /** The instance was replaced by another: its customer may only read. */
+  /** Whether the instance was replaced by another one. The customer may then only read in it. */
   isFrozen: boolean;
 }
 
 export interface Start {
   folder: string;
   major: Major;
-  /** The instance's port on loopback. It never changes. */
+  /** The instance's port on the loopback address. It never changes. */
   port: number;
-  /** The account that the server runs under. If the host is not root, the server runs in a box instead. */
+  /** The account under which the server runs. If the host is not root, the server runs in a box instead. */
   account: number;
   tls: TlsMaterial;
   purpose: Purpose;
@@ -36,7 +36,7 @@ export interface Access extends Owner {
   upgrade: UpgradeRecord | null;
 }
 
-/** The two instances of a move and its record. */
+/** An upgrade or a restore: its two instances and its record. */
 export interface Moving extends Owner {
   oldUrl: string;
   targetUrl: string;
@@ -47,36 +47,36 @@ export interface Moving extends Owner {
 
 /** A session that is opened in advance, so that taking the snapshot costs one round trip. */
 export interface SnapshotSession {
-  /** Fixes the snapshot at this moment. */
+  /** Takes the snapshot at this moment. */
   take(): Promise<void>;
   isAlive(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** A switch with open sessions. Nobody waits for it before `seal`. */
+/** A cutover whose sessions are already open, so that customers wait only from `seal` on. */
 export interface Cutover {
-  /** The statements that let customers in again, on either instance. */
+  /** Reads the statements that let customers in again, on either instance. */
   readOpening(): Promise<string[]>;
-  /** Locks customers out of the old instance: once it has resolved nobody writes there. */
+  /** Locks customers out of the old instance. Nobody writes there once this has resolved. */
   seal(): Promise<void>;
   /** Waits until the target has every change of the old instance. Throws `not_caught_up`. */
   bringLevel(lap: (part: string) => void): Promise<void>;
-  /** A snapshot of the new instance at the switch, to compare with; null if nothing is compared. */
+  /** A session for a snapshot of the new instance at the switch; null if no comparison follows. */
   snapshot: SnapshotSession | null;
   /** Lets customers into the target. */
   open(opening: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A server with nothing in it. */
+/** An empty server for a check. */
 export interface ScratchAccess {
   adminUrl: string;
-  /** The instance's port on loopback. */
+  /** The instance's port on the loopback address. */
   port: number;
   caCertificate: string;
 }
 
-/** The place from which a dump is read. */
+/** The database from which a dump is taken. */
 export interface DumpSource {
   databaseId: string;
   databaseName: string;
@@ -95,22 +95,25 @@ export interface Precheck {
   freeBytes: number;
 }
 
-/** Starts the programs that process customers' content. */
+/** Starts the job programs of the engine, which process customers' content. */
 export interface EngineJobs {
   /** The file of the program for all of these jobs. */
   program: string;
   dump(source: DumpSource, archive: DumpJob): Promise<JobWork>;
   /** Loads an archive into the empty target of a restore. */
   load(moving: Moving, archive: LoadDumpJob): Promise<JobWork>;
-  /** Loads an archive into an instance that exists only for this. */
+  /** Loads an archive into a scratch instance. */
   loadOnTrial(
     kind: 'verify_dump' | 'try_dump',
     target: { databaseId: string; scratch: ScratchAccess },
     archive: VerifyDumpJob,
   ): Promise<JobWork>;
-  /** Finds what would stop a move. With `trialUrl`, an empty instance of the new major, the schema is made there. */
+  /**
+   * Finds everything that would stop an upgrade. `trialUrl` leads to an empty instance of the new major, in which the
+   * schema is made on trial.
+   */
   precheck(asked: Precheck): Promise<JobWork>;
-  /** Runs a stage. Null when nothing has to be done. */
+  /** Runs a stage of an upgrade or a restore. Null if nothing has to be done. */
   stage(moving: Moving, stage: Exclude<UpgradeStage, 'compare'>): Promise<JobWork | null>;
 }
 
@@ -118,31 +121,34 @@ export interface EngineJobs {
 export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
 /**
- * The parts in which Postgres and MySQL differ. An engine only carries out. What it carries out is decided by its
- * callers, from the database's record, in the same way for both.
+ * The parts in which Postgres and MySQL differ. An engine decides nothing. Its callers decide from the database's
+ * record, in the same way for both engines.
  */
 export interface Engine {
-  /** Reads and writes the first messages of its clients. */
+  /** The first messages of the engine's clients. */
   wire: Wire;
   jobs: EngineJobs;
-  /** Throws `major_not_installed`. */
+  /** Throws `major_not_installed` if the host does not have the major's programs. */
   assertInstalled(major: Major): Promise<void>;
   start(start: Start): Promise<RunningServer>;
-  /** Makes the customer's role and empty database, from nothing or from the leftovers of an interrupted attempt. */
+  /** Makes the customer's role and empty database. An interrupted attempt may have left parts of them. */
   makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
   /** The size on disk in bytes; null if the server does not answer. */
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
-  /** The ports of the sessions that the server has let in. */
+  /** The ports of the sessions that have logged in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
-  /** Ends the session that comes from this port. */
+  /** Ends the backend whose connection comes from this port. */
   endBackend(adminUrl: string, port: number): Promise<void>;
   /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
   settleAccess(adminUrl: string, access: Access): Promise<void>;
-  /** The number of sessions that the customer allows; -1 without a limit. */
+  /** The number of sessions that the customer has set as the limit; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;
   openCutover(moving: Moving): Promise<Cutover>;
-  /** Compares the frozen old instance with the snapshot of the new one at the switch; null if the snapshot was lost. */
+  /**
+   * Compares the frozen old instance with the snapshot of the new one that was taken at the switch. `snapshot` is null
+   * if it was lost.
+   */
   compare(moving: Moving, snapshot: SnapshotSession | null, running: Comparing): Promise<UpgradeComparison>;
-  /** Removes everything that a move has made in the old instance, and lets customers in. */
+  /** Removes everything that an upgrade or a restore has made in the old instance, and lets customers in. */
   takeBack(moving: Omit<Moving, 'targetUrl' | 'fromMajor'>): Promise<void>;
 }

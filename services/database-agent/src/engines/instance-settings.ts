@@ -6,18 +6,18 @@ import type { DatabaseRecord } from '../on-disk/database-folder';
 export interface Tuning {
   sharedBuffersMb: number;
   connectionsMax: number;
-  /** The whole pg_hba.conf. */
+  /** The text of pg_hba.conf. */
   accessRules: string;
-  /** The instance was replaced by another: its customer may only read. */
+  /** Whether the instance was replaced by another one. The customer may then only read in it. */
   isFrozen: boolean;
 }
 
-/** Names that the platform gives to its own roles. */
+/** The names of the platform's own roles, as a pattern of pg_hba.conf. */
 const ownRoles = '/^(rd|ld|pb|rp|sb)_[0-9a-f]{24}$';
 
 /**
- * Postgres uses the first rule that matches. The platform's roles cannot be reached through the endpoint, because it
- * passes TLS only.
+ * The rules for the platform's roles. They come first, because Postgres uses the first rule that matches. The endpoint
+ * passes only connections with TLS, so these roles cannot be reached through it.
  */
 const platformRules = [
   'hostnossl all postgres 127.0.0.1/32 scram-sha-256',
@@ -27,34 +27,34 @@ const platformRules = [
   '',
 ].join('\n');
 
-/** The rules for customers: with TLS and their passwords, to their own database. */
+/** The rules for customers. They connect with TLS and a password, to their own database. */
 export const customerRules = (databaseName: string): string =>
   `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * The rules for a scratch instance: its ordinary role fills it without TLS, from this machine, and then reads it with
+ * The rules for a scratch instance. An ordinary role fills it from this machine without TLS, and then reads it with
  * TLS.
  */
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Connections beyond the customers' places: those reserved for a superuser, those reserved for our other roles, and as
- * many as we may be using while a customer takes the last place.
+ * Connections beyond the customers' places: those reserved for a superuser, those reserved for the platform's other
+ * roles, and as many as the platform may be using while a customer takes the last place.
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
-/** How long a client may take to prove who it is, in milliseconds. */
+/** How long a client may take to authenticate, in milliseconds. */
 export const authenticationMs = 3_000;
 
 /** The number of places for customers' sessions. */
 export const placesOf = ({ vcpu }: DatabaseRecord['size']): number => Math.min(200, 50 + 25 * vcpu);
 
-/** How many sessions a server takes in all. */
+/** The number of sessions that a server accepts. */
 export const connectionsOf = (size: DatabaseRecord['size']): number =>
   placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others;
 
 /**
- * The size of the buffers in MB. Many instances share one machine, so each gets far less than its size suggests, and at
- * most 128 MB.
+ * The size of the buffers in MB. Many instances share a machine, so each gets far less than its size suggests, at most
+ * 128 MB.
  */
 export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number =>
   Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
@@ -67,7 +67,8 @@ export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFr
 });
 
 /**
- * A dump, a publication and a DROP of a whole schema lock every table at once. A server has room for this many locks.
+ * The number of locks that a server has room for. A dump, a publication and a DROP of a whole schema lock every table
+ * at once.
  */
 const locksMax = 80_000;
 
@@ -88,16 +89,16 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     max_sync_workers_per_subscription: '2',
     max_replication_slots: '10',
     max_wal_senders: '10',
-    // The next table's copy begins right after the one before, not after the five seconds that suit a remote
-    // subscriber.
+    // The default of five seconds suits a remote subscriber. With it, the copy of each table would wait for seconds
+    // after the one before.
     wal_retrieve_retry_interval: '100ms',
     default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
   };
 }
 
 /**
- * Writes the files that a server reads besides its data, such as its certificate, where its account can read them, anew
- * for every start. Resolves with the path of each, by the name of its setting.
+ * Writes the files that a server reads besides its data, such as its certificate, to a place where its account can read
+ * them. They are written anew for every start. Resolves with the path of each, by the name of its setting.
  */
 export function writeServerFiles<Setting extends string>(
   home: string,

@@ -3,12 +3,12 @@ import { type ProgramContext, remoteArchives } from '@drydock/agent/jobs';
 import { decodeKeys, openEntries, pack, type StreamEntry, streamRoot } from '@drydock/archive';
 import { type Section, sectionsInTurn } from '@drydock/postgres';
 
-/** The only root of a database's archive. */
+/** The only root in the archive of a database. */
 const root = 'database';
 
 export type Archives = ReturnType<typeof remoteArchives>;
 
-/** Opens the channel for the duration of the work. */
+/** Opens the job's channel to the archives while `work` runs. */
 export async function withArchives<T>(
   { openChannel }: ProgramContext,
   work: (archives: Archives) => Promise<T>,
@@ -28,7 +28,7 @@ interface Dumped {
   progress: (share: number) => void;
 }
 
-/** Writes a dump straight into the archive. Its memory does not grow with the dump. */
+/** Writes a dump directly into the archive. The memory that it needs does not grow with the dump. */
 export async function packDump(
   { sink }: Archives,
   entries: AsyncIterable<StreamEntry>,

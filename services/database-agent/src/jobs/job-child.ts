@@ -10,18 +10,21 @@ import {
   spawnInBox,
 } from '@drydock/process';
 
-/** The account of job programs when we are root: they need nothing of this machine but the network and their input. */
+/**
+ * The account under which job programs run if the host is root. They need nothing of this machine but the network and
+ * their input.
+ */
 const jobAccount = 299_999;
 
 export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
 
-/** The input of a job's program, and the folders that its box shows, each at its own path. */
+/** The input of a job's program, and the folders that its box shows. Each has the same path in the box. */
 export interface JobWork {
   setup: object;
   mounts?: readonly BoxMount[];
 }
 
-/** Runs a program of this service from the build output, also when this file itself runs from its source. */
+/** Runs a job program. It is always loaded from the build output, even if this file runs from its source. */
 export const runJob = <Result>(
   program: string,
   { setup, mounts = [] }: JobWork,
@@ -34,8 +37,8 @@ export const runJob = <Result>(
   });
 
 /**
- * Starts the program in a box, in which it sees our compiled packages and nothing else of ours. Without boxes it is a
- * plain child.
+ * Starts the program in a box, in which it sees Drydock's compiled packages and no other file of Drydock. If the host
+ * has no boxes, it is started without one.
  */
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();

@@ -6,13 +6,13 @@ import type { Cutover } from '../engines/engine';
 import type { UpgradeRecord } from '../on-disk/database-folder';
 import { movingOf } from './upgrade-changes';
 
-/** The limit exceeds the moves of a database about which anybody could still ask. */
+/** The most switches that are remembered. Nobody asks about older ones. */
 const switchedMax = 100;
 
 /**
- * The cutover. Until the record is on disk the old instance serves, whatever fails; from then on the new one does.
- * Nobody may write between the lock of the old one and the opening of the new one. A repeat after success gives the
- * same answer. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
+ * Switches a database to its new instance. The old instance serves until the record is on disk, whatever fails. From
+ * then on the new one serves. Nobody may write between the lock of the old instance and the opening of the new one. A
+ * repeat after success gives the same answer. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
  */
 export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
   if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
@@ -20,8 +20,8 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
   const cutover = await engineOf(database.serving.major).openCutover(await movingOf(database, upgradeId, fence));
   try {
-    // The statements are on disk before they are needed. If the offline path has locked customers out, they are there
-    // already.
+    // The statements must be on disk before customers are locked out. On the offline path this was done before, because
+    // customers are locked out already.
     if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await cutover.readOpening() });
     const writesBlockedMs = await pause(database, cutover);
     await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
@@ -32,11 +32,11 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   }
 }
 
-/** Switches, and returns the milliseconds in which nobody could write. */
+/** Switches to the new instance. Resolves with the milliseconds in which nobody could write. */
 async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
   const { endpoint, record } = database;
   const upgrade = requireRecorded(database);
-  // The rights to enter a restored database came with its backup.
+  // A restored database has its customers' rights from its backup, so no statements are needed.
   const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
   endpoint.hold();
@@ -51,7 +51,7 @@ async function pause(database: HostedDatabase, cutover: Cutover): Promise<number
     if (cutover.snapshot !== null) await database.snapshot.take(cutover.snapshot);
     parts.lap('snapshot');
     faultpoint('database_host.cutover.before_switch');
-    // The point of no return.
+    // This write is the point of no return.
     const switched = [...record.switched, upgrade.upgrade_id].slice(-switchedMax);
     await database.save({
       serving: upgrade.target,
@@ -81,11 +81,14 @@ function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
   return record.upgrade;
 }
 
-/** Lets customers in again on the instance that the record names, the old one or the new one. */
+/**
+ * Lets customers in again on the instance that the record names, which may be the old or the new one. Throws `error`
+ * again.
+ */
 async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
   database.isCutting = false;
   if (database.record.serving === upgrade.old) await database.snapshot.drop();
-  // An instance that is down lets customers in at its next start.
+  // If the instance is down, customers are let in at its next start.
   const { adminUrl, isUp } = database.serving;
   if (isUp && adminUrl !== null)
     await database
@@ -94,13 +97,12 @@ async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: 
   throw error;
 }
 
-/** Measures the parts of a process in whole milliseconds: the log of a cutover shows which of them was slow. */
+/** Measures the parts of a cutover in whole milliseconds, so that the log shows which of them was slow. */
 class Stopwatch {
   readonly laps: Record<string, number> = {};
   private readonly startedMs = performance.now();
   private lastMs = this.startedMs;
 
-  /** Ends the current part and begins the next one. */
   lap(part: string): void {
     const nowMs = performance.now();
     this.laps[part] = Math.round(nowMs - this.lastMs);

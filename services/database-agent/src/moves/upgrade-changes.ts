@@ -22,7 +22,7 @@ export async function prepareTarget(database: HostedDatabase, wanted: PrepareTar
   if (phase === 'prepared') await database.instanceOf(target).start();
 }
 
-/** Records the target before its first file is written, so that a crash leaves nothing unknown. */
+/** Records the target before its first file is written, so that a crash leaves no unknown files. */
 async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
   const { record, around } = database;
   const connectionLimit = await database.engine.readLimit(database.requireUrl(record.serving), record.database_name);
@@ -52,10 +52,10 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 
 const newSecret = (): string => randomBytes(32).toString('hex');
 
-/** The parts of a database's move that a cutover or a stage needs. They never leave the host. */
+/** The facts about an upgrade or a restore that a cutover or a stage needs. They never leave the host. */
 export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
   const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
-  // An earlier version of this host began this upgrade.
+  // An earlier version of this program began the upgrade and stored no secret.
   if (secret === '') await database.saveUpgrade({ secret: newSecret() });
   return {
     oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
@@ -69,8 +69,8 @@ export async function movingOf(database: HostedDatabase, upgradeId: string, fenc
 }
 
 /**
- * Blocks writes on the offline path: sessions end and new ones wait until the upgrade is finished or given up. The
- * block is recorded on disk first.
+ * Blocks writes on the offline path. Sessions end, and new ones wait until the upgrade has finished or was undone. The
+ * block is written to disk first.
  */
 export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   if (database.isOver(upgradeId)) return;
@@ -93,7 +93,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
   }
 }
 
-/** Keeps the names that differed: after the loss of the snapshot, a later comparison could not find them again. */
+/** Records the names that differed, because a later comparison cannot find them again if the snapshot is lost. */
 export async function remembering(
   database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,
   upgradeId: string,
@@ -138,8 +138,8 @@ export async function retireOld(database: HostedDatabase, upgradeId: string): Pr
 }
 
 /**
- * Restores the state before the upgrade. An upgrade that does not exist is no error; throws `already_switched` after
- * the point of no return.
+ * Restores the state before the upgrade. A missing upgrade is no error. Throws `already_switched` after the point of no
+ * return.
  */
 export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { record } = database;
@@ -150,7 +150,8 @@ export async function abandonUpgrade(database: HostedDatabase, upgradeId: string
   if (upgrade.phase !== 'prepared')
     throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
   const oldUrl = database.requireUrl(upgrade.old);
-  // The target replicates from the old instance, which cannot end the replication while the target runs.
+  // The target is stopped first, because it replicates from the old instance, which cannot end the replication while
+  // the target runs.
   await database.instanceOf(upgrade.target).stop();
   const { database_name: databaseName, username } = record;
   await database.engine.takeBack({ oldUrl, databaseName, username, upgrade, fence });

@@ -10,11 +10,17 @@ const instanceSchema = z.object({
   instance_id: z.string(),
   major: majorSchema,
   port: z.int(),
-  /** The account that its server runs under when the host is root. Null until its first start by this version. */
+  /**
+   * The account under which its server runs if the host is root. Null until this version starts the server for the
+   * first time.
+   */
   uid: z.int().nullable().default(null),
 });
 
-/** Everything that must survive. `serving` is the one pointer: it alone decides which instance takes writes. */
+/**
+ * The record of a database, which is everything that must survive a crash. `serving` alone decides which instance takes
+ * writes.
+ */
 const recordSchema = z.object({
   database_id: z.string(),
   mode: modeSchema,
@@ -22,15 +28,15 @@ const recordSchema = z.object({
   database_name: z.string(),
   username: z.string(),
   size: sizeSchema,
-  /** False until the database was made. Its owner learns of it only afterwards. */
+  /** False until the database was made. Its owner learns its address only afterwards. */
   is_ready: z.boolean(),
   serving: z.string(),
   instances: z.array(instanceSchema),
-  /** Old instances of earlier upgrades whose day is not over. */
+  /** Old instances of earlier upgrades. Each is kept for a day. */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
   /**
-   * Moves that have switched the database, the newest last. None of them is ever made again, even if its caller has
-   * lost the record of it.
+   * Upgrades and restores that have switched the database, newest last. None of them is carried out again, even if its
+   * caller has lost the record of it.
    */
   switched: z.array(z.string()).default([]),
   upgrade: z
@@ -42,18 +48,22 @@ const recordSchema = z.object({
       target: z.string(),
       phase: upgradePhaseSchema,
       /**
-       * Whether connections to the old instance are blocked while it is still the one that serves. Only the offline
-       * path does that.
+       * Whether customers are locked out of the old instance while it still serves. Only the offline path does that.
        */
       are_writes_blocked: z.boolean(),
-      /** The time when they were blocked, for the report of how long it took. */
+      /** The time when customers were locked out. The duration is reported at the end. */
       blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),
-      /** How many sessions the customer allows; -1 without a limit. */
+      /** The number of sessions that the customer has set as the limit; -1 without a limit. */
       connection_limit: z.int(),
-      /** The source of the names and passwords that the move makes; '' in records of earlier versions. */
+      /**
+       * The secret from which the names and passwords of the upgrade's own roles are derived; '' in records of earlier
+       * versions.
+       */
       secret: z.string().default(''),
-      /** The statements that let customers in again, on either instance; kept while customers are locked out. */
+      /**
+       * The statements that let customers in again, on either instance. They are kept while customers are locked out.
+       */
       opening: z.array(z.string()).default([]),
       /** Names that differed in the last comparison that reached a result. */
       differed: z.array(z.string()).default([]),
@@ -81,19 +91,19 @@ export class DatabaseFolder {
     await mkdir(this.root, { recursive: true, mode: 0o711 });
   }
 
-  /** Null without a record: the folder was never given out as a database. */
+  /** The record; null if the folder has none. A folder without a record is no database. */
   async read(): Promise<DatabaseRecord | null> {
     const text = await readIfThere(path.join(this.root, 'record.json'));
     return text === null ? null : recordSchema.parse(JSON.parse(text));
   }
 
-  /** Replaces the whole record and syncs it: after a crash the old or the new one is there. */
+  /** Replaces the record and syncs it to disk. After a crash either the old or the new one is there. */
   async write(record: DatabaseRecord): Promise<void> {
     await writeDurably(path.join(this.root, 'record.json'), `${JSON.stringify(record, null, 2)}\n`);
   }
 
   async remove(): Promise<void> {
-    // The record goes first, so that a removal that a crash interrupts leaves a folder that is no database.
+    // The record is removed first. If a crash interrupts the removal, the rest of the folder is no database.
     await rm(path.join(this.root, 'record.json'), { force: true });
     await rm(this.root, { recursive: true, force: true });
   }

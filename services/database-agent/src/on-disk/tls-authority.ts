@@ -9,7 +9,7 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const dayMs = 24 * 3600 * 1000;
 const authorityDays = 3650;
 const serverDays = 825;
-/** A start within this many days of a certificate's end renews it. */
+/** A certificate that ends within this many days is renewed when the host starts. */
 const renewDays = 90;
 
 /** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */
@@ -35,7 +35,7 @@ const validFor = (now: Date, days: number) => ({
   notBefore: new Date(now.getTime() - dayMs),
   notAfter: new Date(now.getTime() + days * dayMs),
 });
-/** The serial number is positive, as the standard requires. */
+/** A serial number. It begins with 01, because the standard requires a positive number. */
 const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
 
 async function makeAuthority(now: Date, label: string): Promise<{ certificate: string; key: string }> {
@@ -82,7 +82,7 @@ async function makeServer(
   return { certificate: certificate.toString('pem'), key: await pemOfKey(keys.privateKey) };
 }
 
-/** Writes a pair of files, the certificate last: it counts only with its key. */
+/** Writes a certificate and its key. The certificate is written last, so that it never exists without its key. */
 async function keepPair(
   folder: string,
   name: string,
@@ -99,9 +99,9 @@ async function keepPair(
 }
 
 /**
- * Opens the private authority of this host and its certificate for the names that customers use. The authority is made
- * once. Node itself cannot make certificates. The authority's key never leaves the folder; instances get the server's
- * pair.
+ * Opens the private authority of this host, and its certificate for the names that customers use. The authority is made
+ * once; its key never leaves the folder. Instances get the certificate and its key. A library makes the certificates,
+ * because Node cannot.
  */
 export async function openTlsAuthority(
   databasesDir: string,

@@ -18,7 +18,7 @@ function toBackup(row: Row): DatabaseBackup {
     proof,
     ...rest
   } = row;
-  // A check constraint makes them all present or all absent.
+  // A check constraint requires that all of these columns are set, or none.
   const isStored = storageKey !== null && sizeBytes !== null && manifestMac !== null && checksumSha256 !== null;
   const archive = isStored
     ? {
@@ -78,7 +78,7 @@ export async function findNewestBackup(tx: Reader, databaseId: string): Promise<
   return row === null ? null : toBackup(row);
 }
 
-/** Lists backups, the newest first, from after the backup `after`. */
+/** Lists backups, newest first, beginning after the backup `after`. */
 export async function listBackups(
   tx: Reader,
   databaseId: string,
@@ -111,12 +111,11 @@ export async function markCompleted(
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
-/** Records the result of the latest load of the backup. */
 export async function recordProof(tx: Tx, backupId: string, proof: BackupProof): Promise<void> {
   await tx.databaseBackup.updateMany({ where: { id: backupId }, data: { proof } });
 }
 
-/** Does nothing to a backup that has completed. */
+/** Marks a backup as failed. A backup that has completed stays as it is. */
 export async function markFailed(tx: Tx, backupId: string, errorCode: string): Promise<void> {
   await tx.databaseBackup.updateMany({
     where: { id: backupId, status: { in: ['queued', 'running'] } },

@@ -6,23 +6,23 @@ import { z } from 'zod';
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
-  /** The unpacked size; null for backups of earlier versions. */
+  /** The unpacked size; null for backups that earlier versions of Drydock took. */
   rawBytes: number | null;
   manifestMac: string;
   checksumSha256: string;
 }
 
 /**
- * The result of the latest load of a backup. `content`: all of it was loaded, and its counts compared. `schema`: only
- * its schema was loaded, on trial.
+ * The result of the last time that the backup was loaded. `content`: all of it was loaded, and the row counts were
+ * compared. `schema`: only its schema was loaded, on trial.
  */
 export const proofSchema = z.strictObject({
   of: z.enum(['content', 'schema']),
   major: majorSchema,
   at: z.iso.datetime(),
-  /** Statements that Postgres did not take. */
+  /** The statements that Postgres refused. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
-  /** Parts that were restored with changes, although everything else is the same. */
+  /** Parts that were restored with changes. Everything else was restored as it was. */
   findings: loadFindingsSchema.default([]),
 });
 export type BackupProof = z.infer<typeof proofSchema>;
@@ -34,9 +34,9 @@ export interface DatabaseBackup {
   status: 'queued' | 'running' | 'completed' | 'failed';
   engineVersion: string;
   sequence: number;
-  /** Null until it is completed. */
+  /** Null until the backup is complete. */
   archive: StoredArchive | null;
-  /** Null: it has never been loaded. */
+  /** Null if the backup has never been loaded. */
   proof: BackupProof | null;
   createdAt: Date;
   completedAt: Date | null;

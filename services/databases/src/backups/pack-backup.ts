@@ -15,14 +15,14 @@ import type { StoredArchive } from './backup.types';
 type Step = StepContext<unknown, unknown>;
 
 /**
- * Limits of steps that move every byte of a database. They are tried more often than others, because a failure loses
+ * Limits of steps that move every byte of a database. They are repeated more often than others, because a failure loses
  * much work.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /**
- * Packs an instance into a folder of this attempt: the one in use, or the one that the restore `replacedBy` has
- * replaced. The archive counts only after it was verified.
+ * Packs an instance of the database into a new folder. It is the serving instance, or the one that the restore
+ * `replacedBy` has replaced. The archive is not a backup before it was verified.
  */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,
@@ -44,9 +44,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete attempt at a backup that lies in the storage but is not on record: it was written after the
- * moment to which Drydock's database was put back. Null if there is none. The facts in its manifest are sealed with our
- * key; the content is still to be verified.
+ * Finds the newest complete archive of a backup in the storage. It is needed if Drydock's own database was restored to
+ * a moment before the archive was recorded. Null if there is none. The facts in its manifest are authenticated with the
+ * archive key. The caller still has to verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -70,13 +70,13 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
   return null;
 }
 
-/** Removes everything that any attempt at the backup has written. */
+/** Removes the archives of all attempts at the backup. */
 export const discardPacked = ({ backupStorage }: WorkContext, step: Step, backupId: string): Promise<void> =>
   backupStorage.removeAll(backupPrefix(refOf(step), backupId));
 
 /**
- * Reads a whole archive: every MAC, every index entry, and that its manifest is the one on record. `databaseId`: the
- * database that it is a backup of.
+ * Reads a whole archive and checks every MAC, every index entry, and that its manifest is the recorded one.
+ * `databaseId` is the database that the backup was taken from.
  */
 export async function verifyStored(
   { archiveKey, backupStorage }: WorkContext,
@@ -89,7 +89,7 @@ export async function verifyStored(
   );
 }
 
-/** Verifies an archive that was just packed, and removes the folders of earlier attempts. */
+/** Verifies an archive that was just packed, and removes the archives of earlier attempts. */
 export async function verifyPacked(
   context: WorkContext,
   step: Step,
@@ -104,13 +104,13 @@ interface Load {
   at: string;
   major: Major;
   isProven: boolean;
-  /** Absent in outputs of steps that an earlier version ran. */
+  /** Absent in the outputs of steps that an earlier version of Drydock ran. */
   loadFindings?: LoadFindings;
 }
 
 /**
- * Proves that it can be restored: loads it into a scratch instance and reads a row back as a client. Resolves with
- * whether there was a row to read, and with the parts that came back changed.
+ * Proves that the backup can be restored: loads it into a scratch instance and reads a row back as a client. Resolves
+ * with whether there was a row to read, and with the parts that were restored with changes.
  */
 export async function proveRestorable(
   { provider, backupStorage }: WorkContext,
@@ -125,7 +125,6 @@ export async function proveRestorable(
   return { isProven: readFrom !== null, loadFindings: [...findings] };
 }
 
-/** Records that the backup is complete. */
 export async function completeBackup(
   tx: Tx,
   databaseId: string,
@@ -138,8 +137,8 @@ export async function completeBackup(
 }
 
 /**
- * Records that all of the backup was loaded into this major. The database's own proof also needs a row that was read
- * back.
+ * Records that all of the backup was loaded into this major. It proves the database's backups only if a row was read
+ * back too.
  */
 export async function recordLoad(
   tx: Tx,

@@ -27,7 +27,10 @@ const mariadb = (version: string, upgradableTo: string[], endOfLife: string): Ve
   end_of_life: endOfLife,
 });
 
-/** Replication between versions of MySQL is not tested yet, and no newer version than 9.7 exists. */
+/**
+ * No MySQL version can be upgraded. Replication between versions of MySQL is not tested yet, and no version newer than
+ * 9.7 exists.
+ */
 const mysql = (version: string, endOfLife: string): Version => ({
   ...mariadb(version, [], endOfLife),
   flavour: 'mysql',
@@ -35,9 +38,9 @@ const mysql = (version: string, endOfLife: string): Version => ({
 });
 
 /**
- * Every version that can be run. Postgres' programs are packages of ours; other versions are offered if the host has
- * their programs. Days of retirement: postgresql.org/support/versioning, mariadb.org/about/#maintenance-policy,
- * oracle.com/support/lifetime-support.
+ * Every version that Drydock can run. Postgres' programs are installed as packages on every host. Other versions are
+ * offered if the host has their programs. The end-of-life dates are from postgresql.org/support/versioning,
+ * mariadb.org/about/#maintenance-policy and oracle.com/support/lifetime-support.
  */
 const known: DatabaseCatalogue['engines'] = [
   {
@@ -71,8 +74,8 @@ const isThere = (version: string, majors: readonly Major[]): boolean =>
   flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
 
 /**
- * Every version of an engine that Drydock can run, whether or not the host offers it. Each can be upgraded to the
- * versions that the host has.
+ * Every version of an engine that Drydock can run, whether or not the host offers it. An upgrade leads only to versions
+ * that the host has.
  */
 export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Version[] =>
   allVersions(engine).map((version) => ({
@@ -99,14 +102,15 @@ export const sizeCodes: readonly string[] = sizes.map(({ code }) => code);
 
 export const findSize = (code: string): DatabaseSize | undefined => sizes.find((size) => size.code === code);
 
-/** While the host does not answer, only the versions that do not depend on it are offered. */
+/** Shows the catalogue. If the host does not answer, it has only the versions that are offered on every host. */
 export const getCatalogue = ({ provider }: HandlerContext) =>
   ({
     read: async () => ({ status: 200, body: catalogueOf(await provider.listMajors().catch(() => [])) }),
   }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
 
 /**
- * The majors whose programs the host has, read only if the request depends on them: Postgres' programs are everywhere.
+ * The majors whose programs the host has. The host is asked only if the request depends on them, because every host has
+ * Postgres' programs.
  */
 export async function majorsFor(
   { provider }: HandlerContext,

@@ -7,7 +7,7 @@ import type { DatabaseProvider, DatabaseReader, DatabaseRef } from '../providers
 import type { DatabasesDatabase, Tx } from './database.store';
 import type { DatabasePasswords } from './database-password';
 
-/** The parts that a handler is given: they read the outside world and never change it. */
+/** The parts that a handler is given. Handlers read from the host and never change anything there. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: DatabasesDatabase;
   quota: QuotaRule;
@@ -21,12 +21,12 @@ export interface WorkContext {
   provider: DatabaseProvider;
   backupStorage: BackupStorage;
   passwords: DatabasePasswords;
-  /** 32 bytes: every archive is sealed with a key derived from it. */
+  /** The 32 bytes from which the key of every archive is derived. */
   archiveKey: RootKey;
-  /** How long an old instance is kept, and the time between two proofs of a backup. */
+  /** Seconds for which an old instance is kept after an upgrade, and seconds between two proofs of a backup. */
   oldInstanceSeconds: number;
   verifyRestoreSeconds: number;
-  /** The time that an upgrade takes at least on a sandbox database that is slow on purpose. */
+  /** The least duration of an upgrade, in milliseconds, on a sandbox database whose label asks for slowness. */
   slowMs: number;
   now(): Date;
 }

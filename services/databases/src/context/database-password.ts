@@ -2,22 +2,22 @@ import { hkdfSync } from 'node:crypto';
 import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process';
 
 /**
- * Derives passwords from the service's secret and the database's id. They are stored nowhere: the worker that sets one
- * and the replay of the call that showed it derive it again, and a stolen record reveals none.
+ * Derives passwords from the service's secret and the database's id. Passwords are stored nowhere, so a stolen record
+ * reveals none. The worker that sets a password derives it, and so does a replay of the call that showed it.
  */
 export interface DatabasePasswords {
-  /** The name of the secret that new passwords come from. */
+  /** The name of the secret from which new passwords are derived. */
   madeWith: string;
-  /** Whether the secret is being rotated. A worker may then have another current secret than the API. */
+  /** Whether the secret is being rotated. Meanwhile the worker's current secret may differ from the API's. */
   areRotated: boolean;
   /**
-   * 32 characters of base64url, derived from the secret of that name, by default the current one. Throws if the secret
-   * is no longer accepted.
+   * A password of 32 base64url characters, derived from the secret of that name, by default the current one. Throws if
+   * the secret is no longer accepted.
    */
   of(databaseId: string, madeWith?: string): string;
 }
 
-/** @param secrets as SERVICE_SECRET has them */
+/** @param secrets in the form of SERVICE_SECRET */
 export function databasePasswords(secrets: string): DatabasePasswords {
   const accepted = secretsIn(secrets);
   return {

@@ -20,7 +20,7 @@ interface AboutDatabase {
   params: { databaseId: string };
 }
 
-/** The caller's database. Throws the same 404 in every other case. */
+/** The caller's database. Throws 404 if it does not exist or belongs to somebody else. */
 export async function readDatabase(
   context: Pick<HandlerContext, 'database'>,
   { caller, params }: AboutDatabase,
@@ -45,7 +45,10 @@ export const databaseParent = (context: HandlerContext): WorkflowParent<Tx, 'dat
   assertThere: (caller, databaseId) => readDatabase(context, { caller, params: { databaseId } }),
 });
 
-/** The database of interface.md 2.8. Drydock sells nothing, so a database has no basket line and no subscription. */
+/**
+ * The database in the form of interface.md 2.8. Drydock sells nothing, so a database has no basket line and no
+ * subscription.
+ */
 export function viewDatabase(managed: ManagedDatabase): View {
   const size = findSize(managed.size);
   return {
@@ -94,7 +97,7 @@ export const listDatabases = ({ pager, database }: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listDatabasesEndpoint>;
 
-/** Changes the label and metadata. The row is locked, so that of two changes at once neither is lost. */
+/** Changes the label and metadata. The row is locked, so that of two simultaneous changes neither is lost. */
 export const updateDatabase = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -3,8 +3,8 @@ import type { Refusal } from '@drydock/workflow/definition';
 import type { ManagedDatabase } from './database.types';
 
 /**
- * The behaviour that a sandbox database's label asks for (decisions.md 5), so that a client can try its own error
- * paths. The label of a live database asks for nothing.
+ * The behaviour that a sandbox database's label asks for (decisions.md 5), so that clients can test their own handling
+ * of errors. The label of a live database asks for nothing.
  */
 export const sandboxBehaviour = ({ mode, label }: { mode: Mode; label: string }) => ({
   failsUpgrade: mode === 'sandbox' && label.includes('fail_upgrade'),
@@ -14,12 +14,12 @@ export const sandboxBehaviour = ({ mode, label }: { mode: Mode; label: string })
 
 const form = /^\d+(?:\.\d+)*$/;
 
-/** A version such as `16` or `8.4`: ASCII digits and dots alone. */
+/** Whether the text is a version such as `16` or `8.4`. It has only ASCII digits and dots. */
 export const isVersion = (text: string): boolean => form.test(text) && text.length <= 32;
 
 /**
- * Negative when `a` is older than `b`, positive when it is newer. Compares part by part as integers of any size; a
- * missing part counts as 0. Both must be versions.
+ * Negative if `a` is older than `b`, positive if it is newer. The parts are compared as integers of any size, and a
+ * missing part counts as 0. Both texts must be versions.
  */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(BigInt));

@@ -19,7 +19,7 @@ export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<Man
   return toDatabase(await tx.managedDatabase.create({ data: { ...database, status: 'provisioning' } }));
 }
 
-/** The databases of an owner. Deleted ones are left out. */
+/** The filter for the databases of an owner. Deleted ones are left out. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'deleted' as const } });
 
 /** The owner's database; null if there is none, or if it is another organisation's or the other mode's. */
@@ -29,8 +29,8 @@ export async function findDatabase(tx: Reader, owner: Owner, databaseId: string)
 }
 
 /**
- * Finds the database as {@link findDatabase} does, and locks its row until the transaction ends. A decision about the
- * database stays true until it is written.
+ * Finds the database as {@link findDatabase} does, and locks its row until the transaction ends, so that the state on
+ * which a decision is based cannot change before the decision is written.
  */
 export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const table = { name: 'managed_databases', fields: Prisma.ManagedDatabaseScalarFieldEnum };
@@ -38,7 +38,7 @@ export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Pr
   return row === null || row.status === 'deleted' ? null : toDatabase(row);
 }
 
-/** Sets the label and the metadata. The caller holds the row's lock. */
+/** Sets the label and the metadata. The caller has locked the row. */
 export async function describeDatabase(
   tx: Tx,
   databaseId: string,
@@ -47,7 +47,7 @@ export async function describeDatabase(
   return toDatabase(await tx.managedDatabase.update({ where: { id: databaseId }, data: change }));
 }
 
-/** Lists databases, the newest first, from after the database `after`. */
+/** Lists databases, newest first, beginning after the database `after`. */
 export async function listDatabases(
   tx: Reader,
   owner: Owner,
@@ -78,8 +78,8 @@ export async function changeStatus(
 }
 
 /**
- * Shows a database as available while its move waits for staff, if the move has switched it: then it serves and takes
- * writes.
+ * Shows a database as available while its upgrade or restore waits for staff, if its address has been switched to the
+ * new instance already. It then serves and takes writes.
  */
 export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
   const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';
@@ -92,7 +92,7 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
   );
 }
 
-/** Records the address at which the database is served from now on. */
+/** Records the address of the database. */
 export async function recordAddress(
   tx: Tx,
   databaseId: string,
@@ -113,7 +113,10 @@ export async function recordVerified(tx: Tx, databaseId: string, restoreVerified
   await tx.managedDatabase.update({ where: { id: databaseId }, data: { restoreVerifiedAt } });
 }
 
-/** The next sequence number of the database's backups; greater than every earlier one, failed backups included. */
+/**
+ * Reserves the next sequence number of the database's backups. It is greater than every earlier one, and failed backups
+ * have numbers too.
+ */
 export async function nextBackupSequence(tx: Tx, databaseId: string): Promise<bigint> {
   const { backupSequence } = await tx.managedDatabase.update({
     where: { id: databaseId },

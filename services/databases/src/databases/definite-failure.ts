@@ -10,7 +10,10 @@ import {
 } from '@drydock/workflow/definition';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
-/** Refusals that do not depend on the archive. A refusal that is not listed may be transient and is tried again. */
+/**
+ * Problem codes for refusals that do not depend on the archive. A refusal that is not listed may be transient, so the
+ * step is repeated.
+ */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
   major_not_installed: 'version_not_offered',
@@ -26,7 +29,7 @@ function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentRea
 
 function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
   const { refusal, detail } = error;
-  // A database that is gone cannot be repaired, so its workflow ends at any step.
+  // A database that is gone cannot be repaired, so its workflow ends, whatever the step.
   if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
   const findings =
     refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
@@ -38,8 +41,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 }
 
 /**
- * Turns permanent errors of the work into failures of the step; all others may be transient and are tried again.
- * `content`: the direction in which the content moves.
+ * Turns permanent errors of the work into failures of the step. All others may be transient, so the step is repeated.
+ * `content` is the reason for a refusal of content: it could not be packed or not be loaded.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

@@ -24,7 +24,7 @@ import { createFromBackupWorkflow } from './create-from-backup.workflow';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
-/** An answer that was stored by a version without metadata has none. */
+/** The stored answer. An answer that a version without metadata has stored has none. */
 const storedSchema = managedDatabaseSchema.extend({
   metadata: metadataSchema.default({}),
   made_with: z.string().optional(),
@@ -85,7 +85,7 @@ export const createDatabase = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
 
-/** Refuses a wrong order. `majors`: those whose programs the host has. */
+/** Refuses a database that cannot be made as asked. `majors` are those whose programs the host has. */
 export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {
   const { engine, engine_version, size, high_availability } = order;
   if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
@@ -97,8 +97,8 @@ export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, major
 }
 
 /**
- * Names a database and its user after the random end of its id. Programs in a MySQL backup contain the names of its
- * database and its user, so a database that is made from it gets the same names.
+ * Names a database and its user after the random end of its id. Stored programs in a MySQL backup contain the names of
+ * its database and its user, so a database that is made from the backup gets the same names.
  */
 function namesOf(id: string, source: Names | null): Names {
   if (source !== null) return { databaseName: source.databaseName, username: source.username };

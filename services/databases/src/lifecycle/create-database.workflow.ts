@@ -12,11 +12,11 @@ import { definitely } from '../databases/definite-failure';
 
 export const newDatabaseSchema = z.strictObject({
   major: majorSchema,
-  /** The code of a size in the catalogue. */
+  /** The code of the size in the catalogue. */
   size: z.string(),
   databaseName: z.string(),
   username: z.string(),
-  /** Set while the service's secret is rotated. */
+  /** The name of the secret that the password is derived from. It is set only while the service's secret is rotated. */
   passwordMadeWith: z.string().optional(),
 });
 type NewDatabase = z.infer<typeof newDatabaseSchema>;
@@ -26,7 +26,7 @@ interface Address {
   port: number;
 }
 
-/** Makes an instance with an empty database, at an address that never changes. */
+/** Makes an instance with an empty database at an address that never changes. */
 export async function provision(context: WorkContext, step: StepContext<NewDatabase, unknown>): Promise<Address> {
   const { major, databaseName, username, size: code, passwordMadeWith } = step.input;
   const size = findSize(code);
@@ -56,8 +56,8 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /**
- * A database becomes available when its creation has ended, and not earlier, because until then another call would be
- * refused as in progress. A database that could not be made is failed, and can be deleted.
+ * Makes a database available when its creation has ended. It is not available earlier, because until then another call
+ * would be refused as in progress. A database that could not be made becomes failed, and can be deleted.
  */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
@@ -72,7 +72,7 @@ export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   },
 };
 
-/** Makes an instance at an address that never changes, and schedules the weekly proof of its backups. */
+/** Makes a database and schedules the weekly proof of its backups. */
 export const createDatabaseWorkflow = defineWorkflow({
   kind: 'create_database',
   input: newDatabaseSchema,

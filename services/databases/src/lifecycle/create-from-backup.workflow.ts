@@ -9,7 +9,7 @@ import { refusePoint } from '../restores/restore.rules';
 import { hasSwitched } from '../upgrades/cut-over';
 import { endCreation, newDatabaseSchema, provision, serve } from './create-database.workflow';
 
-/** Makes a new database with the content of a backup. Nobody learns its address before it is loaded. */
+/** Makes a new database with the content of a backup. Its address is published only after the content was loaded. */
 export const createFromBackupWorkflow = defineWorkflow({
   kind: 'create_database_from_backup',
   input: newDatabaseSchema.extend({ backupId: z.uuid() }),
@@ -22,12 +22,12 @@ export const createFromBackupWorkflow = defineWorkflow({
   .step('load', {
     ...movingLimits,
     weight: 8,
-    // Replaces the empty instance as a restore does, but does not keep it. Parts that could not be loaded are recorded
-    // before the switch.
+    // The backup replaces the empty instance as in a restore, but the empty instance is not kept. Parts that could not
+    // be loaded are recorded before the switch.
     run: async (step, context) => {
       const { provider, database, backupStorage } = context;
       const { backupId, major } = step.input;
-      // After the switch nothing is loaded again, because the customer may have written to the database since.
+      // Nothing is loaded again after the switch, because the customer may have written to the database since.
       if (await hasSwitched(context, step)) return { findings: [] };
       const backup = await findBackupOf(database.pool, step, backupId);
       const refusal = refusePoint(backup);
@@ -50,7 +50,7 @@ export const createFromBackupWorkflow = defineWorkflow({
       await definitely(provider.finish(refOf(step), move, fencedCall(step)));
     },
   })
-  // This is a step of its own because the host forgets the upgrade in it, so a repeat of a step that also switched
+  // This step is separate from the switch, because the host forgets the upgrade in it. A repeat of a step that did both
   // would find no upgrade.
   .step('retire_empty', {
     timeoutSeconds: 120,

@@ -7,7 +7,7 @@ import { changeStatus } from '../databases/database.store';
 import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.workflow';
 
-/** Deletes a database. Nothing can be undone from the first step on. */
+/** Deletes a database. No step of it can be undone. */
 export const deleteDatabaseWorkflow = defineWorkflow({ kind: 'delete_database', input: z.strictObject({}) })
   .pointOfNoReturn()
   .step('destroy', {

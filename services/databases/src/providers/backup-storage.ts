@@ -2,25 +2,24 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { DatabaseRef } from './database-provider';
 
 /**
- * The storage of archives: a key names a folder of objects. Each archive is written under a key of its own that is
- * never used again, so that a worker that lost its lease cannot change an archive that another one has verified.
+ * The storage of archives. Each key names a folder of objects. Each attempt writes an archive under a key of its own
+ * that is never used again, so that a worker that lost its lease cannot change an archive that another one has
+ * verified.
  */
 export interface BackupStorage {
   /**
-   * Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive.
+   * The place to write an archive's objects to. An object is on disk once its write resolves. The manifest is written
+   * last; without it the archive does not count.
    */
   sink(storageKey: string): ArchiveSink;
-  /** Reads objects; one that is missing rejects with ArchiveError `missing`. */
+  /** The place to read an archive's objects from. A missing object rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order. For the folder of a backup these are its
-   * attempts that were completed.
+   * The keys of the finished archives in the folder `prefix`, in no order. In the folder of a backup these are the
+   * complete attempts at it.
    */
   listFinished(prefix: string): Promise<string[]>;
-  /**
-   * Removes every archive whose key begins with the folder `prefix`, except `keep`. A folder that is not there is no
-   * error.
-   */
+  /** Removes every archive in the folder `prefix` except `keep`. A missing folder is no error. */
   removeAll(prefix: string, keep?: string): Promise<void>;
 }
 
@@ -33,7 +32,10 @@ export const backupPrefix = (database: DatabaseRef, backupId: string): string =>
 
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){1,3}[a-z0-9][a-z0-9-]{0,63}$/;
 
-/** Keys are our own, made of ids; this check keeps a bug from reaching outside the folder. @throws Error */
+/**
+ * Throws for a text that is no storage key. Drydock makes all keys from ids, so this check only keeps a bug from
+ * reaching outside the folder. @throws Error
+ */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
 }

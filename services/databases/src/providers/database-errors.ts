@@ -13,7 +13,7 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
   major_not_installed: 'major_not_installed',
 };
 
-/** Permanent refusals by a job's error code. The other codes may come from a lost connection. */
+/** Permanent refusals by the error code of a job. Other codes may come from a lost connection. */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
   no_space: 'no_space',
@@ -28,7 +28,7 @@ const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Whether the file system of the backups has reported ENOSPC or EDQUOT, wrapped or not. */
+/** Whether the file system of the backups has reported ENOSPC or EDQUOT, in the error or in one of its causes. */
 function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
@@ -38,7 +38,7 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
   if (error instanceof DatabaseHostError) return refusalOfControl[error.code];
   if (error instanceof ArchiveError) {
     if (error.reason === 'no_space') return 'no_space';
-    // The content is larger than an archive may be.
+    // An archive has a limit, which the content exceeds.
     if (isPacking && error.reason === 'limit_exceeded') return 'content_refused';
     return isFinal(error.reason) ? 'archive_refused' : undefined;
   }
@@ -46,7 +46,7 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** Turns a job's refusal of an archive back into the error that its program threw. */
+/** Turns a job's refusal of an archive into the ArchiveError that the job's program threw. */
 const errorOfJob = (error: unknown): unknown =>
   error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error;
 
@@ -61,7 +61,7 @@ export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Pro
   });
 }
 
-/** Turns an instance that does not answer into the reader's error for it. */
+/** Turns the host's error for an instance that does not answer into the provider's `unavailable`. */
 export function unavailableIfDown<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof DatabaseHostError && error.code === 'instance_down')

@@ -23,7 +23,7 @@ import type {
 import { localDatabaseProvider } from './database-provider.local';
 
 const archiveKey = randomBytes(32);
-/** Every driver has to keep the same promises, so a new one needs only a line here. */
+/** The drivers under test. Each must keep the same promises, so a new driver needs only a line here. */
 const drivers: Array<[name: string, open: (host: DatabaseHostProcess) => DatabaseProvider]> = [
   ['local', ({ client }) => localDatabaseProvider({ client, archiveKey })],
 ];

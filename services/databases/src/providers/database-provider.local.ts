@@ -52,9 +52,9 @@ async function readPlan(
 }
 
 /**
- * Makes the target, after the prechecks were repeated, because the database may have changed since the plan. Throws
- * `precheck_failed`. Schema and rows are not tried again: the copy comes next, and its refusals end the upgrade just as
- * early.
+ * Makes the target instance of an upgrade. The prechecks are repeated first, because the database may have changed
+ * since the plan. Throws `precheck_failed`. The schema and the rows are not tried again, because the copy follows at
+ * once and its refusals end the upgrade just as early.
  */
 async function createTarget(
   client: DatabaseHostClient,
@@ -86,7 +86,10 @@ interface LocalTools {
 
 const saltBytes = 16;
 
-/** Lets the host dump and pack, with the keys of this one archive; its objects come here and are stored from here. */
+/**
+ * Lets the host dump and pack the database with the keys of this archive alone. The archive's objects are sent to this
+ * process, which stores them.
+ */
 async function packDatabase(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
@@ -114,7 +117,7 @@ async function packDatabase(
 }
 
 /**
- * Loads an archive into a scratch instance of the host, which is removed in any case. The host gets the keys of this
+ * Loads an archive into a scratch instance of the host, which is removed in any case. The host gets the keys of the
  * archive only after its manifest was found to be the expected one.
  */
 async function verifyRestore(
@@ -215,7 +218,7 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
-/** The part for requests: it only reads from the database-host process. */
+/** The reading part of the provider, for handlers. It only reads from the database agent. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),
@@ -229,8 +232,8 @@ export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'clos
 }
 
 /**
- * Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives
- * and watches them.
+ * The provider whose instances run under a database agent. The agent does all the work. This worker starts its jobs,
+ * serves the archives to them and waits for them.
  */
 export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;
@@ -253,7 +256,7 @@ export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   };
 }
 
-/** The stages between two instances. */
+/** The stages of an upgrade or a restore that work on the old and the new instance. */
 function localMoves(
   client: DatabaseHostClient,
 ): Omit<

@@ -23,16 +23,16 @@ import { suffices, tryBackup } from './try-backup.workflow';
 
 interface RestoreFacts {
   managed: ManagedDatabase;
-  /** Null when there is no such backup of the database. */
+  /** Null if the database has no such backup. */
   backup: DatabaseBackup | null;
-  /** The free bytes of the database's host; null when the host does not answer. */
+  /** The free bytes of the database's host; null if the host does not answer. */
   freeBytes: number | null;
-  /** The reason why a trial load gave no result; null if none was needed, or if its result is on record. */
+  /** The reason why a trial load gave no result. Null if it gave one, or if none was needed. */
   trial: Finding | null;
   now: Date;
 }
 
-/** A backup older than this gets a warning, in seconds. */
+/** The age in seconds from which a backup gets a warning. */
 const oldAfterSeconds = 7 * 86_400;
 
 function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']): Preflight {
@@ -121,8 +121,8 @@ function proofFindings(backup: DatabaseBackup | null, version: string): Finding[
 }
 
 /**
- * The preflight of a restore: asks the same rule and leaves the database as it is. A backup without a proof on record
- * is loaded on trial, beside the database. A host that does not answer is a finding, not a failure.
+ * The preflight of a restore applies the same rule and leaves the database as it is. A backup that has not been loaded
+ * before is loaded on trial, beside the database. A host that does not answer is a finding, not an error.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -143,7 +143,10 @@ export const preflightRestore = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof preflightDatabaseBackupRestore>;
 
-/** Null if nothing can be restored, or if the record already has enough. */
+/**
+ * Loads the backup on trial unless it cannot be restored or its record has enough. Resolves with the reason why the
+ * trial gave no result, or with null.
+ */
 async function tryIfNeeded(
   context: HandlerContext,
   request: Pick<HandlerRequest<typeof preflightDatabaseBackupRestore>, 'caller' | 'requestId' | 'now'>,
@@ -155,7 +158,9 @@ async function tryIfNeeded(
   return tryBackup(context, request, managed, backup);
 }
 
-/** Accepts that the database is replaced by one of its backups, which {@link restoreDatabaseWorkflow} carries out. */
+/**
+ * Accepts a restore, which replaces the database by one of its backups; {@link restoreDatabaseWorkflow} carries it out.
+ */
 export const restoreDatabase = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

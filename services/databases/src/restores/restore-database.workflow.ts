@@ -29,12 +29,12 @@ const input = z.strictObject({ backupId: z.uuid(), safetyCopyId: z.uuid() });
 
 interface RestorePlan {
   archive: StoredArchive;
-  /** The major of the serving instance: the backup is loaded into one of the same major. */
+  /** The major of the serving instance. The backup is loaded into an instance of the same major. */
   major: Major;
   failsRestore: boolean;
 }
 
-/** Asks the request's rule again, and whether the host has room for a second instance. */
+/** Applies the rule of the request again, and checks that the host has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
@@ -53,7 +53,7 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
   return { archive: backup.archive, major: hosted.major, failsRestore };
 }
 
-/** Reads everything that is about to be replaced, as its backup will, and writes nothing. */
+/** Reads everything that is about to be replaced, as the later backup of it will, and writes nothing. */
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
   const nowhere = { write: async () => undefined };
   const archive = { sink: nowhere, archiveId: randomUUID(), sequence: 1, createdAt: now() };
@@ -61,8 +61,8 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs the replaced instance, which stays up until `finish`. If that was done before, and the record of it was lost,
- * the copy is in the storage. Null if it is not.
+ * Packs the replaced instance, which runs until `finish`. If it was packed before and the record was lost, the archive
+ * is in the storage. Resolves with null if it is not there either.
  */
 async function packReplaced(
   context: WorkContext,
@@ -82,8 +82,8 @@ async function packReplaced(
 
 /**
  * Loads a backup into an instance beside the serving one, then switches the address to it. The replaced content is
- * final only once nobody writes to it any more, so it is packed after the switch. A rehearsal before the switch proves
- * that the content can be packed. The replaced instance is kept, frozen, for a day.
+ * packed after the switch, because until then customers may still change it. A rehearsal before the switch proves that
+ * the content can be packed. The replaced instance is kept, frozen, for a day.
  */
 export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })
@@ -127,7 +127,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       };
     },
     commit: async (tx, step, { at, loadFindings }) => {
-      // The time of the load is not known if the record of it was lost.
+      // If the record of the load was lost, its time is unknown and no proof is recorded.
       if (at === null) return;
       const proof = {
         of: 'content' as const,

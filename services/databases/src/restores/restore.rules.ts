@@ -13,22 +13,22 @@ type Point = Pick<DatabaseBackup, 'status' | 'engineVersion' | 'archive'>;
 
 /**
  * Whether the database may be replaced by the backup. The first reason counts, in this order: the backup does not
- * exist, a workflow works on the database, the state of the backup and of the database.
+ * exist, a workflow works on the database, the state of the backup, the state of the database.
  */
 export function refuseRestore({ managed, unfinished }: RestoreWorld, backup: Point | null): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(unfinished);
   return isAtWork ?? refusePoint(backup) ?? refuseUnavailable(managed);
 }
 
-/** The reasons against a restore that lie in the backup alone. */
+/** The reasons against a restore that depend on the backup alone. */
 export function refusePoint(backup: Point | null): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };
 }
 
 /**
- * Whether a new database of this version may begin with the backup. A dump is loaded by its own major or a newer one of
- * the same engine and flavour.
+ * Whether a new database of this version may be made from the backup. A dump is loaded by its own major or a newer one
+ * of the same engine and flavour.
  */
 export function refuseOrigin(backup: Point | null, version: string): Refusal | null {
   const refusal = refusePoint(backup);
@@ -37,12 +37,9 @@ export function refuseOrigin(backup: Point | null, version: string): Refusal | n
   return compareVersions(version, backup.engineVersion) < 0 ? { code: 'backup_version_newer' } : null;
 }
 
-/**
- * Indexes and write-ahead log take more than the bare rows, as in an upgrade, and an empty instance takes a fixed
- * amount.
- */
+/** The factor for indexes and the write-ahead log, the same as in an upgrade, and the bytes of an empty instance. */
 const overheadFactor = 2.2;
 const instanceBytes = 128 * 2 ** 20;
 
-/** Bytes that the restored instance needs beside the one that serves. */
+/** Bytes that the restored instance needs beside the serving one. */
 export const neededBytes = (rawBytes: number): number => Math.ceil(rawBytes * overheadFactor) + instanceBytes;

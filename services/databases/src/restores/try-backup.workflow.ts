@@ -12,19 +12,20 @@ import { databaseResourceKey, databaseSubject, type ManagedDatabase } from '../d
 import { definitely } from '../databases/definite-failure';
 
 /*
- * The trial load for a preflight: the schema of a backup, without a row, into an empty instance that exists only for
- * this. A worker makes it, because no other process has the key of the archives. It locks the database meanwhile, as
- * all work on its host does, so that a restore at the same moment is refused with `operation_in_progress`. It gets one
- * minute, once.
+ * The trial load of a preflight. It loads the schema of a backup, without any row, into an instance that exists only
+ * for this. A worker does it, because no other process has the key of the archives. It locks the database like all work
+ * on it, so a restore at the same moment is refused with `operation_in_progress`. It gets one attempt of one minute.
  */
 
 const trialSeconds = 60;
 /**
- * How long a preflight waits for a trial. A longer trial continues, and the next preflight waits for it again or shows
- * its result.
+ * How long a preflight waits for a trial. A longer trial continues, and the next preflight waits for it or shows its
+ * result.
  */
 const waitMs = 12_000;
-/** How long a failure is shown without another trial. After this time a missing role or extension may exist. */
+/**
+ * How long a failure is shown without another trial. After this time, the role or extension that was missing may exist.
+ */
 const failureKeptMs = 3_600_000;
 
 export const tryBackupWorkflow = defineWorkflow({
@@ -54,8 +55,8 @@ export const tryBackupWorkflow = defineWorkflow({
   .build();
 
 /**
- * Whether a proof is enough to judge a restore into this major. A proof without a failure stays valid for ever, because
- * the archive does not change.
+ * Whether the proof is enough to decide about a restore into this major. A proof without a refusal stays valid for
+ * ever, because the archive does not change.
  */
 export function suffices(proof: BackupProof | null, major: Major, now: Date): boolean {
   if (proof === null || proof.major !== major) return false;
@@ -68,8 +69,8 @@ interface Asking {
 }
 
 /**
- * Tries the backup, or waits for a running trial. Resolves with the reason why it gave no result; null once it is over
- * and its result is on record.
+ * Loads the backup on trial, or waits for a trial that runs already. Resolves with the reason why the trial gave no
+ * result, or with null once its result is recorded.
  */
 export async function tryBackup(
   context: HandlerContext,
@@ -112,7 +113,7 @@ export async function tryBackup(
   return unproven('it has not ended yet; ask again in a moment');
 }
 
-/** The outcome of a trial that another request began. It may have tried another backup. */
+/** The result of a trial that another request began, which may have loaded another backup. */
 async function outcomeOfOther(
   { database }: HandlerContext,
   managed: ManagedDatabase,

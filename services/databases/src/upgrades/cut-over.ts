@@ -5,13 +5,16 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 
 type Step = StepContext<unknown, unknown>;
 
-/** Fewer than the engine's five, so that this step says why the upgrade failed. */
+/**
+ * The limit is lower than that of the workflow engine, which is five. So this step itself reports why the upgrade
+ * failed.
+ */
 const attemptsMax = 4;
 
 /**
- * Whether this workflow has switched the database already. The record of that may be missing, because it was not
- * written yet or the database was put back from a backup. Then no step before the switch is repeated, because customers
- * have written to the new instance.
+ * Whether this workflow has already switched the database. The record of the switch may be missing, because it was not
+ * written yet or Drydock's own database was restored from a backup. No step before the switch may then be repeated,
+ * because customers have written to the new instance.
  */
 export async function hasSwitched({ provider }: WorkContext, step: Step): Promise<boolean> {
   const hosted = await provider.describe(refOf(step), step.signal);
@@ -20,7 +23,7 @@ export async function hasSwitched({ provider }: WorkContext, step: Step): Promis
   return switched.includes(step.workflowId) || (upgrade?.upgradeId === step.workflowId && upgrade.phase !== 'prepared');
 }
 
-/** Undoes a move. A move that has switched after all, and one of a database that is gone, are left as they are. */
+/** Undoes an upgrade or a restore. One that has switched the database, or whose database is gone, is left as it is. */
 export async function takeBack({ provider }: WorkContext, step: Step): Promise<void> {
   await provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)).catch((error: unknown) => {
     if (
@@ -33,7 +36,8 @@ export async function takeBack({ provider }: WorkContext, step: Step): Promise<v
 }
 
 /**
- * Ends a move on the host that no workflow on record belongs to: a host makes only one move of a database at a time.
+ * Ends an upgrade or a restore on the host that no recorded workflow belongs to. Otherwise it would block this one,
+ * because a database has only one at a time.
  */
 export async function endForgotten({ provider }: WorkContext, step: Step): Promise<void> {
   const { upgrade = null } = (await provider.describe(refOf(step), step.signal)) ?? {};
@@ -43,9 +47,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Waits until the new server has every change, then switches. Until the pointer has moved, the old instance stays in
- * use and nothing is lost. So after a few tries the upgrade or restore is undone, with the code `takenBack`. After the
- * move it can only be completed.
+ * Waits until the new server has every change, then switches. Until the pointer has been moved, the old instance stays
+ * in use and nothing is lost. So after a few attempts the upgrade or restore is undone, with the code `takenBack`.
+ * After the move it can only be completed.
  */
 export async function cutOver(
   context: WorkContext,
@@ -63,7 +67,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // A move that the host does not know was undone, and the record of that was lost.
+    // If the host does not know the upgrade, it was undone and the record of that was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

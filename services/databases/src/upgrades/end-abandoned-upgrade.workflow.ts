@@ -10,8 +10,9 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * Ends an upgrade or a restore that staff gave up: takes it back before its switch, finishes it after. The fence of its
- * claim keeps out the earlier worker, and only the host says whether the switch has happened.
+ * Ends an upgrade or a restore that staff have abandoned: undoes it before the switch, completes it after it. Only the
+ * host knows whether it has switched. The host refuses the earlier worker, because this workflow's calls have a newer
+ * fence.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -20,7 +21,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // The attempts last for the minutes that a killed instance needs to restart. Until then nothing can be undone.
+    // The attempts last for the minutes that a killed instance needs to restart, because nothing can be undone before.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;
@@ -55,8 +56,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .build();
 
 /**
- * Begins the end of an abandoned upgrade, in the transaction that abandons it: the database passes from one workflow's
- * lock to the next one's, and keeps its status until it is whole again.
+ * Begins the end of an abandoned upgrade, in the transaction that abandons it. The lock on the database passes from one
+ * workflow to the next without a gap. The database keeps its status until the end is complete.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {
   const { orgId, mode, subject, actorKeyId, requestId } = run;

@@ -18,8 +18,8 @@ interface Looked {
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
 /**
- * Ends moves that are not on record when the worker starts, because our database may have been put back just before,
- * and then every hour.
+ * Ends upgrades and restores that are not recorded: when the worker starts, because Drydock's own database may just
+ * have been restored, and then every hour.
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -55,7 +55,10 @@ interface Available {
   is_retired_later: boolean;
 }
 
-/** Whether the host has begun or made a move that is not on record. No workflow works on the database. */
+/**
+ * Whether the host has begun or completed an upgrade or a restore that is not recorded. The caller looks only at
+ * databases without a workflow.
+ */
 const hasForgotten = ({ engine_version, is_retired_later }: Available, { major, upgrade }: HostedDatabase): boolean =>
   String(major) !== engine_version || (upgrade !== null && (upgrade.phase !== 'finished' || !is_retired_later));
 
@@ -68,10 +71,10 @@ const availableSql = `
   ORDER BY id LIMIT 500`;
 
 /**
- * Ends the upgrades and restores that were accepted after the moment to which our own database was put back. The host
- * has begun or finished them, customers may be kept from writing, and no workflow exists that would continue them. Each
- * ends like one that staff have abandoned: it is undone before its switch and completed after it, and the record gets
- * the version in use. Resolves with their number.
+ * Ends the upgrades and restores that were accepted after the moment to which Drydock's own database was restored. The
+ * host has begun or finished them, customers may be unable to write, and no workflow exists that would continue them.
+ * Each ends like one that staff have abandoned: it is undone before its switch and completed after it, and the version
+ * in use is recorded. Resolves with their number.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;
@@ -99,11 +102,11 @@ async function beginEnd(
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
-    // The row is locked until the end is accepted. A request that holds the lock goes first.
+    // The row is locked until the end is accepted. A request that has locked it is finished first.
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {
-      // The id of the move, which only the host knows. If the move is over already, any id will do.
+      // The id of the upgrade, which only the host knows. If the upgrade is over already, any id will do.
       workflowId: upgrade?.upgradeId ?? uuidv7(),
       orgId,
       mode,

@@ -7,15 +7,15 @@ import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
 
 /**
- * The name of the schedule. A database has one, because retiring the last upgrade's instance removes all earlier
- * instances too.
+ * The name of the schedule. A database has only one, because the removal of the last upgrade's old instance also
+ * removes all earlier ones.
  */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
 
 /** Removes the frozen old instance a day after an upgrade, and then the schedule that started this workflow. */
 export const retireOldInstanceWorkflow = defineWorkflow({
   kind: 'retire_old_instance',
-  // The schema accepts other fields, because schedules of earlier versions have more.
+  // The schema accepts other fields, because schedules that earlier versions made have more.
   input: z.object({ upgradeId: z.string() }),
 })
   .step('retire', {
@@ -26,8 +26,8 @@ export const retireOldInstanceWorkflow = defineWorkflow({
   .build();
 
 /**
- * Schedules the removal of a finished upgrade's old instance in a day, together with those of earlier upgrades that are
- * still kept.
+ * Schedules the removal of a finished upgrade's old instance in a day. Old instances of earlier upgrades that are still
+ * kept are removed with it.
  */
 export async function retireLater(
   context: WorkContext,
@@ -37,7 +37,7 @@ export async function retireLater(
 ): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
-  // An existing schedule would keep its time, and this instance would be removed on the day of the earlier one.
+  // The existing schedule is removed, because it would keep its time, and this instance would be removed too early.
   await removeSchedule(sql, name);
   await saveSchedule(sql, {
     name,
@@ -47,8 +47,8 @@ export async function retireLater(
     orgId,
     mode,
     input: { upgradeId },
-    // The schedule repeats hourly, because other work may have locked the database at that moment. The retirement
-    // removes it.
+    // The schedule repeats hourly, because other work may have locked the database at that moment. The workflow removes
+    // the schedule.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });

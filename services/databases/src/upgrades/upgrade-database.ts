@@ -26,13 +26,13 @@ import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 export interface UpgradeWorld {
   managed: Pick<ManagedDatabase, 'engineVersion' | 'status' | 'lastBackupAt'>;
   unfinished: UnfinishedWorkflow | null;
-  /** The catalogue's versions of the database's engine. */
+  /** The versions of the database's engine in the catalogue. */
   versions: readonly DatabaseCatalogue['engines'][number]['versions'][number][];
 }
 
 /**
- * The reasons against an upgrade, in the order of decisions.md. The target must be a string of the catalogue: "16.0" is
- * not "16".
+ * The reasons against an upgrade, in the order of decisions.md. The target must be written as in the catalogue: "16.0"
+ * is not "16".
  */
 export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
   const held = refusalByWorkflow(unfinished);
@@ -50,14 +50,14 @@ export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, t
 interface UpgradeFacts {
   managed: ManagedDatabase;
   target: string;
-  /** The plan; null if there is no such target version, or no instance to ask. */
+  /** The plan; null if there is no such target version, or if the database has no instance. */
   plan: UpgradePlan | null;
   /** The newest completed backup. */
   backup: DatabaseBackup | null;
   now: Date;
 }
 
-/** The preflight as the caller sees it. It says that nothing undoes an upgrade after its cutover. */
+/** The preflight in the form of the API. It says that nothing undoes an upgrade after its cutover. */
 function viewPreflight({ managed, target, plan, backup, now }: UpgradeFacts, refusal: Preflight['refusal']): Preflight {
   const takenAt = backup?.completedAt ?? null;
   return {
@@ -86,7 +86,7 @@ function sentenceOf({ label, engineVersion }: ManagedDatabase, target: string, p
     : `${move}, with a fresh backup first; clients wait for about ${plan.pauseSeconds} s while the data is copied.`;
 }
 
-/** The preflight of an upgrade: asks the same rules, and the instance for its findings. Changes nothing. */
+/** The preflight of an upgrade applies the same rules and reads the findings from the instance. Changes nothing. */
 export const preflightUpgrade = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -105,7 +105,7 @@ export const preflightUpgrade = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof preflightDatabaseUpgrade>;
 
-/** Reads the plan of an upgrade. Null if there is no instance to ask. */
+/** Reads the plan of an upgrade. Null if the database has no instance. */
 async function planOf(
   { provider }: HandlerContext,
   { id, orgId, mode }: ManagedDatabase,
@@ -124,12 +124,12 @@ async function planOf(
 }
 
 /**
- * Endpoint 10: accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out.
+ * Endpoint 10. Accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out.
  */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    // The engine is known only once the row is locked. Hosts are asked about MySQL and MariaDB alone: Postgres' majors
-    // are in the configuration, and the version says whether there is anything to ask.
+    // The engine is known only once the row is locked, so `mysql` stands for any engine. The host is asked only about a
+    // version that Postgres does not have, because every host has Postgres' programs.
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;

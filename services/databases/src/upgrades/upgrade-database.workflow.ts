@@ -24,12 +24,11 @@ import { cutOver, endForgotten, hasSwitched, takeBack } from './cut-over';
 import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
 import { retireLater } from './retire-old-instance.workflow';
 
-/** The number of findings that are reported one by one. */
+/** The most findings that are reported one by one. */
 const toldMax = 50;
 
 /**
- * The findings of a comparison that found no difference, for the owner and staff. The engine shows them as the
- * workflow's findings.
+ * The findings of a comparison without a difference, for the owner and staff. They become the findings of the workflow.
  */
 function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Comparison, 'tables'>): Finding[] {
   const findings: Finding[] =
@@ -88,8 +87,8 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
 });
 
 /**
- * Moves the database to a newer major behind the same address: proves a backup first, makes a new instance beside the
- * old one, and keeps the old one for a day.
+ * Moves the database to a newer major behind the same address. It proves a backup first, then makes a new instance
+ * beside the old one. The old instance is kept for a day.
  */
 export const upgradeDatabaseWorkflow = defineWorkflow({
   kind: 'upgrade_database',
@@ -100,7 +99,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const { provider, database, slowMs } = context;
       const managed = await findDatabase(database.pool, step, step.subject.id);
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
-      // The path matters only to steps that do nothing after a switch.
+      // After a switch, the steps that need the path do nothing, so any value will do.
       if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
       if (findings.some(({ level }) => level === 'ERROR'))
@@ -114,12 +113,13 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // After the switch, the backup of the old version is the one that was taken before the switch.
+    // After a switch, the database has the new version, so the backup of the old one must be the one that was written
+    // before.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step))
         ? findWritten(context, step, step.input.backupId)
         : packBackup(context, step, step.input.backupId),
-    // A completed backup stays, because it can be restored however the upgrade ends.
+    // A completed backup is kept, because it can be restored however the upgrade ends.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
       if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
@@ -211,7 +211,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const findings = findingsOfComparison(compared);
       if (outcome === 'undecided') {
         step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
-        // A difference that was found once counts, even if the snapshot it was found with is lost.
+        // A difference that an earlier comparison found still counts, even if its snapshot is lost.
         if (differed.length > 0)
           throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
       }
@@ -226,7 +226,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       return { major: hosted?.major ?? step.input.toMajor };
     },
     commit: async (tx, step, { major }, context) => {
-      // A later upgrade may have happened that the record does not know of.
+      // The version is read from the host, because the record may not know of a later upgrade.
       await recordVersion(tx, step.subject.id, String(major));
       await retireLater(context, tx, step, step.workflowId);
     },

@@ -40,7 +40,7 @@ export const guides = [
   { name: 'command', title: 'The command', about: 'Drydock from a terminal or a script' },
 ] as const;
 
-/** HTML in a guide is shown as text, and links that could run code are dropped, which are markdown-it's defaults. */
+/** HTML in a guide is shown as text, and links that could run code are dropped. Both are markdown-it's defaults. */
 const markdown = new MarkdownIt({ html: false, linkify: false });
 
 /** The name under which GitHub links to a heading. */
@@ -124,7 +124,6 @@ export function partsOfGuide(
   return parts;
 }
 
-/** Every part of every guide. */
 export const readGuideParts = async (): Promise<GuidePart[]> =>
   (
     await Promise.all(
@@ -132,7 +131,7 @@ export const readGuideParts = async (): Promise<GuidePart[]> =>
     )
   ).flat();
 
-/** The guides as a list; the page with `current` is among them. */
+/** The list of guides as HTML. The entry of the guide `current` is marked. */
 const guideList = (current: string): string =>
   guides
     .map(
@@ -153,14 +152,14 @@ const makeGuide = ({ name, title }: (typeof guides)[number]) =>
 
 const pages: ReadonlyMap<string, () => Promise<Page>> = new Map(guides.map((guide) => [guide.name, makeGuide(guide)]));
 
-/** Throws 404 for a guide that does not exist. */
+/** The page of a guide. Throws 404 if there is no guide of that name. */
 export async function guidePage(name: string): Promise<Page> {
   const make = pages.get(name);
   if (make === undefined) throw problem('route_not_found');
   return make();
 }
 
-/** The list of guides. */
+/** The page that lists all guides. */
 export const guideIndexPage = keptOnce(() => {
   const entries = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}"><b>${title}</b><span>${about}</span></a></li>`,

@@ -18,12 +18,12 @@ const compressBrotli = promisify(brotliCompress);
 const compressGzip = promisify(gzip);
 
 /**
- * Compresses a large page that is the same for everybody, once and off the event loop, and gives it a tag from its
- * content, so that a client which has it gets 304.
+ * Compresses a large page that is the same for everybody, once and off the event loop. The page also gets an entity tag
+ * from its content, so that a client that has it already receives 304.
  */
 export async function keepPage({ text, ...page }: Page): Promise<Page> {
   const bytes = Buffer.from(text);
-  // Weak, because it is the same for all encodings of the page.
+  // The tag is weak, because all encodings of the page share it.
   const etag = `W/${entityTagOf(bytes)}`;
   const [br, gzipped] = await Promise.all([
     compressBrotli(bytes, {
@@ -34,7 +34,9 @@ export async function keepPage({ text, ...page }: Page): Promise<Page> {
   return { ...page, text: bytes, kept: { etag, br, gzip: gzipped } };
 }
 
-/** Makes a page at its first request, because most gateways never get one, and keeps it. A failure is not kept. */
+/**
+ * Makes a page at its first request and keeps it. Most gateways never receive such a request. A failure is not kept.
+ */
 export function keptOnce(make: () => Page | Promise<Page>): () => Promise<Page> {
   let made: Promise<Page> | undefined;
   const makeAndKeep = async (): Promise<Page> => {
@@ -71,17 +73,17 @@ const escapes: Readonly<Record<string, string>> = {
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
 
 /**
- * The content policy of our pages: their own style, script, pictures and search index. Nothing inline, nothing from
- * elsewhere.
+ * The content policy of the documentation's pages. They load only their own style, script, pictures and search index.
+ * Inline code and other origins are refused.
  */
 const ownPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'";
 
 export interface Layout {
-  /** Text. */
+  /** The title as plain text. */
   title: string;
-  /** HTML. */
+  /** The content of the page as HTML. */
   body: string;
   /** HTML that belongs into the head. */
   head?: string;
@@ -90,7 +92,7 @@ export interface Layout {
   contentPolicy?: string;
 }
 
-/** A whole HTML page in the common layout: the bar with the parts of the documentation, light or dark. */
+/** A whole HTML page in the common layout, with the bar that links to the parts of the documentation. */
 export function htmlPage({ title, body, head = '', part, contentPolicy = ownPolicy }: Layout): Page {
   const link = (to: typeof part, href: string, text: string): string =>
     `<a href="${href}"${to === part ? ' aria-current="true"' : ''}>${text}</a>`;

@@ -6,19 +6,19 @@ import { problemCodes, problems } from '@drydock/contracts/platform/problems';
 import { guides, readGuideParts } from './guides';
 import { escapeHtml, htmlPage, jsonPage, keptOnce, type Page, wantsJson } from './page';
 
-/** The document that programs read. */
+/** The OpenAPI document, which programs read. */
 export const openApiPage = keptOnce(() => jsonPage(buildOpenApi(endpoints)));
 
 /**
- * The Reference may call this API and load this gateway's files, and nothing else. Scalar writes its style into the
- * page, which needs 'unsafe-inline' for styles; scripts must be our own files.
+ * The content policy of the Reference. The Reference may call this API and load this gateway's files, and nothing else.
+ * Scalar writes its style into the page, which needs 'unsafe-inline' for styles. Scripts must be files of this gateway.
  */
 const referencePolicy = [
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'",
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 ].join('; ');
 
-/** The document for people, shown by Scalar (browser/page.js has its settings). */
+/** The Reference: the OpenAPI document for people, shown by Scalar. Its settings are in browser/page.js. */
 export const referencePage = keptOnce(() => {
   const told = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}" title="${escapeHtml(about)}">${title}</a></li>`,
@@ -37,8 +37,8 @@ export const referencePage = keptOnce(() => {
 });
 
 /**
- * The words that the search of the bar looks through: those of the guides and of the problems. The Reference searches
- * its operations by itself.
+ * The texts that the search in the bar covers: those of the guides and of the problems. The Reference searches its
+ * operations by itself.
  */
 const searchPage = keptOnce(async () => {
   const told = problemCodes.map((code) => {
@@ -64,7 +64,7 @@ export const pageFiles: Readonly<Record<string, () => Promise<Page>>> = {
   ),
 };
 
-/** The page for a visitor who knows only our address: people get the Reference, programs a list of paths. */
+/** The page at the gateway's root. It sends people to the Reference and gives programs a list of paths. */
 export function frontPage(accept: string | undefined): Page {
   if (wantsJson(accept)) return jsonPage({ documentation: '/docs', openapi: '/openapi.json', problems: '/problems' });
   return {

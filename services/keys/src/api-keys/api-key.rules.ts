@@ -3,13 +3,13 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** A key as the service knows it: without its secret, and with its hash only for verification. */
+/** A key without its secret. The hash of the secret is read only where a token is verified. */
 export interface ApiKeyRecord {
   id: string;
   orgId: string;
   name: string;
   prefix: string;
-  /** The scopes that were bound when the key was minted. */
+  /** The scopes that were given to the key. {@link effectiveScopes} tells which of them it has now. */
   scopes: string[];
   mode: Mode;
   createdAt: Date;
@@ -17,14 +17,14 @@ export interface ApiKeyRecord {
   validUntil: Date | null;
   createdBy: string | null;
   expiresAt: Date | null;
-  /** Empty: from anywhere. */
+  /** The addresses from which the key can be used. An empty list allows every address. */
   allowedIps: string[];
   revokedAt: Date | null;
 }
 
 /**
- * The rights of a key right now: `scopes`, less those that any organisation from the root down to its own does not
- * have.
+ * The facts from which a key's present rights follow. `allowedByEach` has the permissions of each organisation from the
+ * root down to the key's own.
  */
 export interface KeyRights {
   scopes: string[];
@@ -34,7 +34,10 @@ export interface KeyRights {
 /** The limits of a key beyond its rights. Keys that it mints inherit them. */
 export type KeyLimits = Pick<ApiKeyRecord, 'expiresAt' | 'allowedIps'>;
 
-/** The keys that a caller may manage: those of its organisation and below. With a sandbox key, only sandbox keys. */
+/**
+ * The keys that a caller may manage: those of its organisation and of the organisations below it. A sandbox key manages
+ * only sandbox keys.
+ */
 export interface KeyScope {
   orgId: string;
   mode: Mode;
@@ -44,7 +47,7 @@ export interface KeyScope {
 export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permission[] =>
   scopes.filter(isPermission).filter((scope) => allowedByEach.every((allowed) => allowed.includes(scope)));
 
-/** The scopes in the order of the registry, each once. */
+/** The permissions among `scopes`, each once, in the order of `permissions`. */
 export const normaliseScopes = (scopes: readonly string[]): Permission[] =>
   permissions.filter((permission) => scopes.includes(permission));
 
@@ -93,8 +96,8 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
 }
 
 /**
- * Refuses a rotation by a caller with fewer rights: the new token would give it the missing ones. It also keeps a weak
- * key from revoking a strong one.
+ * Refuses a rotation if the caller lacks a right of the key, because the new token would give the caller that right.
+ * The rule also keeps a weak key from revoking a strong one.
  */
 export function refuseRotation(rights: readonly string[], held: readonly string[]): Problem | null {
   const errors = rights
@@ -117,8 +120,8 @@ export function refuseRevocation(
 }
 
 /**
- * The limits of the new key: those of the old one, and the caller's where the old one has none. The earlier of two ends
- * holds.
+ * The new key ends when the first of the two keys ends. It has the addresses of the old key, or the caller's if the old
+ * key allows every address.
  */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
   expiresAt:
@@ -154,8 +157,8 @@ export interface ChangeWorld {
 }
 
 /**
- * The reason why a key may not be changed in this way, or null. A change never gives a key more, and nobody can lift a
- * limit of its own with it.
+ * The reason why a key may not be changed in this way, or null. A change adds no scope to a key. A key cannot lift its
+ * own limits, and a key with limits cannot lift those of another key.
  */
 export function refuseChange({ old, isCaller, held, callerLimits }: ChangeWorld, change: KeyChange): Problem | null {
   const scopes = change.scopes ?? [];

@@ -13,12 +13,12 @@ const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.s
   k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps"`;
 
 /**
- * The key is not revoked, not expired and not past its grace time after a rotation. The time is Postgres' clock, which
- * verification uses.
+ * The key is not revoked, not expired and not past its grace time after a rotation. The time is read from Postgres, as
+ * in the verification of a key, so that both agree.
  */
 const isUsable = Prisma.sql`k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true)`;
 
-/** The permissions of each organisation on the path of `orgs o`, in the form of KeyRights. */
+/** The permissions of the organisation `o` and of each one above it, for `KeyRights`. */
 const allowedByEach = Prisma.sql`(SELECT jsonb_agg(a.permissions) FROM orgs a
   WHERE a.id = ANY (o.path)) AS "allowedByEach"`;
 
@@ -28,15 +28,15 @@ interface ListPage {
   take: number;
 }
 
-/** Greater than every UUIDv7. */
+/** A bound that is greater than every UUIDv7. */
 const newest = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const inSight = (table: Prisma.Sql, { mode }: KeyScope): Prisma.Sql =>
   mode === 'sandbox' ? Prisma.sql`AND ${table}.mode = 'sandbox'` : Prisma.empty;
 
 /**
- * Reads one range of one index, however large the subtree is. OFFSET 0 keeps the planner from joining: it would read
- * half of all keys to merge them with a page from the middle of the list.
+ * Reads one range of one index, however large the subtree is. OFFSET 0 keeps the planner from a merge join, which would
+ * read half of all keys for a page from the middle of the list.
  */
 export const subtreeQuery = (scope: KeyScope, { after, take }: ListPage): Prisma.Sql => Prisma.sql`
   SELECT k.* FROM api_key_listings l
@@ -44,7 +44,10 @@ export const subtreeQuery = (scope: KeyScope, { after, take }: ListPage): Prisma
   WHERE l.org_id = ${scope.orgId}::uuid AND l.key_id < ${after ?? newest}::uuid ${inSight(Prisma.sql`l`, scope)}
   ORDER BY l.key_id DESC LIMIT ${take}::int`;
 
-/** One round trip: an organisation without keys gives one row of nulls, one out of reach gives no row. */
+/**
+ * Tells a missing organisation from an empty one in a single query. An organisation without keys gives one row of
+ * nulls, and one that the caller may not reach gives no row.
+ */
 export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: ListPage): Prisma.Sql => Prisma.sql`
   SELECT k.* FROM orgs o LEFT JOIN LATERAL (
     SELECT ${shownColumns} FROM api_keys k
@@ -58,7 +61,7 @@ export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: Lis
 export const listSubtree = (tx: Reader, scope: KeyScope, page: ListPage): Promise<ApiKeyRecord[]> =>
   tx.$queryRaw<ApiKeyRecord[]>(subtreeQuery(scope, page));
 
-/** Keys of the one organisation, newest first; null if it is neither the caller's nor below it, or does not exist. */
+/** Keys of this organisation alone, newest first. Null if it is neither the caller's organisation nor below it. */
 export async function listOneOrg(
   tx: Reader,
   scope: KeyScope,
@@ -71,7 +74,10 @@ export async function listOneOrg(
 
 type NewApiKey = Omit<ApiKeyRecord, 'lastUsedAt' | 'validUntil' | 'revokedAt'> & HashedSecret;
 
-/** Limits to the keys in the lists of the organisation and of each one above it. */
+/**
+ * Limits a query to keys that the caller may manage. `api_key_listings l` lists each key under its organisation and
+ * under each one above it.
+ */
 const isManaged = ({ orgId, mode }: KeyScope, keyId: string): Prisma.Sql =>
   Prisma.sql`l.key_id = ${keyId}::uuid
     AND l.org_id = ${orgId}::uuid ${mode === 'sandbox' ? Prisma.sql`AND l.mode = 'sandbox'` : Prisma.empty}`;
@@ -95,7 +101,7 @@ export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord
   return row;
 }
 
-/** The key; null if it is out of reach, revoked or expired. */
+/** The key; null if the caller may not manage it, or if it is revoked or expired. */
 export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Promise<ApiKeyRecord | null> {
   const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
     SELECT ${shownColumns} FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id WHERE ${isManaged(scope, keyId)}
@@ -104,8 +110,8 @@ export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Pr
 }
 
 /**
- * Finds the key as {@link findApiKey} does, and locks its row until the transaction ends, so that nobody revokes the
- * key while it is replaced.
+ * Finds the key as {@link findApiKey} does and locks its row until the transaction ends, so that nobody revokes the key
+ * while it is replaced or changed.
  */
 export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<(ApiKeyRecord & KeyRights) | null> {
   const [row] = await tx.$queryRaw<Array<ApiKeyRecord & KeyRights>>`
@@ -115,7 +121,7 @@ export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promis
   return row ?? null;
 }
 
-/** The key is held. */
+/** The caller has locked the key's row. */
 export async function changeApiKey(
   tx: Tx,
   keyId: string,
@@ -125,8 +131,8 @@ export async function changeApiKey(
 }
 
 /**
- * The rights of a calling key, locked until the transaction ends, so that it cannot be revoked while it mints. Null if
- * it is no key any more.
+ * The rights of a calling key, locked until the transaction ends, so that the key cannot be revoked while it mints
+ * another one. Null if the key is revoked or expired.
  */
 export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & KeyLimits) | null> {
   const [row] = await tx.$queryRaw<Array<KeyRights & KeyLimits>>`
@@ -162,7 +168,7 @@ export async function expireApiKey(tx: Tx, keyId: string, graceSeconds: number):
 }
 
 /**
- * Turns keys that have expired, or whose grace time is over, into revoked ones, which are not listed. Resolves with
+ * Marks keys as revoked that have expired or whose grace time is over, so that they are no longer listed. Resolves with
  * their number.
  */
 export async function retireExpiredKeys(tx: Tx): Promise<number> {
@@ -179,13 +185,13 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
   orgId: string;
   mode: Mode;
   isUsable: boolean;
-  /** Empty: from anywhere. */
+  /** The addresses from which the key can be used. An empty list allows every address. */
   allowedIps: string[];
 }
 
 /**
- * Verifies in one round trip, with the unique index of the prefix and the primary keys of the organisations above. An
- * unknown prefix gets the permissions of some organisation, so that it takes as long as a known one.
+ * Verifies in one round trip, by the unique index of the prefix and the primary keys of the organisations. For an
+ * unknown prefix it reads the permissions of some organisation, so that the answer takes as long as for a known one.
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
@@ -208,9 +214,9 @@ export interface KeyUse {
 }
 
 /**
- * Records the last use of keys, unless one of the last minute is recorded already, and their new hashes. A key that
- * another transaction has locked is left out: its next use is recorded instead. One statement writes both columns, so a
- * key with a recorded use after a change of the pepper has the new hash.
+ * Records the last use of keys and their new hashes. A use is skipped if another one of the same minute is on record. A
+ * key that another transaction has locked is skipped too, because its next use is recorded instead. One statement
+ * writes both columns, so a key that was used after a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];
@@ -228,7 +234,7 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
     [
       [...uses.keys()],
       all.map(({ at }) => at.toISOString()),
-      // Hashes are sent as text, because Prisma sends bytes as their base64 when they stand beside a null in a list.
+      // Hashes are sent as text. In a list that contains a null, Prisma sends bytes in base64.
       all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash).toString('hex')),
       all.map(({ newHash }) => newHash?.pepperVersion ?? null),
     ],

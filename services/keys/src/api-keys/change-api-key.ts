@@ -12,11 +12,11 @@ import { changeApiKey, lockApiKey, revokeApiKey as revokeRow } from './api-key.s
 import { viewDetail } from './list-api-keys';
 import { holdCreator } from './mint-key';
 
-/** Changes a key, which keeps its token and gets no new right. */
+/** Changes a key. The key keeps its token and gets no new right. */
 export const updateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, { params, caller, body, now, assertMatch }) => {
-      // The key is locked before the caller's own, as in a rotation.
+      // The order of the two locks is the same as in a rotation, so that the two calls cannot deadlock.
       const old = await lockApiKey(tx, caller, params.keyId);
       const { held, ...callerLimits } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');
@@ -28,7 +28,7 @@ export const updateApiKey = (context: HandlerContext) =>
           { old, isCaller: old.id === caller.keyId, held, callerLimits },
           { ...body, expiresAt, allowedIps: body.allowed_ips },
         ) ??
-        // Taking away scopes, time or addresses can amount to a revocation, so the same rule applies.
+        // Taking away scopes, time or addresses can amount to a revocation, so the rule for revocations applies.
         (isBounded ? refuseRevocation(old, { keyId: caller.keyId, scopes: held }) : null);
       if (refusal !== null) throw refusal;
       const changed = {
@@ -46,7 +46,7 @@ export const updateApiKey = (context: HandlerContext) =>
       });
       return { status: 200, body: viewDetail({ ...old, ...changed }) };
     },
-    // A new name does not change its rights, so nothing waits for it.
+    // A change of the name alone changes no rights, so no gateway has to learn of it.
     beforeAnswer: async ({ body: { name: _name, ...bounds } }) => {
       if (Object.keys(bounds).length > 0) await seenEverywhere(context);
     },

@@ -64,7 +64,6 @@ export const listApiKeys = ({ pager, database }: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listApiKeysEndpoint>;
 
-/** The permissions in the order of the registry. */
 export const listPermissions = ({ pager }: HandlerContext) =>
   ({
     read: async ({ caller, query, now }) => {

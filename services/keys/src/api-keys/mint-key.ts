@@ -32,8 +32,8 @@ import { viewMinted } from './list-api-keys';
 /**
  * Reads and locks the rights and limits of the calling key, in the transaction that mints the new key. The gateway may
  * have verified the calling key up to a second ago. Without this second check, a key that was revoked in that second
- * could mint a new one, which would outlive the revocation. Throws 401 if the key is gone, and 403 if it may not mint
- * any more.
+ * could mint a new one, which would outlive the revocation. Throws 401 if the key is gone, and 403 if it has lost the
+ * right to mint.
  */
 export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & { held: Permission[] }> {
   const rights = await holdRights(tx, caller.keyId);
@@ -46,8 +46,8 @@ export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & {
 const storedSchema = apiKeySchema.extend({ made_with: z.string().optional() });
 
 /**
- * The stored answer has no token. A replay derives the secret again from the Idempotency-Key, which only the caller
- * has.
+ * Keeps the token out of the stored answer. A replay derives the secret again from the Idempotency-Key, which only the
+ * caller has.
  */
 const replayToken = (
   secrets: KeySecrets,
@@ -63,14 +63,13 @@ const replayToken = (
   },
 });
 
-/** The part of a request that a new key depends on. */
 interface MintingRequest {
   caller: Caller;
   idempotencyKey: string | undefined;
   now: Date;
 }
 
-/** Inserts a key with these rights and makes its answer, the only place where its token appears. */
+/** Inserts a key with these rights. The answer is the only place where its token appears. */
 async function mintKey(
   tx: Tx,
   secrets: KeySecrets,
@@ -121,13 +120,12 @@ export const createApiKey = ({ secrets }: HandlerContext) =>
     replaySecret: replayToken(secrets),
   }) satisfies ExecuteHandlers<typeof createApiKeyEndpoint, Tx, void>;
 
-/** Makes a new key with the present rights of the old one, which stays valid for the grace time. */
+/** Makes a new key with the present rights of the old one. The old key stays valid for the grace time. */
 export const rotateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, request) => {
       const { params, caller, body, now } = request;
-      // The old key is locked before the caller's own. Otherwise a key that replaces itself could deadlock with a
-      // second such call.
+      // The old key is locked before the calling key. Otherwise two calls of a key that replaces itself could deadlock.
       const old = await lockApiKey(tx, caller, params.keyId);
       const { held, ...own } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');

@@ -48,8 +48,8 @@ export const listAuditLog = ({ pager, database }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof listAuditLogEndpoint>;
 
 /**
- * Takes the deliveries of the other services' outboxes. Each service signs with its own secret and may write only its
- * own entries.
+ * Receives the audit entries that the other services deliver. Each service signs with its own secret and may write only
+ * its own entries.
  */
 export function takeDeliveries(database: KeysDatabase, secrets: Readonly<Record<string, string>>): InternalRoute[] {
   const issuers = Object.fromEntries(Object.entries(secrets).map(([service, secret]) => [service, tokenKeys(secret)]));

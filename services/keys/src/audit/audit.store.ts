@@ -22,8 +22,8 @@ export interface AuditRow {
 }
 
 /**
- * Writes an entry and event of keys' own, in the transaction of the change. `orgId` is the organisation of the change,
- * which may be below the actor's own.
+ * Writes an audit entry and an event for a change that this service makes, in the transaction of the change. `orgId` is
+ * the organisation of the change, which may be below the actor's own.
  */
 export async function recordAudit(
   tx: Tx,
@@ -40,8 +40,8 @@ export async function recordAudit(
 }
 
 /**
- * Stores a delivery; existing entries stay as they are. A change that was made at once is an event too; workflows send
- * their own events.
+ * Stores the entries that a service delivered. An entry that exists already stays as it is. An entry of a change
+ * without a workflow also becomes an event; workflows deliver their own events.
  */
 export async function storeDelivery(
   tx: Tx,
@@ -76,8 +76,8 @@ export interface AuditScope {
 }
 
 /**
- * Lists entries, the newest first, from after the entry `after`. For each organisation no more rows are read than the
- * page may need, however long its log is.
+ * Lists entries, newest first, beginning after the entry `after`. It reads no more rows of an organisation than the
+ * page may need, however long the log is.
  */
 export function listAudit(
   tx: Reader,
@@ -109,7 +109,7 @@ export function listAudit(
 }
 
 /**
- * An entry's id is made near to its time, perhaps by another clock. The log is indexed by id and grows for ever, so
- * only ids within this distance are read.
+ * The largest difference between an entry's time and the time in its id, which another machine's clock may have made. A
+ * query by time reads only ids within this distance, because the log is indexed by id and grows for ever.
  */
 const clockSlackMs = 3_600_000;

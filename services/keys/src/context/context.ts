@@ -4,7 +4,6 @@ import type { KeySecrets } from '../secrets/api-key.secret';
 import type { WebhookSecrets } from '../secrets/webhook.secret';
 import type { KeysDatabase } from './database.store';
 
-/** The sequence numbers of events that this process knows. */
 export interface EventNumbers {
   /** The last sequence number that this process knows of. */
   latest(): bigint;
@@ -18,20 +17,23 @@ export interface HandlerContext {
   pager: Pager;
   secrets: KeySecrets;
   webhookSecrets: WebhookSecrets;
-  /** `host:port` that webhooks may lead to at any address. */
+  /** Receivers (`host:port`) that may have any address, even a private one. */
   webhooksAllowed: ReadonlySet<string>;
   sequencer: EventNumbers;
-  /** Resolves when every gateway knows of a change of a key's rights, so that the change may be answered. */
+  /** Resolves when no gateway trusts a verification from before the call any more. */
   gatewaysHave(): Promise<void>;
 }
 
-/** A gateway trusts a verification for 1 s from its question; a tenth is for the answer's way. */
+/**
+ * A gateway trusts a verification for 1 s, counted from its request. The other 100 ms are for answers that are on their
+ * way.
+ */
 const revocationWaitMs = 1_100;
 
 export const waitForGateways = (): Promise<void> => wait(revocationWaitMs);
 
 /**
- * Resolves once no gateway trusts a verification any more that is older than the last commit. A change of a key's
- * rights waits for it before it answers, so that no request after the answer is judged by the old rights.
+ * Resolves once no gateway trusts a verification that is older than the last commit. A change of a key's rights awaits
+ * this before it answers, so that no later request is judged by the old rights.
  */
 export const seenEverywhere = ({ gatewaysHave }: Pick<HandlerContext, 'gatewaysHave'>): Promise<void> => gatewaysHave();

@@ -6,12 +6,12 @@ import type { Tx } from '../context/database.store';
 
 export type NewEvent = Event & { mode: Mode };
 
-/** An event and its place in the list. */
+/** An event with its place in the list of all events. */
 export interface PlacedEvent extends Event {
   seq: string;
 }
 
-/** The events to read. `types`, `resource`: null for all. */
+/** The events to read. A null in `types` or `resource` stands for all. */
 export interface EventScope {
   orgId: string;
   mode: Mode;
@@ -19,7 +19,10 @@ export interface EventScope {
   resource: string | null;
 }
 
-/** Stores events, oldest first; existing ones stay as they are. Nobody sees them before they are sequenced. */
+/**
+ * Stores events, oldest first. An event that exists already stays as it is. Readers see an event only once it has a
+ * sequence number.
+ */
 export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO events (id, org_id, mode, type, resource, actor_key_id, workflow, at)
@@ -50,7 +53,8 @@ export function listEvents(
     return sql.query(`SELECT ${columns} FROM (${select(condition)}) event`, [...values, resource, types]);
   }
   if (types === null) return sql.query(`SELECT ${columns} FROM (${select('true')}) event`, values);
-  // Reads a range of the index for each type, so that a rare type does not cost a walk through all others.
+  // The query reads a range of the index for each type. Otherwise a search for a rare type would walk through the
+  // events of all others.
   const ranges = `unnest($5::text[]) AS wanted (wanted_type), LATERAL (${select('type = wanted_type')}) event`;
   return sql.query(`SELECT ${columns} FROM ${ranges} ORDER BY event.seq ${direction} LIMIT $4::int`, [
     ...values,
@@ -58,7 +62,7 @@ export function listEvents(
   ]);
 }
 
-/** Null for another organisation's or mode's event, and for one that does not exist (yet, or any more). */
+/** Null if the event does not exist, or if it belongs to another organisation or the other mode. */
 export async function findEvent(
   sql: Sql,
   { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>,

@@ -22,10 +22,13 @@ const scopeOf = (
   resource: query.resource ?? null,
 });
 
-/** Marks the place before the first event. */
+/** An id that is smaller than every event's. */
 const beforeAll = '00000000-0000-0000-0000-000000000000';
 
-/** The place of the event after which the caller continues. Throws `invalid_request` if there is no such event. */
+/**
+ * The sequence number of the event after which the caller continues. Throws `invalid_request` if there is no such
+ * event.
+ */
 async function placeOf(
   { database }: HandlerContext,
   caller: Caller,
@@ -66,7 +69,7 @@ export const getEvent = ({ database }: HandlerContext) =>
 
 const batchMax = 100;
 
-/** Streams events from now on, or from the last one that the client has got. */
+/** Streams events from now on. A client that names the last event it received gets all events after that one. */
 export const watchEvents = (context: HandlerContext) =>
   ({
     stream: async ({ caller, query, lastEventId, signal }) => {
@@ -81,8 +84,8 @@ export const watchEvents = (context: HandlerContext) =>
   }) satisfies StreamHandlers<typeof watchEndpoint>;
 
 /**
- * The first message contains the place where the stream begins. A client that gets nothing else continues there, and
- * misses nothing.
+ * The first message names the event after which the stream begins. A client that is cut off before it receives an event
+ * continues there and misses none.
  */
 async function* eventsAfter(
   { database, sequencer }: HandlerContext,

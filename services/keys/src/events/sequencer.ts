@@ -11,8 +11,8 @@ export interface Sequencer extends EventNumbers {
 }
 
 /**
- * Gives events their sequence numbers, once a second. It runs in every process, but only one does it at a time, and
- * all learn how far it is.
+ * Gives new events their sequence numbers once a second. Every process runs one; a lock in the database lets one work
+ * at a time. Each learns the last number, also if another process has given it.
  */
 export function createSequencer(database: KeysDatabase, log: Log, everyMs = 1_000): Sequencer {
   let latest = 0n;
@@ -58,9 +58,9 @@ export function createSequencer(database: KeysDatabase, log: Log, everyMs = 1_00
 }
 
 /**
- * Gives new events their sequence numbers, makes the webhooks' deliveries for them, and updates the list of workflows.
- * Resolves with the last number. One process at a time does it, and holds the lock until its numbers are visible: a
- * reader that has seen a number can see all before it.
+ * Gives new events their sequence numbers, creates the webhook deliveries for them, and updates the list of workflows.
+ * Resolves with the last number. One process at a time does this, and it holds the lock until its numbers are visible,
+ * so that a reader who has seen a number can see all before it.
  */
 export async function sequenceEvents(database: KeysDatabase): Promise<bigint> {
   const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);

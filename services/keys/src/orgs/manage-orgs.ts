@@ -23,7 +23,10 @@ import {
   updateOrg as updateRow,
 } from './org.store';
 
-/** Refuses a sandbox key. There is only one tree of organisations, and a sandbox key may neither see nor change it. */
+/**
+ * Refuses a sandbox key. Live and sandbox share one tree of organisations, which a sandbox key may neither see nor
+ * change.
+ */
 export function assertLiveCaller({ mode }: Caller): void {
   if (mode === 'sandbox')
     throw problem('sandbox_key', { detail: 'Organisations are managed by live keys. Use a live key.' });
@@ -90,7 +93,8 @@ export const updateOrg = (context: HandlerContext) =>
       const { above, org } = locked;
       await assertMatch(() => viewOrg(org));
       const { name, permissions } = body;
-      // An organisation may give up rights of its own, but only one above it can give it more.
+      // A key of this organisation may only take permissions from it. A key of an organisation above may also give
+      // permissions.
       const bound = allowedOf(org.id === caller.orgId ? [...above, org] : above);
       const refusal =
         permissions === undefined

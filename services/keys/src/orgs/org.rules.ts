@@ -11,21 +11,21 @@ export interface OrgRecord {
 }
 
 /**
- * The maximum depth of organisations, which the schema has too. The verification of a key reads all organisations above
- * the key.
+ * The largest depth of the tree of organisations. It is limited because the verification of a key reads all
+ * organisations above the key. The database schema has the same limit.
  */
 export const depthMax = 16;
 
 /**
- * The permissions that an organisation may use: those that it and every organisation above it have. `lineage` is the
- * root down to itself.
+ * The permissions that an organisation may use: those that it and every organisation above it have. `lineage` lists
+ * these organisations from the root down.
  */
 export function allowedOf(lineage: readonly Pick<OrgRecord, 'permissions'>[]): ReadonlySet<string> {
   const [first, ...rest] = lineage.map(({ permissions }) => permissions);
   return new Set((first ?? []).filter((permission) => rest.every((allowed) => allowed.includes(permission))));
 }
 
-/** The refusal, or null: permissions in `wanted` that `bound` does not hold cannot be given. */
+/** Refuses permissions in `wanted` that are not in `bound`. Returns null if there are none. */
 export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<string>): Problem | null {
   const errors = wanted.flatMap((permission, index) => {
     if (bound.has(permission)) return [];
@@ -36,9 +36,9 @@ export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<
 }
 
 /**
- * The reason why these permissions may not replace the present ones, or null. A key must hold a permission to give or
- * take it: otherwise it could lock out every stronger key. An organisation at the top loses none, because no key could
- * give it back.
+ * The reason why these permissions may not replace the present ones, or null. A key must hold each permission that it
+ * gives or takes. Otherwise a weak key could take the rights of every stronger one. A root organisation loses no
+ * permission, because no key could give it back.
  */
 export function refusePermissionChange(
   { parentId, permissions }: Pick<OrgRecord, 'parentId' | 'permissions'>,
@@ -65,7 +65,7 @@ export function refusePermissionChange(
   });
 }
 
-/** The refusal, or null, of an organisation below a parent with this path. */
+/** Refuses an organisation that would be too deep below a parent with this path. Returns null otherwise. */
 export function refuseDepth(parentPath: readonly string[]): Problem | null {
   if (parentPath.length < depthMax) return null;
   const detail = `Organisations nest at most ${depthMax} deep.`;

@@ -11,7 +11,7 @@ export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | nul
   return inserted ?? null;
 }
 
-/** The organisation, if it is `rootId` or below it; null for anybody else's. */
+/** The organisation, if it is `rootId` or below it; otherwise null. */
 export const findOrg = (tx: Reader, rootId: string, orgId: string): Promise<OrgRecord | null> =>
   tx.org.findFirst({ where: { id: orgId, path: { has: rootId } } });
 
@@ -27,9 +27,9 @@ export const listOrgs = (
   });
 
 /**
- * The root down to the organisation itself, locked against changes until the transaction ends, so that what is granted
- * under them stays true. Null if it is neither `rootId` nor below it. Rows are always locked from the top, so that two
- * transactions cannot deadlock.
+ * The organisations from the root down to this one, locked against changes until the transaction ends, so that their
+ * permissions stay as they were checked. Null if the organisation is neither `rootId` nor below it. Rows are locked
+ * from the root down, so that two transactions cannot deadlock.
  */
 export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promise<OrgRecord[] | null> {
   const lineage = await tx.$queryRaw<OrgRecord[]>`
@@ -40,8 +40,8 @@ export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promis
 }
 
 /**
- * Locks the organisation for writing, before a change of itself, and those above it only for reading. Null for an
- * organisation that is not below `rootId`.
+ * Locks the organisation for a change, and those above it against changes. Null if the organisation is not below
+ * `rootId`.
  */
 export async function lockForChange(
   tx: Tx,

@@ -11,12 +11,15 @@ import {
 
 const prefixLength = 12;
 const secretLength = 43;
-/** The largest multiple of 62 below 256: larger bytes would make the first letters likelier, and are skipped. */
+/**
+ * The largest multiple of 62 below 256. Bytes from it on are skipped, because they would make the first letters of the
+ * alphabet likelier.
+ */
 const fairBytes = 248;
 
 /**
- * The inputs of a derived secret: the same three give the same secret. No two secrets in the database have the same
- * three.
+ * The inputs of a derived secret. The same three inputs always give the same secret, and no two secrets in the database
+ * have the same three.
  */
 export interface SecretOrigin {
   callerKeyId: string;
@@ -32,18 +35,24 @@ export interface HashedSecret {
 export interface KeySecrets {
   newPrefix(): string;
   /**
-   * Returns a random secret. With an origin it is a derived one, so that a replay can show it again although only its
-   * hash is stored.
+   * Returns a random secret. With an origin it derives the secret instead, so that a replay can show it again although
+   * only its hash is stored.
    */
   newSecret(origin: SecretOrigin | null): string;
-  /** Derives a secret again, from the service's secret of that name. Throws if that is no longer accepted. */
+  /**
+   * Derives a secret again. `madeWith` names the service's secret that it came from; if that one is no longer accepted,
+   * this throws.
+   */
   deriveAgain(origin: SecretOrigin, madeWith: string | undefined): string;
   hash(secret: string): HashedSecret;
-  /** Takes the same time for a wrong secret, for a missing key (null) and for an unknown pepper. */
+  /**
+   * Whether the secret matches the stored hash. A missing key (null) and an unknown pepper take as long as a wrong
+   * secret.
+   */
   matches(secret: string, stored: HashedSecret | null): boolean;
   /** A new hash for a matching secret whose hash was made with an older pepper; null for the current one. */
   renew(secret: string, stored: HashedSecret): HashedSecret | null;
-  /** The name of the service's secret that new secrets are derived from. */
+  /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;
 }
 
@@ -59,14 +68,14 @@ function letters(bytes: Uint8Array, length: number): string {
 }
 
 /**
- * Peppers by version, in hex. Version 1 is derived from the service's secret (from each of them while it is rotated),
- * unless it is among these.
+ * Peppers by version, in hex. If version 1 is not among them, it is derived from the service's secret. While the
+ * service's secret is rotated, version 1 has one pepper for each accepted secret.
  */
 export type Peppers = Readonly<Record<string, string>>;
 
 /**
- * @param serviceSecrets as SERVICE_SECRET has them; never stored beside the hashes, so that a stolen database opens
- * nothing
+ * @param serviceSecrets in the form of SERVICE_SECRET. They are never stored with the hashes, so that a stolen database
+ * is of no use without them.
  */
 export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers = {}): KeySecrets {
   const peppers = new Map<number, CurrentFirst<Buffer>>([[1, deriveKeys(serviceSecrets, 'pepper:1')]]);
@@ -78,7 +87,7 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
   const hashWith = (pepper: Buffer, secret: string): Buffer => createHmac('sha256', pepper).update(secret).digest();
   const currentPepper = peppers.get(pepperVersion)?.[0] ?? randomBytes(32);
-  /** Each version, and an unknown one, gets the same number of comparisons, so that the time tells nothing. */
+  /** Every version, even an unknown one, gets the same number of comparisons, so that the time reveals nothing. */
   const most = Math.max(...[...peppers.values()].map(({ length }) => length));
   const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
   const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);
@@ -113,5 +122,5 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   };
 }
 
-/** HKDF's info holds at most 1024 bytes, and an Idempotency-Key alone may have 255. */
+/** The Idempotency-Key is hashed because HKDF's info holds at most 1024 bytes. */
 const hashOf = (info: string): Buffer => createHmac('sha256', 'minted-secret').update(info).digest();

@@ -2,20 +2,23 @@ import { deriveKey, nameOfSecret, secretNamed, secretsIn } from '@drydock/servic
 import { Webhook } from 'standardwebhooks';
 
 /**
- * The secrets of webhooks, derived from id and generation, so that no row contains them. In the form of
- * https://www.standardwebhooks.com.
+ * The secrets of webhooks, in the form of https://www.standardwebhooks.com. They are derived from the webhook's id and
+ * generation, so that no row contains them.
  */
 export interface WebhookSecrets {
-  /** `whsec_` and 32 bytes as base64. */
+  /** A secret, which is `whsec_` and 32 bytes as base64. */
   of(webhookId: string, generation: number): string;
-  /** Derives the secret again, from our secret of that name. Throws if that is no longer accepted. */
+  /**
+   * Derives a secret again. `madeWith` names the service's secret that it came from; if that one is no longer accepted,
+   * this throws.
+   */
   ofAgain(webhookId: string, generation: number, madeWith: string | undefined): string;
-  /** The name of our secret from which they are derived. */
+  /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;
   /**
-   * The headers of a message, signed with the generation, and with the one before while that is still valid. While our
-   * own secret is rotated, each message is signed with all secrets, because a receiver has the one that was shown to
-   * its owner.
+   * The headers of a signed message. The message is signed with the secret of the generation and, while it is valid,
+   * with that of the previous generation. While the service's own secret is rotated, each generation has several
+   * secrets and all of them sign, because the receiver has the one that was shown to the owner.
    */
   sign(
     message: { id: string; at: Date; body: string },
@@ -23,7 +26,10 @@ export interface WebhookSecrets {
   ): Record<string, string>;
 }
 
-/** @param secrets as WEBHOOK_SECRET has them; shared by those who show secrets and those who sign */
+/**
+ * @param secrets in the form of WEBHOOK_SECRET. The API, which shows secrets, and the worker, which signs, have the
+ * same.
+ */
 export function createWebhookSecrets(secrets: string): WebhookSecrets {
   const [current] = secretsIn(secrets);
   const allOf = (webhookId: string, generation: number): string[] =>

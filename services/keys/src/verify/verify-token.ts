@@ -9,15 +9,16 @@ import type { KeysDatabase } from '../context/database.store';
 import type { KeySecrets } from '../secrets/api-key.secret';
 
 interface LastUses {
-  /** Remembers a use without a query. */
+  /** Remembers a use in memory, without a query. */
   note(keyId: string, use: KeyUse): void;
   start(): void;
-  /** Writes what is left. */
+  /** Writes the remaining uses. */
   stop(): Promise<void>;
 }
 
 /**
- * Collects the last use of each key and writes them together, outside any request. A lost write is not worth a wait.
+ * Collects the last use of each key and writes all of them together, outside any request. A crash may lose the latest
+ * uses, which is better than a wait in every request.
  */
 export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
   let uses = new Map<string, KeyUse>();
@@ -58,9 +59,7 @@ export interface VerifyContext {
 
 const refused: Verification = { valid: false };
 
-/**
- * Finds out whether a token is good, and its present rights. Every refusal has the same answer and takes the same time.
- */
+/** Verifies a token and resolves with its present rights. Every refusal has the same answer and takes the same time. */
 export async function verifyToken(
   { database, secrets, lastUses }: VerifyContext,
   token: string,
@@ -69,7 +68,7 @@ export async function verifyToken(
   const parsed = parseToken(token);
   if (parsed === null) return refused;
   const key = await findVerifiableKey(database.sql(), parsed.prefix);
-  // Computed before anything is decided: an unknown prefix takes as long as a wrong secret.
+  // The comparison comes before any decision, so that an unknown prefix takes as long as a wrong secret.
   const isSecret = secrets.matches(parsed.secret, key);
   if (key === null || !isSecret || !key.isUsable || key.mode !== parsed.mode) return refused;
   lastUses.note(key.id, { at: now, newHash: secrets.renew(parsed.secret, key) });
@@ -77,7 +76,7 @@ export async function verifyToken(
   return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes: effectiveScopes(key), ...limits };
 }
 
-/** The gateway's question. */
+/** The route by which the gateway verifies a token. */
 export const verifyRoute = (context: VerifyContext, tokenSecret: string) =>
   internalRoute({
     method: 'POST',

@@ -6,10 +6,11 @@ import { timestampSql } from '@drydock/service/effects';
 import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../context/database.store';
 
-// Only the oldest pending delivery of each resource has a due time; the others wait at 'infinity'. A transaction that
-// adds to such a chain or takes from it locks the webhook's row first, so that no delivery waits for one that is over.
+// The pending deliveries of one resource to one webhook form a queue. Only the oldest has a due time; the others wait
+// at 'infinity'. A transaction that adds to a queue or removes from it first locks the webhook's row, so that no
+// delivery waits for one that has ended.
 
-/** Adds the deliveries of events that have just been numbered. */
+/** Adds the webhook deliveries of events that have just been numbered. */
 export async function addDeliveries(sql: Sql, seqs: readonly string[]): Promise<void> {
   if (seqs.length === 0) return;
   const locked = await sql.query<{ id: string }>(lockWantingSql, [seqs]);
@@ -26,7 +27,7 @@ const isWanted = `(event.type = ANY (webhooks.event_types) OR '*' = ANY (webhook
     WHERE wanted LIKE '%.*' AND starts_with(event.type, left(wanted, -1))))`;
 const isTestOf = `event.resource = '/v1/webhooks/' || webhooks.id`;
 
-// An empty chain begins with the first of these events.
+// The first of these events is due at once if its resource has no pending delivery.
 const addSql = `
   INSERT INTO webhook_deliveries (id, webhook_id, org_id, event_id, event_seq, resource, due_at, created_at)
   SELECT ${uuidv7Sql}, webhooks.id, event.org_id, event.id, event.seq, event.resource,
@@ -39,13 +40,13 @@ const addSql = `
     AND CASE WHEN event.type = 'webhook.test' THEN ${isTestOf} ELSE ${isWanted} END
   ORDER BY event.seq ON CONFLICT DO NOTHING`;
 
-/** A delivery that is ours until its lease ends. */
+/** A delivery that this process has claimed. It belongs to this process until its lease ends. */
 export interface Claimed {
   id: string;
   webhookId: string;
   orgId: string;
   attempts: number;
-  /** The number of attempts since the delivery was last asked for. */
+  /** The number of attempts since the delivery was created or last replayed. */
   tries: number;
   url: string;
   generation: number;
@@ -64,18 +65,17 @@ export interface Claimed {
 export interface ClaimLimits {
   most: number;
   mostOfOrg: number;
-  /** The number of deliveries under way in this process, by organisation. */
+  /** The deliveries that this process is sending now, as numbers by organisation. */
   sending: Readonly<Record<string, number>>;
   /** The time after which another process treats the delivery as lost. */
   leaseSeconds: number;
-  /** The organisation that was served last. The organisations after it come next. */
+  /** The organisation that was served last. Those with greater ids come next. */
   afterOrg: string;
 }
 
 /**
- * Claims up to `most` due deliveries, and for each organisation no more than `mostOfOrg` together with those in
- * `sending`. The organisations take turns, so that the next free place is another one's, however many deliveries some
- * of them have.
+ * Claims up to `most` due deliveries. For each organisation, the claimed deliveries and those in `sending` are at most
+ * `mostOfOrg`. The organisations take turns, so that one with many deliveries does not delay the others.
  */
 export function claimDeliveries(
   sql: Sql,
@@ -86,8 +86,8 @@ export function claimDeliveries(
 
 /**
  * SQL for the organisations that have pending deliveries, in the order of their ids. It takes one index look-up for
- * each organisation, however many deliveries that has. `claimSql` uses it twice: for the organisations after $5
- * (`afterOrg`), which come first, and then for the others.
+ * each organisation, however many deliveries that organisation has. `claimSql` uses it twice: for the organisations
+ * after $5 (`afterOrg`), which come first, and then for the others.
  */
 const orgsSql = (name: string, from: string, to: string): string => `
   ${name} (id) AS (
@@ -121,17 +121,15 @@ const claimSql = `
   FROM claimed JOIN webhooks ON webhooks.id = webhook_id JOIN events event ON event.id = event_id`;
 
 export interface Outcome {
-  /** HTTP status of the answer; null without one. */
+  /** The HTTP status of the answer; null if there was no answer. */
   status: number | null;
   /** Null when the receiver accepted the delivery. */
   error: string | null;
-  /** The receiver has answered that it is gone permanently. */
+  /** Whether the receiver has answered that it is gone permanently (410). */
   isGone: boolean;
 }
 
-/**
- * The state of a delivery after an attempt. `retrySeconds` is null if it was accepted, or if that was the last attempt.
- */
+/** The result of an attempt. `retrySeconds` is null if the delivery was accepted, or if that was the last attempt. */
 export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }
@@ -139,13 +137,13 @@ export interface Settlement extends Outcome {
 /** The days of failure after which a webhook is switched off. */
 const failingDays = 5;
 
-/** The end of the attempt in {@link Claimed}. */
+/** The result of the attempt `attempts` at the delivery `id`. */
 export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 
 /**
- * Writes the ends of attempts of one webhook, and makes the next event of a resource due. Nothing is written for a
- * claim that another process has taken over. Resolves with the reason if this has switched the webhook off, otherwise
- * with null.
+ * Writes the results of attempts of one webhook, and makes the next delivery of each resource due. A delivery that
+ * another process has claimed meanwhile is left as it is. Resolves with the reason if a result switched the webhook
+ * off, otherwise with null.
  */
 export const settleDeliveries = (
   database: KeysDatabase,
@@ -161,7 +159,7 @@ export const settleDeliveries = (
     if (over.length > 0) await sql.query(releaseSql, [webhookId, over]);
     const isGone = settled.some(({ is_gone }) => is_gone);
     if (settled.length === 0) return null;
-    // A webhook that accepted one of the deliveries is not failing.
+    // A webhook that accepted any of the deliveries is not failing.
     if (!isGone && settled.some(({ error }) => error === null)) {
       await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [
         webhookId,
@@ -193,7 +191,7 @@ interface SettledRow {
 
 const lockSql = 'SELECT disabled_at IS NOT NULL AS is_off FROM webhooks WHERE id = $1::uuid FOR NO KEY UPDATE';
 
-// A webhook may have been switched off during the attempt: the delivery then waits with the others.
+// If the webhook was switched off during the attempt ($2), the delivery waits with the webhook's other deliveries.
 const settleSql = `
   UPDATE webhook_deliveries SET last_status = ended.status, last_error = ended.error,
     status = CASE WHEN error IS NULL THEN 'delivered' WHEN "retrySeconds" IS NULL THEN 'failed' ELSE 'pending'
@@ -220,7 +218,10 @@ const failingSql = `
       '${failingDays} days' THEN 'failures' END
   WHERE id = $1::uuid AND disabled_at IS NULL RETURNING org_id::text, mode::text, disabled_reason`;
 
-/** Stops the deliveries of a webhook that is off; pending ones stay. The caller has locked its row. */
+/**
+ * Stops the deliveries of a webhook that was switched off. Pending deliveries are kept. The caller has locked the
+ * webhook's row.
+ */
 export const holdDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
   sql.query(
     `UPDATE webhook_deliveries SET due_at = 'infinity' WHERE webhook_id = $1::uuid AND status = 'pending'
@@ -228,7 +229,7 @@ export const holdDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
     [webhookId],
   );
 
-/** Makes pending deliveries due: the oldest of each resource, at once. The caller has locked the webhook's row. */
+/** Makes the oldest pending delivery of each resource due at once. The caller has locked the webhook's row. */
 export const resumeDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
   sql.query(
     `UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE id IN (
@@ -258,8 +259,8 @@ export const listDeliveries = (
   );
 
 /**
- * Sends a delivery again now, however it ended, with fresh attempts. Null if the webhook has no such delivery. The
- * caller has locked the webhook's row.
+ * Sends a delivery again now, whatever its status, with a new series of attempts. Null if the webhook has no such
+ * delivery. The caller has locked the webhook's row.
  */
 export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: string): Promise<DeliveryRow | null> {
   const text = `
@@ -272,8 +273,8 @@ export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: st
 }
 
 /**
- * Removes events that are too old, with their deliveries; resolves with their number, at most `max`. Deliveries that
- * waited for a removed one become due.
+ * Removes events that are too old, with their deliveries. A delivery that waited behind a removed one becomes due.
+ * Resolves with the number of events, at most `max`.
  */
 export const purgeEvents = (database: KeysDatabase, max: number): Promise<number> =>
   database.transaction(async (tx) => {

@@ -25,7 +25,7 @@ import * as store from './webhook.store';
 
 const pathOf = (id: string): string => `/v1/webhooks/${id}`;
 
-/** The caller's own webhook. Throws `webhook_not_found`. */
+/** The caller's webhook. Throws `webhook_not_found`. */
 export async function requireWebhook(tx: Reader, caller: Caller, id: string): Promise<store.WebhookRow> {
   const row = await store.findWebhook(tx, caller, id);
   if (row === null) throw problem('webhook_not_found');
@@ -39,14 +39,17 @@ export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<s
   return row;
 }
 
-/** Refuses a URL for what shows without DNS; the sender checks every address that it connects to. */
+/**
+ * Refuses a URL that is not allowed, as far as this shows without DNS. The sender checks every address that it connects
+ * to.
+ */
 function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');
 }
 
 const storedSchema = webhookSchema.extend({ made_with: z.string().optional() });
 
-/** No row and no stored answer contains the secret: it is derived again. */
+/** Keeps the secret out of rows and stored answers. A replay derives it again. */
 const replaySecret = ({
   webhookSecrets,
 }: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> &
@@ -187,7 +190,7 @@ export const replayWebhookDelivery = ({ database }: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoints.replayWebhookDelivery, Tx, void>;
 
-/** Makes an ordinary event, which is sent only to this webhook. */
+/** Records a test event, which is sent only to this webhook. */
 export const testWebhook = () =>
   ({
     execute: async (tx, { caller, params, now }) => {

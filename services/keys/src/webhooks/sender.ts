@@ -14,42 +14,42 @@ const attempts = meter.createCounter('webhook.attempts', {
   description: 'Attempts to deliver an event to a webhook, by their outcome',
 });
 
-/** Pauses after each attempt that failed, in seconds: three days in all. */
+/** The pauses after failed attempts, in seconds. Together they last about three days. */
 export const pausesSeconds = [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 72_000];
 
-/** The least time between two looks for due deliveries. */
+/** The shortest pause between two searches for due deliveries. */
 const lookMsLeast = 25;
 
 export interface SenderOptions {
   database: KeysDatabase;
   log: Log;
   secrets: WebhookSecrets;
-  /** `host:port` of receivers that may be at any address. */
+  /** Receivers (`host:port`) that may have any address, even a private one. */
   allowed: ReadonlySet<string>;
   /**
-   * Seconds for which another process waits for this one. They must exceed the time that an attempt takes; otherwise an
-   * event is sent twice.
+   * The lease of a claimed delivery, in seconds. It must be longer than an attempt takes. Otherwise another process
+   * sends the same event again.
    */
   leaseSeconds: number;
-  /** How often due deliveries are looked for. */
+  /** The pause between two searches if the first one found nothing. */
   everyMs?: number;
-  /** Deliveries under way at once, of all organisations and of one. */
+  /** The most deliveries that are sent at the same time, in all and of one organisation. */
   most?: number;
   mostOfOrg?: number;
   pauses?: readonly number[];
-  /** How long a receiver may take to answer. */
+  /** The time that a receiver has to answer. */
   answerMs?: number;
 }
 
 export interface WebhookSender {
   start(): void;
-  /** Waits for running attempts. The next process does the rest. */
+  /** Waits for running attempts. Other due deliveries are left to the next process. */
   stop(): Promise<void>;
 }
 
 /**
- * Sends due deliveries. Any number of processes may do so at once: a delivery belongs to one process until its lease
- * ends.
+ * Sends due deliveries. Any number of processes may do so at the same time, because each claims a delivery before it
+ * sends it.
  */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { database, log, leaseSeconds, everyMs = 1_000, most = 48, mostOfOrg = 12 } = options;
@@ -91,9 +91,9 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
         log.warn({ err: error }, 'due deliveries could not be looked for; tried again');
         return 0;
       });
-      // If deliveries were found, there may be more, and a place is free once one of them has ended.
+      // If deliveries were found, more may be due. The next search waits until one of the running attempts has ended.
       await (found > 0 ? Promise.race([pause(everyMs), ...underWay.keys()]) : pause(everyMs));
-      // A look costs more than a delivery, so one look serves all deliveries that end within the pause.
+      // A search costs more than a delivery, so one search serves all attempts that end within this pause.
       if (found > 0) await pause(lookMsLeast);
     }
   };
@@ -109,7 +109,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
-/** The last organisation of a round that began after `afterOrg` and wrapped around. */
+/** The organisation that was served last. The round began after `afterOrg` and continued with the smallest id. */
 function lastServed(claimed: readonly Claimed[], afterOrg: string): string {
   const ids = claimed.map(({ orgId }) => orgId).sort();
   return ids.findLast((id) => id <= afterOrg) ?? ids.at(-1) ?? afterOrg;
@@ -118,8 +118,8 @@ function lastServed(claimed: readonly Claimed[], afterOrg: string): string {
 type Settle = (webhookId: string, ended: Ended) => Promise<void>;
 
 /**
- * Writes the ends of attempts, one batch at a time for each webhook, because each locks its row. Attempts that end
- * during a batch are in the next one, so that a busy webhook costs one transaction for many deliveries.
+ * Writes the results of attempts in batches, one batch at a time for each webhook, because a batch locks the webhook's
+ * row. Results that arrive during a batch are written in the next one, so that a busy webhook needs few transactions.
  */
 function settlerOf({ database, log }: SenderOptions): Settle {
   const next = new Map<string, { ended: Ended[]; written: Promise<void> }>();
@@ -151,7 +151,7 @@ async function deliver(options: SenderOptions, claimed: Claimed, settle: Settle)
   const outcome = await attempt(options, claimed);
   attempts.add(1, { outcome: outcome.error === null ? 'delivered' : 'failed' });
   const pause = pauses[claimed.tries - 1];
-  // Jitter keeps receivers that were down together from being asked in the same second.
+  // Jitter keeps receivers that were down together from getting their retries in the same second.
   const retrySeconds = outcome.error === null || pause === undefined ? null : pause * (0.9 + Math.random() * 0.2);
   const { id, attempts: attemptsMade, webhookId } = claimed;
   await settle(webhookId, { id, attempts: attemptsMade, ...outcome, retrySeconds });
@@ -168,7 +168,7 @@ async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, c
     ...secrets.sign({ id: event.id, at: new Date(), body }, claimed),
   };
   try {
-    // The URL may contain a secret of the customer's, and spans have URLs.
+    // Tracing is off for the call, because spans contain the URL, and the URL may contain a secret of the customer's.
     const status = await context.with(suppressTracing(context.active()), () =>
       post(new URL(url), { headers, body, allowed, answerMs }),
     );
@@ -180,7 +180,7 @@ async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, c
   }
 }
 
-/** Uses our own words, because messages of the network or of a certificate may contain anything. */
+/** Describes the error in fixed words, because messages of the network or of a certificate may contain anything. */
 function reasonOf(error: unknown, answerMs: number): string {
   const { name = '', code = '' } = Object(error);
   if (name === 'AddressRefused') return 'It leads to an address that is not of the public internet.';
@@ -206,7 +206,7 @@ interface Message {
   answerMs: number;
 }
 
-/** Resolves with the status of the answer, whose body is ignored. Follows no redirect. */
+/** Posts the message. Resolves with the status of the answer and ignores its body. Redirects are not followed. */
 async function post(url: URL, { headers, body, allowed, answerMs }: Message): Promise<number> {
   if (!isEndpointAllowed(url.origin, allowed))
     throw Object.assign(new Error('not allowed'), { name: 'AddressRefused' });
@@ -223,7 +223,7 @@ async function post(url: URL, { headers, body, allowed, answerMs }: Message): Pr
       const request = isPlain
         ? http.request(url, { ...options, agent: httpAgent }, answered)
         : https.request(url, { ...options, agent: httpsAgent }, answered);
-      // Node reports an answer that changes the protocol (101) neither as a response nor as an error.
+      // Node reports an answer with the status 101 neither as a response nor as an error, only as a closed request.
       const noAnswer = (): void => reject(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }));
       request.on('error', reject).on('close', noAnswer).end(body);
     });

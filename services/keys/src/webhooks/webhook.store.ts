@@ -23,7 +23,7 @@ export const viewWebhook = (row: WebhookRow): WebhookView => ({
   created_at: row.createdAt.toISOString(),
 });
 
-/** A check constraint keeps other values out. */
+/** Narrows the column's type. A check constraint keeps other values out. */
 const reasonOf = (reason: string | null): WebhookView['disabled_reason'] =>
   reason === 'customer' || reason === 'failures' || reason === 'gone' ? reason : null;
 
@@ -45,8 +45,8 @@ export const listWebhooks = (
   });
 
 /**
- * Null if there are `max` already. The organisation's row is locked, so that two calls at once cannot both take the
- * last place.
+ * Inserts a webhook. Null if the organisation has `max` already. The organisation's row is locked, so that two
+ * simultaneous calls cannot both take the last place.
  */
 export async function insertWebhook(
   tx: Tx,

@@ -5,8 +5,8 @@ import type { Sql } from '@drydock/service/database';
 import { timestampSql } from '@drydock/service/effects';
 
 /**
- * Updates the list with the events that have just been numbered. A workflow that has ended stays ended, whatever event
- * comes later.
+ * Updates the list of workflows from events that have just been numbered. A workflow that has ended stays ended,
+ * whatever event follows.
  */
 export async function noteWorkflows(sql: Sql, seqs: readonly string[]): Promise<void> {
   if (seqs.length > 0) await sql.query(noteSql, [seqs]);
@@ -44,8 +44,8 @@ const summaryOf = (row: Row): WorkflowSummary => ({
 });
 
 /**
- * Lists workflows, the newest first, from after the workflow `after`. The query has only the conditions that are asked
- * for, so that each has its index.
+ * Lists workflows, newest first, beginning after the workflow `after`. The query has only the conditions of the filter,
+ * so that each combination uses its index.
  */
 export async function listWorkflows(
   sql: Sql,
@@ -63,7 +63,8 @@ export async function listWorkflows(
   if (resource !== undefined) conditions.push(`resource = ${bound(resource)}`);
   const select = (more = ''): string =>
     `SELECT * FROM workflows WHERE ${conditions.join(' AND ')}${more} ORDER BY workflows.id DESC LIMIT $3::int`;
-  // Reads a range of the index for each status, so that a rare one does not cost a walk through all others.
+  // The query reads a range of the index for each status. Otherwise a search for a rare status would walk through the
+  // workflows of all others.
   const found =
     status === undefined
       ? `(${select()}) found`
@@ -73,7 +74,7 @@ export async function listWorkflows(
   return rows.map(summaryOf);
 }
 
-/** Null for another organisation's or mode's workflow, and for one without any event. */
+/** Null if the workflow belongs to another organisation or the other mode, or if none of its events has arrived. */
 export async function findWorkflow(sql: Sql, { orgId, mode }: Owner, id: string): Promise<WorkflowSummary | null> {
   const text = `SELECT ${columns} FROM workflows WHERE id = $3::uuid AND org_id = $1::uuid AND mode = $2::mode`;
   const [row] = await sql.query<Row>(text, [orgId, mode, id]);
@@ -81,7 +82,8 @@ export async function findWorkflow(sql: Sql, { orgId, mode }: Owner, id: string)
 }
 
 /**
- * Removes workflows that ended so long ago that their events are gone too; resolves with their number, at most `max`.
+ * Removes workflows that ended so long ago that their events have been removed too. Resolves with their number, at most
+ * `max`.
  */
 export async function purgeWorkflows(sql: Sql, max: number): Promise<number> {
   const removed = await sql.query(

@@ -27,7 +27,7 @@ interface HetznerOptions extends ApiOptions {
 const openHetznerApi = ({ token, ...options }: HetznerOptions): ProviderApi =>
   openProviderApi({ ...options, headers: { authorization: `Bearer ${token}` }, refusalIn });
 
-/** The provider lists a change within moments of accepting it. */
+/** The time is ample, because the provider lists a change within moments of accepting it. */
 const lostAnswerSecondsUsual = 30;
 
 /** One project of Hetzner Cloud, for handlers. */
@@ -72,7 +72,8 @@ const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
 
 /** Codes that have another reason for one kind of change. */
 const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
-  // Names are ids of our servers, so a server that has the name was made by an earlier call whose answer was lost.
+  // The name of a machine is Drydock's id of the server. If the name is taken, an earlier call whose answer was lost
+  // has made the machine.
   create: {
     uniqueness_error: 'ambiguous',
     invalid_input: 'order_refused',
@@ -85,7 +86,9 @@ const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<st
   rebuild: { invalid_input: 'incompatible' },
 };
 
-/** Null if the answer is not a definite refusal: its meaning then depends on whether it was a read. */
+/**
+ * The error for a definite refusal. Null for any other answer, which means something else for a read than for a change.
+ */
 function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
   const parsed = errorSchema.safeParse(json);
   if (status < 400 || status >= 500 || (status !== 429 && !parsed.success)) return null;
@@ -99,7 +102,7 @@ function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind'])
     : new ComputeError(reason, text);
 }
 
-/** Label of a snapshot by which a lost answer is looked for. */
+/** The label of a snapshot by which `find` recognises it. */
 const referenceLabel = 'drydock-reference';
 
 const actionAnswer = z.object({ action: actionSchema });
@@ -108,7 +111,7 @@ const serverAnswer = actionAnswer.extend({ server: serverSchema });
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
-/** Sends one change, once. */
+/** Sends a change. It does not repeat a call. */
 async function sendChange(
   api: ProviderApi,
   reader: ComputeReader,
@@ -160,7 +163,7 @@ async function sendStart(
 ): Promise<Accepted> {
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no server ${machineId}`);
-  // A machine that has just been ordered starts without this change.
+  // A machine that was just created runs already, so this call is not needed for it.
   if (machine.powerState === 'on' || machine.powerState === 'starting')
     return { actionId: null, machineId, snapshotId: null };
   const { action } = await api.change(
@@ -233,7 +236,7 @@ async function sendDeleteSnapshot(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
-  // The snapshot is checked first, because the provider would delete another machine's snapshot too.
+  // The snapshot is read first, because the provider would also delete another machine's snapshot.
   if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return done;
   try {
     await api.change({ method: 'DELETE', path: ['images', snapshotId] }, kind, z.unknown(), signal);
@@ -259,7 +262,7 @@ async function sendRebuild(
     const { action } = await api.change(call, kind, actionAnswer, signal);
     return accepted(machineId, action);
   } catch (error) {
-    // A 404 may mean the server or the image.
+    // A 404 may stand for the server or for the image.
     const isMissing = error instanceof ComputeError && error.reason === 'machine_not_found';
     if (!isMissing || (await reader.readMachine(machineId, signal)) === null) throw error;
     throw new ComputeError(kind === 'rollback' ? 'snapshot_not_found' : 'order_refused', error.message, {
@@ -269,7 +272,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // The provider accepted the change for another machine. The error names that machine.
+  // The provider has accepted a change of another machine, which the error names.
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };
@@ -316,7 +319,7 @@ async function findChange(
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;
   const actions = await readActions(api, machineId, [], signal);
-  // The oldest action is ours: later ones come from work that was accepted after it.
+  // The oldest matching action belongs to this change, because later ones come from work that was accepted after it.
   const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&
@@ -327,7 +330,7 @@ async function findChange(
   return { actionId: begun === undefined ? null : String(begun.id), machineId, snapshotId: snapshot };
 }
 
-/** Id of the snapshot that carries our label. */
+/** The id of the snapshot that carries the label of this change. */
 async function findByReference(api: ProviderApi, reference: string, signal?: AbortSignal): Promise<string | null> {
   const query = [
     ['type', 'snapshot'],

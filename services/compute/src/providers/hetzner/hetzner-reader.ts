@@ -4,7 +4,10 @@ import type { Checkpoint, Machine, MachineSnapshot, PowerState, ProviderAction }
 import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { ProviderApi, Query } from '../http/provider-api';
 
-/** Ids are integers up to 2^53-1; only fields that are used are parsed. Source: the public schema of February 2026. */
+/**
+ * The schemas parse only fields that are used. Ids are integers up to 2^53-1. Source: the provider's public schema of
+ * February 2026.
+ */
 const id = z.int().positive();
 
 export const actionSchema = z.object({
@@ -51,7 +54,7 @@ export const imageSchema = z.object({
 });
 type HetznerImage = z.infer<typeof imageSchema>;
 
-/** `next_page` null or missing: the last one. */
+/** A missing or null `next_page` marks the last page. */
 const metaSchema = z.object({ pagination: z.object({ next_page: z.int().positive().nullish() }) });
 
 export const errorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
@@ -82,7 +85,10 @@ const machineOf = (server: HetznerServer): Machine => ({
   diskGb: server.primary_disk_size ?? null,
 });
 
-/** Null for an image that is not this machine's snapshot or backup, or is gone. */
+/**
+ * The snapshot of this machine. Null if the image belongs to another machine, is neither a snapshot nor a backup, or
+ * was deleted.
+ */
 function snapshotOf(image: HetznerImage, machineId: string): MachineSnapshot | null {
   const isOurs = String(image.created_from?.id) === machineId || String(image.bound_to) === machineId;
   const isSnapshot = image.type === 'snapshot' || image.type === 'backup';
@@ -119,10 +125,10 @@ export const concerns = ({ resources }: HetznerAction, machineId: string): boole
   resources.some(({ id, type }) => type === 'server' && String(id) === machineId);
 
 const perPage = ['per_page', '50'] as const;
-/** 10,000 objects: more than a project may hold. */
+/** The most pages of a listing. They hold 10,000 objects, which is more than a project may have. */
 const pagesMax = 200;
 
-/** Ids are numbers; any other text names nothing, and is not sent. */
+/** Whether the text is an id, which is a number. Any other text names nothing and is not sent. */
 export const isId = (id: string): boolean => /^[1-9]\d{0,15}$/.test(id) && Number.isSafeInteger(Number(id));
 
 /** One page of a listing whose items are under `name`. */
@@ -150,7 +156,7 @@ async function readPages<T>(
       schema,
       signal,
     );
-    // A listing may be empty but never missing: a 404 means a wrong URL, and not that everything has vanished.
+    // A listing may be empty but never missing. A 404 means a wrong URL, and must not make all machines look vanished.
     if (answer === null) throw new ComputeError('rejected', `there is no listing of ${name} at this address`);
     items.push(...answer.items);
     page = answer.nextPage;
@@ -182,7 +188,7 @@ export interface Seen {
   highestActionId: number;
 }
 
-/** The machine's newest action: every later change has a higher id. */
+/** The id of the machine's newest action. Every later change has a higher id. */
 export async function prepareOn(api: ProviderApi, machineId: string | null, signal?: AbortSignal): Promise<Checkpoint> {
   const [newest] = machineId === null ? [] : await readActions(api, machineId, [], signal);
   return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies Seen);
@@ -213,7 +219,7 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
         ['type', 'backup'],
         ['sort', 'created:desc'],
       ];
-      // The provider cannot filter by the machine that a snapshot was made from.
+      // The listing is filtered here, because the provider cannot filter by the machine that a snapshot was made from.
       const images = await readPages(api, 'images', query, imageSchema, signal);
       return images.map((image) => snapshotOf(image, machineId)).filter((snapshot) => snapshot !== null);
     },
@@ -237,13 +243,13 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
 }
 
 /**
- * Collects the polls of many workflows into one call: ids that are asked for within a moment go together, as many as
- * the provider's own client sends.
+ * The time for which calls that ask about actions are collected, so that many workflows share one call. A call has at
+ * most as many ids as the provider's own client sends.
  */
 const gatherMs = 30;
 const idsMax = 25;
 
-// Each action is parsed separately: an odd one must not hide all others.
+// Each action is parsed separately, so that one that cannot be parsed does not hide the others.
 const actionsSchema = z.object({ actions: z.array(z.unknown()) });
 const idSchema = z.object({ id: z.int() });
 type Found = ReadonlyMap<string, unknown>;

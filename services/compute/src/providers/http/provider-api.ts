@@ -9,7 +9,7 @@ import { createRateBudget } from './rate-budget';
 const firstPauseMs = 1_000;
 
 /**
- * The pause before a repeat after a conflict: one second, doubled each time, give or take a quarter. The provider's own
+ * The pause before a repeat after a conflict: one second, doubled each time, more or less a quarter. The provider's own
  * client does the same.
  */
 const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
@@ -27,27 +27,27 @@ export interface ApiOptions {
 export type Query = ReadonlyArray<readonly [string, string]>;
 export type ReadPath = readonly (string | number)[];
 
-/** The calls of one account: rate budget, deadline, repeats, and parsing of every answer. */
+/** The calls of one account. All share a rate limit, a deadline and a circuit breaker; every answer is parsed. */
 export interface ProviderApi {
-  /** Null if the provider has no such thing. */
+  /** Reads something from the provider. Null if the provider does not have it. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
-  /** Repeated only after a `conflict`, which did nothing. */
+  /** Sends a change. The call is repeated only after a `conflict`, which has changed nothing. */
   change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;
   close(): Promise<void>;
 }
 
 interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
-  /** The error for a definite refusal; null if the answer is none. `kind` is undefined for reads. */
+  /** The error for a definite refusal; null for any other answer. `kind` is undefined for reads. */
   refusalIn(answer: HttpAnswer, kind?: Change['kind']): ComputeError | null;
   /**
-   * The part of the provider that a call depends on: each has a circuit of its own. Null: its answer says nothing about
-   * the provider's health. Default: one circuit for all.
+   * The part of the provider that a call depends on. Each part has a circuit breaker of its own. Null if the answer to
+   * the call says nothing about the provider's health. Without this function all calls share one circuit breaker.
    */
   partOf?(path: ReadPath): string | null;
 }
 
 const conflictAttemptsMax = 3;
-/** The answer to an accepted change may hold a password, so its text is left out. */
+/** Describes an answer for an error. The text of an accepted change is left out, because it may contain a password. */
 const describe = ({ status, text }: HttpAnswer): string =>
   status < 300 ? `${status} and ${text.length} characters that cannot be read` : `${status} ${text.slice(0, 200)}`;
 
@@ -133,14 +133,17 @@ export function openProviderApi(provider: Provider): ProviderApi {
   };
 }
 
-/** The number of calls in a row without a usable answer that opens the circuit. `openMs` later, one call may try. */
+/**
+ * The number of successive calls without a usable answer that opens the circuit breaker. After `openMs` one call may
+ * try.
+ */
 const failuresMax = 8;
 const openMs = 5_000;
 
 /**
- * Sends nothing to a provider that does not answer, except for one probe at a time, so that neither requests nor
- * workers pile up. There is a circuit for each part of the provider; a call whose part is null passes them all. @throws
- * ComputeError `unavailable` at once while the circuit is open: then nothing was sent
+ * Runs a call unless the circuit breaker of its part is open. While a provider does not answer, only one probe at a
+ * time is sent, so that neither requests nor workers pile up. A call whose part is null is always sent. @throws
+ * ComputeError `unavailable` at once while the circuit breaker is open; then nothing was sent
  */
 export type Guard = <T>(part: string | null, call: () => Promise<T>) => Promise<T>;
 
@@ -178,9 +181,9 @@ const attemptsMax = 3;
 const readPauseMs = 150;
 
 /**
- * Repeats a read that was `unavailable`, or `rate_limited` for no longer than is left, within `deadlineMs` in all, with
- * pauses that double and jitter. `attempt` gets the end of its own share of the time, so that a hanging attempt leaves
- * time for another.
+ * Repeats a read that failed as `unavailable`, or as `rate_limited` if the wait still fits. All attempts together take
+ * at most `deadlineMs`; the pauses double and have jitter. Each attempt gets only a part of the time, so that one that
+ * hangs leaves time for another.
  */
 async function readAgain<T>(
   deadlineMs: number,

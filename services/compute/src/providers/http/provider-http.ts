@@ -1,15 +1,15 @@
 import { Agent, request } from 'undici';
 
 export interface HttpOptions {
-  /** The URL includes its path: `https://api.hetzner.cloud/v1`. */
+  /** The URL with its path, such as `https://api.hetzner.cloud/v1`. */
   baseUrl: string;
   /** Headers of every request, including the credential. */
   headers: Readonly<Record<string, string>>;
   /** The time limit of a call, from the first byte sent to the last one read. */
   deadlineMs: number;
-  /** The limit at which an answer is cut off. */
+  /** The most bytes of an answer. A longer answer is cut off. */
   bodyBytesMax: number;
-  /** PEM of an authority to trust besides the known ones: for a provider on our own premises. */
+  /** PEM of an authority that is trusted besides the public ones, for a provider on the operator's own premises. */
   ca?: string | undefined;
 }
 
@@ -23,10 +23,10 @@ export interface HttpCall {
 
 export interface HttpAnswer {
   status: number;
-  /** The text of the status: some providers report the error there and nowhere else. */
+  /** The text of the status line. Some providers report the error nowhere else. */
   statusText: string;
   headers: Readonly<Record<string, string>>;
-  /** Undefined when the body is empty or no JSON. */
+  /** Undefined if the body is empty or not JSON. */
   json: unknown;
   text: string;
 }
@@ -43,12 +43,12 @@ export class NoAnswer extends Error {
 }
 
 export interface ProviderHttp {
-  /** One request, never repeated, no redirect followed. @throws NoAnswer */
+  /** Sends one request. It is never repeated, and no redirect is followed. @throws NoAnswer */
   ask(call: HttpCall, signal?: AbortSignal): Promise<HttpAnswer>;
   close(): Promise<void>;
 }
 
-/** A provider that does not accept a connection within this time is away. */
+/** A provider that does not accept a connection within this time counts as unreachable. */
 const connectMs = 3_000;
 /**
  * The most connections: as many as the workflows and requests of one process need at once. More would only wait at the
@@ -137,7 +137,7 @@ const flat = (headers: Readonly<Record<string, string | string[] | undefined>>):
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? (value[0] ?? '') : (value ?? '')]),
   );
 
-/** No connection was made. After any other error the provider may have read the request. */
+/** Error codes of a connection that was never made. After any other error the provider may have read the request. */
 const unsentCodes = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',

@@ -4,28 +4,31 @@ import type { HttpAnswer } from './provider-http';
 
 /**
  * Paces this process's calls under a limit that all callers of an account share and only the provider counts. While
- * more than a tenth of the limit is left, nobody waits. Below that, each process slows down in proportion to the rest.
- * So any number of processes settle at the refill rate, each with the same share, and never exceed the limit.
+ * more than a tenth of the limit is left, nobody waits. Below that, each process slows down in proportion to what is
+ * left. So any number of processes together never exceed the limit, and each gets the same share of it.
  */
 interface RateBudget {
   /** Resolves when a call may be sent. Rejects with `rate_limited` if that would take longer than `waitMsMax`. */
   admit(signal?: AbortSignal): Promise<void>;
-  /** Reads RateLimit-Limit, -Remaining and -Reset of an answer. */
+  /** Reads the headers RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of an answer. */
   note(answer: Pick<HttpAnswer, 'status' | 'headers'>): void;
 }
 
-/** A workflow waits longer by itself, and gives its worker back meanwhile. */
+/**
+ * The longest wait within a call. A workflow that has to wait longer ends its step, so that its worker is free
+ * meanwhile.
+ */
 const waitMsMax = 4_000;
 /** The part of the limit that is kept in reserve. Once less than this is left, calls slow down. */
 const reserve = 0.1;
 /**
- * The slowest pace. Even with nothing left, a process calls now and then, because it learns only from an answer that
- * there is more.
+ * The slowest pace. Even if nothing is left of the limit, a process calls now and then, because only an answer tells it
+ * that there is more.
  */
 const leastPace = 0.02;
 /**
- * The longest pause between two calls. Incorrect headers, or headers in another unit, would otherwise stop us for hours
- * or for ever.
+ * The longest pause between two calls. Without it, headers with a wrong value or another unit would stop all calls for
+ * hours.
  */
 const spacingMsMax = 60_000;
 
@@ -79,25 +82,25 @@ function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, no
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
-  // Whether the headers show the refill rate. They count whole seconds, so they do not show it for a budget that is
-  // nearly full.
+  // The refill rate can be computed from the headers, except for a limit that is nearly full, because the headers count
+  // whole seconds.
   const isTelling = untilFull > 2 && limit - left > 10;
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }
 
-/** Uses the provider's own clock, because ours may differ. */
+/** The present time by the provider's clock, in seconds. This machine's clock may differ from it. */
 function serverSeconds(headers: Readonly<Record<string, string>>): number {
   const date = Date.parse(headers['date'] ?? '');
   return (Number.isNaN(date) ? Date.now() : date) / 1_000;
 }
 
-/** A longer wait than this is not granted. */
+/** The longest wait that the provider's headers can cause. */
 const waitSecondsMax = 60;
 const waitSecondsUsual = 5;
 
 /**
- * The wait after a 429 or 503: Retry-After in seconds or as a date, otherwise RateLimit-Reset; absurd values are
- * ignored. 1 to 60.
+ * The wait after a 429 or 503, in seconds from 1 to 60. It is read from Retry-After, as seconds or a date, otherwise
+ * from RateLimit-Reset. Absurd values are ignored.
  */
 export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number {
   const asked = askedSeconds(headers);

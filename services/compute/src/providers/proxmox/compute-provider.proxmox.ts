@@ -18,13 +18,13 @@ import { findVm, proxmoxReader } from './proxmox-reader';
 import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
 import { refusalIn } from './proxmox-tasks';
 
-/** A task is in its node's list as soon as it is forked. */
+/** The time is ample, because a task is in its node's list as soon as it has been forked. */
 const lostAnswerSecondsUsual = 30;
 
 /**
- * The part of the cluster on which a read depends: its node, because other nodes may work while one is unreachable.
- * Null for a read of the guest agent, because its answer depends on the owner of the machine and says nothing about the
- * cluster.
+ * The part of the cluster on which a read depends. It is the node, because other nodes may work while one is
+ * unreachable. It is null for a read of the guest agent, because that answer depends on the owner of the machine and
+ * says nothing about the cluster.
  */
 const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
   collection !== 'nodes' ? '' : agent === 'agent' ? null : String(node);
@@ -32,13 +32,13 @@ const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
 const openApi = ({ token, ...options }: ProxmoxOptions) =>
   openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn, partOf });
 
-/** One Proxmox VE cluster as one API token may see it, for handlers. */
+/** The reading part of one Proxmox VE cluster, for handlers. It sees what the API token may see. */
 export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & Closing {
   const api = openApi(options);
   return { ...proxmoxReader(api), close: () => api.close() };
 }
 
-/** One Proxmox VE cluster as {@link proxmoxComputeReader} opens it, but with changes, for workers. */
+/** One Proxmox VE cluster with its changes, for workers. */
 export function proxmoxCompute(options: ProxmoxOptions): ComputeDriver & Closing {
   const api = openApi(options);
   const reader = proxmoxReader(api);
@@ -63,7 +63,7 @@ interface Sender {
 const upidAnswer = dataOf(upidSchema);
 const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
 
-/** Sends one change, once. */
+/** Sends a change. It does not repeat a call. */
 async function sendChange(
   sender: Sender,
   change: Change,
@@ -125,7 +125,7 @@ async function sendStart(
   const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
   await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
   const grown = { disk: firstDisk, size: `${size.diskGb}G` };
-  // The provider's G is 2^30 bytes.
+  // The comparison is in bytes, because the provider's G is 2^30 bytes.
   if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
     await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
   const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
@@ -147,7 +147,7 @@ async function sendPower(
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }
 
-/** A running VM is not deleted: its power is cut first, and only a VM that is off is destroyed. */
+/** Deletes a VM. The power of a running VM is cut first, because only a VM that is off can be destroyed. */
 async function sendDelete(
   { api, reader }: Sender,
   change: Of<'delete'>,
@@ -166,8 +166,8 @@ async function sendDelete(
 const looksMax = 20;
 
 /**
- * Cuts the power. If that fails, no deletion was accepted. The deletion then begins again and checks whether the VM
- * still runs.
+ * Cuts the power of a VM that is to be deleted. If that fails, no deletion was accepted. The deletion then begins again
+ * and checks whether the VM still runs.
  */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
   const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;
@@ -240,9 +240,9 @@ async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSign
 }
 
 /**
- * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because a lost answer
- * is searched only there. The lock matters because the provider would accept the call and let its task fail, which
- * would look like our own failure.
+ * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because `find` searches
+ * only there. The lock matters because the provider would accept the call and let its task fail, which would look like
+ * a failure of Drydock.
  */
 async function requireFree(
   api: ProviderApi,

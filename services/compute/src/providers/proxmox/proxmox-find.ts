@@ -11,14 +11,14 @@ import { listTasks } from './proxmox-tasks';
 export interface VmSize {
   cores: number;
   memoryMb: number;
-  /** The size to which the first disk grows; a disk never shrinks. */
+  /** The size of the first disk. A larger disk is not shrunk. */
   diskGb: number;
 }
 
 export interface ProxmoxOptions extends ApiOptions {
   /**
-   * `USER@REALM!TOKENID=UUID`, with VM.Audit, VM.Clone, VM.Config.*, VM.Allocate, VM.PowerMgmt, VM.Snapshot,
-   * Datastore.AllocateSpace and .Audit.
+   * The API token in the form `USER@REALM!TOKENID=UUID`. It needs VM.Audit, VM.Clone, VM.Config.*, VM.Allocate,
+   * VM.PowerMgmt, VM.Snapshot, Datastore.AllocateSpace and Datastore.Audit.
    */
   token: string;
   /** PEM of the cluster's own authority. */
@@ -29,10 +29,10 @@ export interface ProxmoxOptions extends ApiOptions {
   templates: Readonly<Record<string, number>>;
 }
 
-/** The disk that a size applies to: templates made by Proxmox' own guide boot from it. */
+/** The disk that a size applies to. Templates that follow Proxmox' guide boot from it. */
 export const firstDisk = 'scsi0';
 
-/** `node` null: there was no such VM. */
+/** The state that `prepare` saw. `node` is null if there was no such VM. */
 const checkpointSchema = z.strictObject({
   node: z.string().nullable(),
   knownTasks: z.array(z.string()),
@@ -52,7 +52,10 @@ const taskTypes = {
   rebuild: '',
 } as const;
 
-/** The name of a change of the power under `status/`, which is also the type of its task. */
+/**
+ * The provider's name for a change of the power. It is the last part of the path under `status/`, and the type of the
+ * task.
+ */
 export function powerOrderOf(change: Extract<Change, { kind: PowerKind }>): string {
   if (change.kind === 'power_on') return 'start';
   if (change.kind === 'power_off') return change.isForced ? 'stop' : 'shutdown';
@@ -71,8 +74,8 @@ function taskTypeOf(change: Change): string {
 }
 
 /**
- * The VM's earlier tasks of this type on its present node: a task of a later change is another one, whatever the
- * cluster's clock says.
+ * Records the VM's earlier tasks of this type on its present node. A task that is not among them was begun later,
+ * whatever the cluster's clock says.
  */
 export async function prepareChange(
   api: ProviderApi,
@@ -88,8 +91,8 @@ export async function prepareChange(
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
-  // The process tells whether the machine runs. A paused VM, for example one on a full disk, has a process, and nothing
-  // but this change would start it again.
+  // `vendorStatus` tells only whether the VM has a process. A paused VM, for example one whose disk is full, has a
+  // process and counts as running. No call but this change would start it again.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
@@ -99,7 +102,7 @@ interface Finder {
   options: Pick<ProxmoxOptions, 'token'>;
 }
 
-/** The user as UPIDs have it at their end: `USER@REALM!TOKENID`, without the secret. */
+/** The user in the form in which a UPID ends: `USER@REALM!TOKENID`, without the secret. */
 const userOf = ({ token }: Pick<ProxmoxOptions, 'token'>): string => token.slice(0, token.indexOf('='));
 
 export async function findChange(
@@ -114,11 +117,11 @@ export async function findChange(
   const { node, knownTasks } = readCheckpoint(checkpoint);
   const tasks =
     node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
-  // Only tasks of our token count. A task of staff may have gone to another snapshot.
+  // Only tasks of this API token count. A task of staff may have gone to another snapshot.
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };
-  // The name of the snapshot contains the workflow's id, so a snapshot of that name was made by this change.
+  // The name of the snapshot contains the workflow's id, so only this change can have made a snapshot of that name.
   if (snapshotId !== null && (await reader.readSnapshot(machineId, snapshotId, signal)) !== null) return done;
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
   if (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null)

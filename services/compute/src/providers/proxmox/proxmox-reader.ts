@@ -21,7 +21,7 @@ import {
 } from './proxmox-shapes';
 import { actionOf, listTasks, readTask } from './proxmox-tasks';
 
-/** Whether the text is a number of a VM. Any other text names nothing, and is not sent. */
+/** Whether the text is the number of a VM. Any other text names nothing and is not sent. */
 export const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);
 
 /** All VMs that the token may see, each with its present node. */
@@ -36,23 +36,23 @@ export async function findVm(api: ProviderApi, machineId: string, signal?: Abort
 }
 
 /**
- * The VM of an order. Until its clone is complete it has only its number and its lock, and no name. So the number and
- * the lock find a clone whose answer was lost.
+ * The VM of an order. Until its clone is complete, a VM has its number and a lock but no name. So a clone whose answer
+ * was lost is found by its number and its lock.
  */
 export async function findOrderedVm(api: ProviderApi, name: string, signal?: AbortSignal): Promise<Resource | null> {
   const isOrdered = (vm: Resource): boolean => vm.name === name || (vm.lock === 'clone' && vm.vmid === vmidOf(name));
   return (await listVms(api, signal)).find(isOrdered) ?? null;
 }
 
-/** VMs that are looked at together. */
+/** The number of VMs that are read at the same time. */
 const atOnceMax = 8;
 
 const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
 
-/** A guest that hangs delays the call; the provider itself gives up after three seconds. */
+/** The time limit of the call. A guest that hangs delays it; the provider gives up after three seconds. */
 const agentMsMax = 5_000;
 
-/** The addresses that the guest reports; none without an agent that answers. */
+/** The addresses that the guest reports. The list is empty if no agent answers. */
 async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<string[]> {
   if (vm.status !== 'running') return [];
   const ends = AbortSignal.timeout(agentMsMax);
@@ -73,7 +73,7 @@ const unknownMachine = (resource: Resource): Machine =>
   machineOf({ resource, status: { vmid: resource.vmid, status: 'unknown' }, config: null, addresses: [] });
 
 async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
-  // The node of the VM does not answer the cluster, so nothing more is known.
+  // Nothing more is known while the node of the VM does not answer the cluster.
   if (vm.status === 'unknown') return unknownMachine(vm);
   const [status, config, addresses] = await Promise.all([
     api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),
@@ -95,7 +95,10 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
   return moved === null ? null : await look(api, moved, true, signal);
 }
 
-/** All machines. One that cannot be read is listed as unknown. If none can be read, the cluster does not answer. */
+/**
+ * Lists all machines. A machine that cannot be read is listed as unknown. If none can be read, the cluster counts as
+ * unavailable.
+ */
 async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
   const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);
   const failures: ComputeError[] = [];
@@ -136,7 +139,7 @@ async function onlyNewest(api: ProviderApi, vm: Resource, signal?: AbortSignal):
 
 export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   provider: 'proxmox',
-  // A VM cannot be rebuilt in place.
+  // `compute:rebuild` is missing, because a VM cannot be rebuilt in place.
   capabilities: ['compute:snapshots'],
   readMachine: (machineId, signal) => readMachine(api, machineId, signal),
   findMachine: async (name, signal) => {
@@ -145,10 +148,10 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   },
   listMachines: (signal) => listMachines(api, signal),
   listSnapshots: (machineId, signal) => listSnapshots(api, machineId, signal),
-  // The address of a snapshot includes its VM, so a snapshot of another VM cannot be read.
+  // A snapshot is read by way of its VM, so a snapshot of another VM is not found.
   readSnapshot: async (machineId, snapshotId, signal) =>
     (await listSnapshots(api, machineId, signal)).find(({ id }) => id === snapshotId) ?? null,
-  // The account that only reads may not see the worker's tasks.
+  // The account of a reader may not see the worker's tasks, so it cannot make a checkpoint.
   prepareEarly: async () => null,
   readRunningAction: async (machineId, signal) => {
     const vm = await findVm(api, machineId, signal);
@@ -162,8 +165,8 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
 });
 
 /**
- * A clone's task is filed under its template, among those of all orders: a lost one is followed by the new VM's own
- * lock.
+ * The action of a clone whose answer was lost. The provider files the clone's task under the template, among the clones
+ * of all orders. So the lock of the new VM tells whether the clone is complete.
  */
 export const makingAction = 'drydock:making';
 const isMaking = (actionId: string): boolean => actionId === makingAction;

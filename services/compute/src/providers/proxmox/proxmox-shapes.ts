@@ -3,10 +3,10 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import type { Machine, MachineOrder, MachineSnapshot, PowerState } from '../compute.types';
 
-/** Only fields that are used are parsed. Source: the public API viewer and qemu-server of Proxmox VE 8. */
+/** The schemas parse only fields that are used. Source: the public API viewer and qemu-server of Proxmox VE 8. */
 const flag = z.union([z.literal(0), z.literal(1)]);
 
-/** Every answer is `{"data": …}`. */
+/** The schema of an answer. Every answer is `{"data": …}`. */
 export const dataOf = <T>(schema: z.ZodType<T>) => z.object({ data: schema }).transform(({ data }) => data);
 
 export const resourceSchema = z.object({
@@ -30,7 +30,7 @@ export const statusSchema = z.object({
 });
 type VmStatus = z.infer<typeof statusSchema>;
 
-/** Disks are `storage:volume,option=value,…` under keys such as scsi0. */
+/** A VM's configuration. Each disk is a text `storage:volume,option=value,…` under a key such as scsi0. */
 export const configSchema = z.looseObject({
   description: z.string().optional(),
   arch: z.string().optional(),
@@ -42,7 +42,7 @@ type VmConfig = z.infer<typeof configSchema>;
 export const snapshotSchema = z.object({
   name: z.string(),
   description: z.string().optional(),
-  /** Seconds since 1970; missing at `current`. */
+  /** Seconds since 1970. It is missing for `current`, which stands for the VM itself. */
   snaptime: z.int().optional(),
   parent: z.string().optional(),
   /** Set while the snapshot is incomplete. */
@@ -88,7 +88,7 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
 
 /**
  * Networks that cannot be reached from outside the guest, such as the bridges of its containers: loopback, link-local,
- * private and shared ones. Their addresses are left out, although a guest reports them.
+ * private and shared ones. Addresses in them are left out of a machine.
  */
 const inner = new BlockList();
 for (const [network, prefix] of [
@@ -114,8 +114,8 @@ const isPublic = (address: string): boolean => {
 };
 
 /**
- * The limit exceeds the number of addresses that we give to any machine. A guest may report any number, and all of them
- * would be stored.
+ * The limit exceeds the number of addresses that any machine gets. A guest may report any number, and all of them would
+ * be stored.
  */
 const addressesMax = 64;
 
@@ -127,7 +127,7 @@ export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): strin
 interface Looked {
   resource: Resource;
   status: VmStatus;
-  /** The configuration; null when it was not asked for. */
+  /** The configuration; null if it was not read. */
   config: VmConfig | null;
   addresses: readonly string[];
 }
@@ -143,7 +143,7 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
     },
     addresses,
     isLocked: status.lock !== undefined,
-    // A template's disks are the base of others: it can be neither rolled back nor started.
+    // The disks of a template are the base of other disks, so the template can be neither rolled back nor started.
     isRebuildProtected: resource.template === 1,
     isDeleteProtected: resource.template === 1 || config?.protection === 1,
     ...{ spec: note?.spec ?? null, zone: resource.node, image: note?.image ?? null },
@@ -152,7 +152,7 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
   };
 }
 
-/** `newerIds`: the snapshots that prevent a rollback. */
+/** `newerIds` are the snapshots that prevent a rollback. */
 export const snapshotOf = (
   { name, description, snaptime, snapstate }: VmSnapshot,
   newerIds: readonly string[],
@@ -162,7 +162,7 @@ export const snapshotOf = (
   ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
 });
 
-/** All snapshots that come after `name`, by the chain of parents. */
+/** The snapshots that were made after `name`. Each snapshot names its parent. */
 export function descendantsOf(name: string, all: readonly VmSnapshot[]): string[] {
   const found = new Set<string>();
   for (let last = -1; last !== found.size; ) {
@@ -172,7 +172,7 @@ export function descendantsOf(name: string, all: readonly VmSnapshot[]): string[
   return [...found];
 }
 
-/** Storages that can only go back to the newest snapshot. */
+/** The types of storage that can only return to the newest snapshot. */
 const newestOnly = new Set(['zfspool', 'zfs', 'lvm']);
 const diskKey = /^(?:scsi|virtio|sata|ide)\d+$/;
 
@@ -190,11 +190,15 @@ export const keepsNewestOnly = (
 const noteSchema = z.object({ spec: z.string(), image: z.string(), labels: z.record(z.string(), z.string()) });
 const noteStart = 'drydock ';
 
-/** A VM can store its order only in its description: one line of it is ours. */
+/**
+ * The text that stores an order with its VM. A VM has no other place for it than its description, where it is one line.
+ */
 export const noteOf = ({ spec, image, labels }: MachineOrder): string =>
   `${noteStart}${JSON.stringify({ spec, image, labels })}`;
 
-/** Null for a VM that was not ordered by us, or whose description was rewritten. */
+/**
+ * The order in a VM's description. Null if Drydock did not order the VM, or if somebody has rewritten the description.
+ */
 function readNote(description: string | undefined): z.infer<typeof noteSchema> | null {
   const line = (description ?? '').split('\n').find((candidate) => candidate.startsWith(noteStart));
   if (line === undefined) return null;
@@ -208,12 +212,15 @@ function readNote(description: string | undefined): z.infer<typeof noteSchema> |
 const [lowest, highest] = [100_000, 999_999_999];
 
 /**
- * The number of an order's VM is derived from its name: the cluster itself then refuses to make a second one, and two
- * orders at once need not agree on the next free number. Among a hundred VMs one order in ten million meets a taken
- * number.
+ * The number of an order's VM is derived from its name. So the cluster itself refuses a second VM for the same order,
+ * and simultaneous orders need not agree on the next free number. Among a hundred VMs, one order in ten million meets a
+ * number that is taken.
  */
 export const vmidOf = (name: string): number =>
   lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
 
-/** Names have at most 40 characters: a workflow's id without its hyphens fits, by which a lost answer is found. */
+/**
+ * The name of a snapshot, by which a lost answer is found. It may have 40 characters, so the workflow's id has to lose
+ * its hyphens.
+ */
 export const snapshotNameOf = (reference: string): string => `drydock-${reference.replaceAll('-', '')}`;

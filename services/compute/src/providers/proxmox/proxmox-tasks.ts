@@ -7,8 +7,8 @@ import { retryAfterSeconds } from '../http/rate-budget';
 import { dataOf, errorSchema, type Task, taskSchema, taskStatusSchema, upidSchema } from './proxmox-shapes';
 
 /**
- * The provider has no codes: every error is a text, in an answer with 500 or at the end of a task. A text that is not
- * listed is not a definite refusal.
+ * The reasons for the provider's error texts. The provider has no error codes; a text stands in an answer with status
+ * 500 or at the end of a task. A text that is not listed is no definite refusal.
  */
 const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^Configuration file '.*' does not exist/, 'machine_not_found'],
@@ -24,21 +24,21 @@ const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^you can't rollback if vm is a template/, 'protected'],
   [/^can't remove VM \d+ - protection mode enabled/, 'protected'],
   [/^no such task/, 'action_not_found'],
-  // No agent in the guest, or none that answers.
+  // The guest has no agent, or its agent does not answer.
   [/guest agent/i, 'unsupported'],
   [/qmp command 'guest-\S+' failed/, 'unsupported'],
   [/^VM \d+ is not running/, 'unsupported'],
 ];
 
-/**
- * The same text about an order means that an earlier call with a lost answer has made the VM with its derived number.
- */
+/** For an order, this text means that an earlier call whose answer was lost has made the VM with the order's number. */
 const alreadyThere = /config file already exists/;
 
 const reasonOf = (text: string): ComputeReason | null =>
   reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
 
-/** Null if the answer is not a definite refusal: its meaning then depends on whether it was a read. */
+/**
+ * The error for a definite refusal. Null for any other answer, which means something else for a read than for a change.
+ */
 export function refusalIn(
   { status, statusText, headers, json }: HttpAnswer,
   kind?: Change['kind'],
@@ -64,11 +64,11 @@ function partsOf(upid: string): { node: string; type: string; id: string } {
   return { node, type, id };
 }
 
-/** A clone is filed under the VM that was cloned. */
+/** Whether the task works on this VM. The provider files a clone under the VM that was cloned. */
 const concerns = (upid: string, machineId: string): boolean =>
   partsOf(upid).id === machineId || partsOf(upid).type === 'qmclone';
 
-/** The VM's tasks on one node, newest first, 50 at most: each node keeps its own, for weeks. */
+/** The VM's tasks on one node, newest first, at most 50. Each node keeps its own tasks for weeks. */
 export async function listTasks(
   api: ProviderApi,
   { node, machineId }: { node: string; machineId: string },
@@ -84,7 +84,7 @@ export async function listTasks(
   return (await api.read(['nodes', node, 'tasks'], query, dataOf(z.array(taskSchema)), signal)) ?? [];
 }
 
-/** Success is `OK` or `WARNINGS: n`; any other end is the error's text. */
+/** Whether a task has succeeded. Then its status is `OK` or `WARNINGS: n`, and otherwise the error's text. */
 const isSuccess = (exitstatus: string): boolean => exitstatus === 'OK' || /^WARNINGS: \d+$/.test(exitstatus);
 
 export const actionOf = (upid: string, ended: string | null): ProviderAction => ({

@@ -7,26 +7,26 @@ import { claimJob, type JobRecord, type MachineFolders, readJobs } from './machi
 import { readStatus } from './qmp';
 
 const run = promisify(execFile);
-/** Loaded from the build output, also when this file itself runs from its source under jest. */
+/** The program is loaded from the build output, also when this file itself runs from its source under jest. */
 const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js');
 
 /**
  * Starts a process that carries out the machine's job and outlives this one. It may be called at any time: `flock`
  * holds the machine's lock while that process lives, even if it is frozen, and a second process ends at once.
- * `environment`: ours unless given.
+ * `environment` replaces this process's environment.
  */
 export function beginWork(machineFolder: string, environment?: Record<string, string>): void {
   let log: number;
   try {
     log = openSync(path.join(machineFolder, 'work.log'), 'a', 0o600);
   } catch {
-    // The machine was deleted meanwhile: there is nothing to do.
+    // The machine was deleted meanwhile, so there is no job.
     return;
   }
   const args = ['--nonblock', '--no-fork', path.join(machineFolder, 'lock'), process.execPath, program, machineFolder];
   const env = environment === undefined ? {} : { env: environment };
   const child = spawn('flock', args, { detached: true, stdio: ['ignore', log, log], ...env });
-  // The next look at the job tries again.
+  // A failed start is ignored, because the next read of the job starts the process again.
   child.once('error', () => undefined);
   child.unref();
   closeSync(log);
@@ -34,7 +34,10 @@ export function beginWork(machineFolder: string, environment?: Record<string, st
 
 let tools: Promise<void> | null = null;
 
-/** Call it before any work is accepted. @throws ComputeError unavailable: this machine cannot run any */
+/**
+ * Checks that the tools of QEMU are installed. It must be called before any work is accepted. @throws ComputeError
+ * `unavailable` if one is missing
+ */
 export function assertTools(): Promise<void> {
   tools ??= Promise.all(['qemu-system-x86_64', 'qemu-img', 'flock'].map((tool) => run(tool, ['--version']))).then(
     () => undefined,
@@ -48,7 +51,7 @@ export function assertTools(): Promise<void> {
   return tools;
 }
 
-/** Jobs that revive a machine have this reference, because no workflow asked for them. */
+/** The reference of jobs that revive a machine. No workflow asked for them. */
 const reference = 'revive';
 /** After this many revivals within a day, the machine is left to staff. */
 const revivalsMax = 5;
@@ -69,7 +72,7 @@ export async function reviveMachines(
     if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
 
-/** Resolves with true when the machine's start was claimed. */
+/** Claims the start of the machine if it should run. Resolves with true if this call has claimed it. */
 async function revive(folders: MachineFolders, machineId: string): Promise<boolean> {
   const machineFolder = folders.of(machineId);
   if (
@@ -94,11 +97,14 @@ async function revive(folders: MachineFolders, machineId: string): Promise<boole
   });
 }
 
-/** Whether the job decides if the machine runs. A job that failed to power it off has changed nothing. */
+/** Whether the job decides if the machine should run. A power_off that failed has changed nothing. */
 const isDecisive = ({ kind, state }: JobRecord): boolean =>
   kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
 
-/** Whether a machine without a process is a lost one: its last decisive job started it. */
+/**
+ * Whether a machine without a process should run. It should if its last decisive job has started it, and if it was not
+ * revived too often.
+ */
 export function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;
   const lately = jobs.slice(-revivalsMax);

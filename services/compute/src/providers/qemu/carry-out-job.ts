@@ -35,8 +35,8 @@ const pauseMs = 300;
 
 /**
  * Carries out the machine's newest job to its end, from wherever an earlier process left it. Each part may be repeated
- * until the job is marked `isApplied`, because from then on the guest may write. Only the holder of the machine's lock
- * may call it.
+ * until the job is marked `isApplied`, because the guest may write from then on. The caller must hold the machine's
+ * lock.
  */
 export async function carryOutJob(machineFolder: string): Promise<void> {
   const job = await readLastJob(machineFolder);
@@ -54,18 +54,18 @@ export async function carryOutJob(machineFolder: string): Promise<void> {
   if (job.kind === 'delete' && failure === null) await retireMachine(machineFolder);
 }
 
-/** Starts the machine if possible. The job is reported as failed in any case. */
+/** Starts the machine if possible. The caller reports the job as failed in any case. */
 async function startAnyway(machineFolder: string): Promise<void> {
   try {
-    // The machine runs when it was never stopped.
+    // A machine that runs was never stopped, so its disk needs no repair.
     if ((await readStatus(machineFolder)) === 'off') await mendInside(machineFolder);
     await startQemu(machineFolder, await readRecord(machineFolder));
   } catch {
-    // The machine stays off, with its disk as it is, for staff.
+    // If the start fails, the machine stays off with its disk as it is, for staff.
   }
 }
 
-/** Tries the job's work. Resolves with the failure, or null when the work is done. */
+/** Tries the job's work. Resolves with the failure, or with null if the work is done. */
 async function tryWork(machineFolder: string, job: JobRecord): Promise<JobRecord['failure']> {
   for (let tried = 1; ; tried += 1) {
     try {

@@ -20,11 +20,11 @@ import { looked, qemuReader } from './qemu-reader';
 import { readStatus } from './qmp';
 
 /**
- * The files that a machine boots from: its own boot loader, or a kernel that QEMU loads. They are never changed in
- * place: disks are overlays over them.
+ * The files that a machine boots from: a disk with a boot loader, or a kernel that QEMU loads. They are never written
+ * to, because the machines' disks are overlays over them.
  */
 export interface QemuImage {
-  /** A qcow2 image, absolute. */
+  /** The absolute path of a qcow2 image. */
   disk: string;
   kernel?: string | undefined;
   initrd?: string | undefined;
@@ -35,31 +35,31 @@ export interface QemuImage {
 export interface QemuSize {
   cpus: number;
   memoryMb: number;
-  /** GB of 10^9 bytes. */
+  /** The size of the disk in GB of 10^9 bytes. */
   diskGb: number;
 }
 
 export interface QemuOptions {
   /**
-   * The folder of one deploy target in one mode, an absolute path: its machines, their disks and the record of their
+   * The folder of one deploy target in one mode, as an absolute path. It contains the machines, their disks and their
    * jobs.
    */
   folder: string;
   zone: string;
   images: Readonly<Record<string, QemuImage>>;
   sizes: Readonly<Record<string, QemuSize>>;
-  /** Starts the work on a machine; by default in a process of its own that outlives this one. */
+  /** Starts the work on a machine. By default the work runs in a process of its own that outlives this one. */
   beginWork?: (machineFolder: string) => void;
 }
 
 /**
- * A claim is visible to everybody at once. The limit covers the time that a worker needs between its note and its
- * claim.
+ * A claimed job is visible to everybody at once. So the time covers only what a worker needs between its note of a send
+ * and the claim.
  */
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
 
-/** Machines of this host, for handlers. */
+/** The reading part of the machines of this host, for handlers. */
 export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): ComputeReader & Closing {
   return { ...qemuReader(openMachineFolders(folder)), close };
 }
@@ -68,18 +68,18 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);
-  // The process of a job may have died, so each look by a worker makes the job continue.
+  // The process that carries out a job may have died, so each read by a worker starts it again.
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,
-    // The reconciliation calls this every minute, so the machines of a restarted host start again.
+    // The reconciliation lists machines every minute, so the machines of a restarted host start again.
     listMachines: async (signal) => {
       await looked(reviveMachines(folders, begin));
       return await changes.reader.listMachines(signal);
     },
     lostAnswerSeconds: lostAnswerSecondsUsual,
-    // A change is accepted once, however often it is sent: a job has the workflow's id, and only one claim of a
-    // machine's next number succeeds.
+    // A job has the workflow's id, and only one claim of a machine's next number succeeds. So a change is accepted
+    // once, however often it is sent.
     takesOnOnce: true,
     prepare: (change) => looked(prepareChange(changes, change)),
     send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),
@@ -99,7 +99,7 @@ const checkpointSchema = z.strictObject({ highestJob: z.int(), wasOn: z.boolean(
 const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> =>
   checkpointSchema.parse(JSON.parse(checkpoint));
 
-/** The machine's newest job: every later change has a higher number. */
+/** Records the number of the machine's newest job. Every later change has a higher number. */
 async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
   const machineFolder = 'machineId' in change ? folders.of(change.machineId) : null;
   const last = machineFolder === null ? null : await readLastJob(machineFolder);
@@ -108,8 +108,8 @@ async function prepareChange({ folders }: QemuChanges, change: Change): Promise<
 }
 
 /**
- * Whether the machine should run, which is so unless its owner has powered it off. A paused or busy machine has its
- * process, and a machine that was lost is about to be started again.
+ * Whether the machine should run: unless its owner has powered it off. A paused or busy machine has a process. A
+ * machine without one may have crashed and is then started again.
  */
 async function isMeantToRun(machineFolder: string): Promise<boolean> {
   const status = await readStatus(machineFolder);
@@ -117,7 +117,7 @@ async function isMeantToRun(machineFolder: string): Promise<boolean> {
 }
 
 /**
- * Finds the job that this change has begun since `prepare`. If there is none, but its result is there already, the
+ * Finds the job that this change has begun since `prepare`. If there is none but the result of the change exists, the
  * change counts as done. Otherwise null.
  */
 async function findChange(
@@ -135,7 +135,10 @@ async function findChange(
   return isDone ? done(machineId) : null;
 }
 
-/** Accepts one change: a claimed job is carried out whichever process dies, and is never accepted twice. */
+/**
+ * Accepts a change by claiming a job. A claimed job is carried out even if this process dies, and no change is accepted
+ * twice.
+ */
 async function sendChange(
   changes: QemuChanges,
   change: Change,
@@ -149,7 +152,7 @@ async function sendChange(
   if (begun !== null) return begun;
   if (change.kind === 'create') return await sendCreate(changes, change, signal);
   const { machineId } = change;
-  // The last job is read before anything is decided, so that the claim fails if another job was claimed since.
+  // The last job is read before anything else, so that the claim fails if another job was claimed meanwhile.
   const last = await readLastJob(folders.of(machineId));
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
@@ -186,7 +189,8 @@ async function sendCreate(
   const record: MachineRecord = { name, spec, image, zone, labels: { ...labels }, ...size, system };
   const job = jobOf(change, 1, false);
   signal?.throwIfAborted();
-  // Names are ids of our servers, so a machine that has the name was made by an earlier call whose answer was lost.
+  // The name of a machine is Drydock's id of the server. If the name is taken, an earlier call whose answer was lost
+  // has made the machine.
   if (!(await ambiguously(folders.create(record, job))))
     throw new ComputeError('ambiguous', `there is a machine ${name}`);
   beginWork(folders.of(name));

@@ -8,26 +8,29 @@ import { z } from 'zod';
 export const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
 const recordFile = (machineFolder: string): string => path.join(machineFolder, 'machine.json');
 
-/** An operator's file: while it exists nothing is done to the machine. */
+/** A file that an operator may put into a machine's folder. While it exists, nothing is done to the machine. */
 const holdFile = 'held';
 
-/** A machine is `machines/<name>`; after its deletion its jobs are in `gone/`. */
+/** The folders of machines. A machine is in `machines/<name>`; after its deletion its jobs are in `gone/<name>`. */
 export interface MachineFolders {
   of(machineId: string): string;
-  /** The ids in `machines`, complete or not. */
+  /** The names in the folder `machines`, even of incomplete machines. */
   list(): Promise<string[]>;
-  /** Null when there is no such machine (any more). */
+  /** The machine; null if it does not exist (any more). */
   read(machineId: string): Promise<MachineRecord | null>;
   isHeld(machineId: string): Promise<boolean>;
   /** The folder of the machine's jobs, also after its deletion. */
   withJobs(machineId: string): Promise<string>;
-  /** Creates a machine with its first job. False if the name is taken: of all that want it only one gets it. */
+  /**
+   * Creates a machine with its first job. False if the name is taken. Of several simultaneous calls only one gets the
+   * name.
+   */
   create(record: MachineRecord, job: JobRecord): Promise<boolean>;
 }
 
 export function openMachineFolders(root: string): MachineFolders {
   const machines = path.join(root, 'machines');
-  // A text that is no name leads to a folder that does not exist, and never outside the root.
+  // A text that is no name becomes a folder that does not exist, so that no path leads out of the root.
   const within = (parent: string, id: string): string => path.join(root, parent, isName(id) ? id : '.none');
   const of = (machineId: string): string => within('machines', machineId);
   return {
@@ -41,7 +44,7 @@ export function openMachineFolders(root: string): MachineFolders {
     withJobs: async (machineId) =>
       (await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId),
     create: async (record, job) => {
-      // The folder is made in another place and renamed, so that others see either the whole machine or none.
+      // The folder is made in another place and then renamed, so that others see either the whole machine or none.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
       await createDurably(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);
@@ -53,7 +56,10 @@ export function openMachineFolders(root: string): MachineFolders {
   };
 }
 
-/** The end of a deletion. The record was removed before the disk, so that half a machine counts as none. */
+/**
+ * Ends a deletion: moves the rest of the machine's folder to `gone`. The record was removed before the disk, so that a
+ * half deleted machine counts as none.
+ */
 export async function retireMachine(machineFolder: string): Promise<void> {
   const gone = path.join(machineFolder, '../../gone');
   await mkdir(gone, { recursive: true, mode: 0o700 });
@@ -95,7 +101,10 @@ async function listFolder(folder: string): Promise<string[]> {
   }
 }
 
-/** Everything needed to start the machine, so that a change of configuration does not change existing machines. */
+/**
+ * Everything that is needed to start the machine. It is stored, so that a change of the configuration does not change
+ * existing machines.
+ */
 export const machineRecordSchema = z.strictObject({
   name: z.string(),
   spec: z.string(),
@@ -115,11 +124,11 @@ export const machineRecordSchema = z.strictObject({
 export type MachineRecord = z.infer<typeof machineRecordSchema>;
 
 /**
- * A piece of work on one machine: claimed, carried out and kept. The newest one locks the machine while it runs; all of
- * them together are the ledger.
+ * A piece of work on one machine. The newest job locks the machine while it runs. All jobs are kept as the history of
+ * the machine.
  */
 const jobRecordSchema = z.strictObject({
-  /** Counts up without gaps, from 1 (`create`). */
+  /** The jobs of a machine are numbered from 1 (`create`) without gaps. */
   number: z.int().positive(),
   kind: z.enum([
     'create',
@@ -135,17 +144,17 @@ const jobRecordSchema = z.strictObject({
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
   /**
-   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. From here on the guest may write
-   * again, so that part is never repeated.
+   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. The guest may write again after
+   * that, so the work up to there is not repeated.
    */
   isApplied: z.boolean(),
   /** Whether the machine ran before its rollback or reboot. */
   startsAfter: z.boolean(),
   /** Whether a power_off or reboot stops the machine without asking its guest. */
   isForced: z.boolean().default(false),
-  /** How long the guest gets to shut down, when it is asked. */
+  /** Seconds that the guest has to shut down after it was asked. */
   guestSeconds: z.int().default(0),
-  /** The snapshot that is deleted or rolled back to; null for every other kind. */
+  /** The snapshot that is deleted or restored; null for every other kind of job. */
   snapshotId: z.string().nullable(),
   /** The description of the snapshot that is taken; empty for every other kind. */
   description: z.string(),
@@ -159,7 +168,10 @@ const jobRecordSchema = z.strictObject({
 });
 export type JobRecord = z.infer<typeof jobRecordSchema>;
 
-/** The snapshot's name within the disk. Never a bare number: QEMU would take it for its own number of a snapshot. */
+/**
+ * The snapshot's name in the disk. It is not a bare number, because QEMU would take that for its own number of a
+ * snapshot.
+ */
 export const snapshotIdOf = ({ number }: Pick<JobRecord, 'number'>): string => `s${number}`;
 
 const jobsFolder = (machineFolder: string): string => path.join(machineFolder, 'jobs');
@@ -187,7 +199,7 @@ async function listNumbers(machineFolder: string): Promise<number[]> {
   }
 }
 
-/** The newest job: it locks the machine while it runs. */
+/** The newest job, which locks the machine while it runs. */
 export async function readLastJob(machineFolder: string): Promise<JobRecord | null> {
   const number = (await listNumbers(machineFolder)).at(-1);
   return number === undefined ? null : await readJob(machineFolder, number);
@@ -201,7 +213,7 @@ export async function readJobs(machineFolder: string, after = 0): Promise<JobRec
 }
 
 /**
- * Claims the number of a job. Resolves with false if another claim was quicker: only one claim of a number succeeds, so
+ * Claims the number of a job. Resolves with false if another claim of the number was first. Only one claim succeeds, so
  * one job at a time runs on a machine.
  */
 export const claimJob = (machineFolder: string, job: JobRecord): Promise<boolean> =>

@@ -14,8 +14,8 @@ type Accelerator = 'kvm' | 'tcg';
 const driveName = 'disk';
 
 /**
- * QEMU's arguments for a machine, to be run in the machine's folder: no devices but those listed, no network, no new
- * processes and no privileges. A guest that powers off leaves QEMU paused. So it can be distinguished from a crash.
+ * QEMU's arguments for a machine. It runs in the machine's folder, with only the listed devices, no network, no new
+ * processes and no privileges. If a guest powers off, QEMU stays and is paused, so that this can be told from a crash.
  */
 function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Accelerator): string[] {
   return [
@@ -40,15 +40,15 @@ function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Acc
 const option = (name: string, value: string | undefined): string[] => (value === undefined ? [] : [name, value]);
 
 const lookEveryMs = 25;
-/** The time that a process has to answer. It is hundreds of times longer than needed. */
+/** The time that a new process has to answer. It is hundreds of times longer than needed. */
 const startMs = 30_000;
-/** A process that was asked to end has this long to write its data. */
+/** The time that a process has to write its data and end after it was asked to. */
 const quitMs = 20_000;
 const startRounds = 3;
 
 /**
- * Returns once the machine runs; does nothing if it runs already. Uses KVM if it works, otherwise emulation: KVM may
- * exist and not work.
+ * Returns once the machine runs. Does nothing if it runs already. KVM is tried first and emulation second, because KVM
+ * may exist without working.
  */
 export async function startQemu(machineFolder: string, record: MachineRecord): Promise<void> {
   if ((await readStatus(machineFolder)) === 'running') return;
@@ -57,7 +57,7 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   for (let round = 0; round < startRounds; round += 1) {
     for (const accelerator of ['kvm', 'tcg'] as const) {
       reason = await tryStart(machineFolder, record, accelerator);
-      // The start fails, too, when the machine runs already. Its parent may have died while it was starting.
+      // The start also fails if the machine runs already. The process that started it may have died.
       if ((await readStatus(machineFolder)) === 'running') return;
     }
     await sleep(500);
@@ -65,7 +65,10 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   throw new Error(`qemu does not start: ${reason}`);
 }
 
-/** Resolves with '' if it answers, otherwise with its last output. It gets no environment, because ours has secrets. */
+/**
+ * Starts QEMU. Resolves with '' if it answers, otherwise with its last output. It gets no environment, because this
+ * process's environment contains secrets.
+ */
 async function tryStart(machineFolder: string, record: MachineRecord, accelerator: Accelerator): Promise<string> {
   const log = await open(path.join(machineFolder, 'qemu.log'), 'w', 0o600);
   const [command, args] = ['qemu-system-x86_64', commandLine(record, accelerator)] as const;
@@ -90,13 +93,13 @@ async function tryStart(machineFolder: string, record: MachineRecord, accelerato
   return (await readIfThere(path.join(machineFolder, 'qemu.log')))?.trim().slice(-500) ?? '';
 }
 
-/** The guest was asked to shut down and did not. */
+/** The guest did not shut down when it was asked to. */
 export class GuestUnresponsive extends Error {
   override readonly name = 'GuestUnresponsive';
 }
 
 /**
- * Presses the power button and returns once the guest has shut down. Does nothing if it has already; a second press
+ * Presses the power button and returns once the guest has shut down. Does nothing if it is off already. A second press
  * does no harm. @throws GuestUnresponsive
  */
 export async function shutDownGuest(machineFolder: string, guestSeconds: number): Promise<void> {
@@ -130,8 +133,8 @@ async function hasGone(machineFolder: string, patienceMs: number): Promise<boole
 }
 
 /**
- * Null if there is none. A pid alone may belong to another process by now, so the process must run in the machine's
- * folder.
+ * The pid of the machine's process; null if there is none. The process must run in the machine's folder, because the
+ * pid in the file may belong to another process by now.
  */
 export async function findPid(machineFolder: string): Promise<number | null> {
   const pid = Number(await readIfThere(path.join(machineFolder, 'qemu.pid')));
@@ -142,7 +145,7 @@ export async function findPid(machineFolder: string): Promise<number | null> {
 
 const disk = 'disk.qcow2';
 const run = promisify(execFile);
-/** `qemu-img` refuses a disk that a machine has open, unless it only reads it. */
+/** Runs `qemu-img`. It refuses to change a disk that a machine has open. */
 const image = async (cwd: string, ...args: string[]): Promise<string> =>
   (await run('qemu-img', args, { cwd, env: {} })).stdout;
 
@@ -157,7 +160,7 @@ export class DiskTooSmall extends Error {
   override readonly name = 'DiskTooSmall';
 }
 
-/** Makes a disk as an overlay of the image, which is only read. Does nothing if it exists. @throws DiskTooSmall */
+/** Makes a disk as an overlay of the image. Does nothing if the disk exists. @throws DiskTooSmall */
 export async function createDisk(machineFolder: string, { diskGb, system }: MachineRecord): Promise<void> {
   const bytes = diskGb * 1_000_000_000;
   if ((await readInfo(machineFolder, system.disk))['virtual-size'] > bytes)
@@ -181,7 +184,7 @@ export async function createDisk(machineFolder: string, { diskGb, system }: Mach
   await syncFolder(machineFolder);
 }
 
-/** Names of the snapshots within the disk. */
+/** The names of the snapshots in the disk. */
 export async function listInside(machineFolder: string): Promise<ReadonlySet<string>> {
   return new Set((await readInfo(machineFolder, disk)).snapshots.map(({ name }) => name));
 }
@@ -204,8 +207,9 @@ export async function deleteInside(machineFolder: string, name: string): Promise
 }
 
 /**
- * Overwrites the disk with the snapshot; no machine may have it open. A crash leaves the old or the new content, and at
- * worst clusters without an owner, which are freed first. @throws also if the disk is damaged: then nothing is changed
+ * Overwrites the disk with the snapshot. No machine may have the disk open. A crash leaves the old or the new content,
+ * perhaps with clusters that nothing refers to; the next call frees them first. @throws also if the disk is damaged;
+ * then nothing is changed
  */
 export async function applyInside(machineFolder: string, name: string): Promise<void> {
   await mendInside(machineFolder);
@@ -213,8 +217,8 @@ export async function applyInside(machineFolder: string, name: string): Promise<
 }
 
 /**
- * Frees clusters of the disk that an interrupted change has left without an owner. Call it before anybody writes to the
- * disk. @throws if the disk is damaged in another way
+ * Frees clusters that nothing refers to, which an interrupted change may leave. It must be called before anybody writes
+ * to the disk. @throws if the disk is damaged in another way
  */
 export async function mendInside(machineFolder: string): Promise<void> {
   await image(machineFolder, 'check', '-q', '-r', 'leaks', disk);

@@ -12,7 +12,7 @@ import {
 import { listInside } from './qemu-process';
 import { readStatus } from './qmp';
 
-/** QEMU's run states; any other one is unknown to us as well. */
+/** Power states by QEMU's run state. A run state that is not listed is unknown. */
 const powerStates: Readonly<Record<string, PowerState>> = {
   running: 'on',
   off: 'off',
@@ -20,7 +20,7 @@ const powerStates: Readonly<Record<string, PowerState>> = {
   prelaunch: 'starting',
 };
 
-/** The state that a job shows while it runs. A job that is not listed leaves the machine's state as it is. */
+/** The state of a machine while a job of this kind runs. Other jobs leave the state as it is. */
 const statesOfJobs: Readonly<Partial<Record<JobRecord['kind'], { vendorStatus: string; powerState: PowerState }>>> = {
   create: { vendorStatus: 'creating', powerState: 'starting' },
   start: { vendorStatus: 'starting', powerState: 'starting' },
@@ -34,7 +34,7 @@ const statesOfJobs: Readonly<Partial<Record<JobRecord['kind'], { vendorStatus: s
 interface SeenMachine {
   id: string;
   record: MachineRecord;
-  /** QEMU's word, see `readStatus`. */
+  /** QEMU's run state, as `readStatus` returns it. */
   status: string;
   running: JobRecord | null;
   isHeld: boolean;
@@ -46,7 +46,7 @@ function machineOf({ id, record, status, running, isHeld }: SeenMachine): Machin
     id,
     name: record.name,
     ...((running === null ? undefined : statesOfJobs[running.kind]) ?? { vendorStatus: status, powerState }),
-    // It has no network.
+    // The machine has no network.
     addresses: [],
     isLocked: isHeld || running !== null,
     isRebuildProtected: false,
@@ -60,8 +60,7 @@ function machineOf({ id, record, status, running, isHeld }: SeenMachine): Machin
 }
 
 /**
- * Lists the snapshots that were ordered and not deleted, the newest first. A snapshot is ready if the disk contains it
- * too.
+ * Lists the snapshots that were taken and not deleted, newest first. A snapshot is available once the disk contains it.
  */
 function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<string>): MachineSnapshot[] {
   const deleted = new Set(
@@ -102,10 +101,10 @@ const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderAction =
       : null,
 });
 
-/** Called whenever a running job is seen. A reader that may start processes makes sure that the job is carried out. */
+/** Called whenever a running job is read. A worker starts the process that carries it out. */
 type OnRunning = (machineFolder: string) => void;
 
-/** Reads files and asks processes; changes nothing. */
+/** The reading part of the provider. It reads files, asks QEMU's processes, and changes nothing. */
 export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () => undefined): ComputeReader {
   const readRunning = async (machineId: string): Promise<JobRecord | null> => {
     const job = await readLastJob(folders.of(machineId));
@@ -114,7 +113,7 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
     return job;
   };
   const readMachine = async (machineId: string): Promise<Machine | null> => {
-    // Read before and after the process: the state of a machine under work is not its final one.
+    // Jobs are read before and after the process, because the state of a machine with a running job is not final.
     const before = await readRunning(machineId);
     const record = await folders.read(machineId);
     if (record === null) return null;
@@ -130,7 +129,7 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
     provider: 'qemu',
     capabilities: ['compute:snapshots'],
     readMachine: (machineId) => looked(readMachine(machineId)),
-    // A machine's id is its name.
+    // The id of a machine is its name.
     findMachine: (name) => looked(readMachine(name)),
     listMachines: () =>
       looked(
@@ -147,7 +146,7 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
     listSnapshots: (machineId) => looked(listSnapshots(machineId)),
     readSnapshot: async (machineId, snapshotId) =>
       (await looked(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
-    // Jobs carry the workflow's id.
+    // No checkpoint is needed, because a job carries the workflow's id.
     prepareEarly: async () => null,
     readRunningAction: (machineId) =>
       looked(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
@@ -168,7 +167,7 @@ async function readAction(
   return actionOf(job);
 }
 
-/** A failed look says nothing about the machine. */
+/** Turns every failure of a read into `unavailable`, because it says nothing about the machine. */
 export function looked<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof ComputeError) throw error;

@@ -5,15 +5,18 @@ import { createInterface } from 'node:readline';
 import { errorCodeOf } from '@drydock/process';
 import { z } from 'zod';
 
-/** Each monitor serves one client at a time, so reads have their own and do not wait for work. */
+/**
+ * The two sockets of QEMU's monitor. Each serves one client at a time, so reads have their own and do not wait for
+ * work.
+ */
 type Monitor = 'work.sock' | 'look.sock';
 
-/** No process listens on the socket. */
+/** Thrown if no process listens on the socket. */
 class NotRunning extends Error {
   override readonly name = 'NotRunning';
 }
 
-/** QEMU has read the command and refused it. */
+/** Thrown if QEMU has read the command and refused it. */
 class QmpRefusal extends Error {
   override readonly name = 'QmpRefusal';
 }
@@ -33,15 +36,16 @@ const lineSchema = z.looseObject({
 });
 
 /**
- * Sends one command to QEMU's monitor; resolves with its result. @throws NotRunning, QmpRefusal, or the error of the
- * connection; after the deadline it is not known whether the command was carried out
+ * Sends one command to QEMU's monitor and resolves with its result. @throws NotRunning, QmpRefusal, or the error of the
+ * connection. After the deadline it is unknown whether the command was carried out
  */
 export async function askQmp(call: QmpCall): Promise<unknown> {
   const folder = await open(call.machineFolder, 'r').catch((error: unknown) => {
     throw errorCodeOf(error) === 'ENOENT' ? new NotRunning('no such machine') : error;
   });
   try {
-    // A socket's path may have only 107 characters, less than a folder's; this one is short.
+    // The path goes through /proc, because the path of a socket may have only 107 characters and a folder's may have
+    // more.
     return await talk(connect(path.join(`/proc/self/fd/${folder.fd}`, call.monitor)), call);
   } finally {
     await folder.close();
@@ -60,7 +64,7 @@ async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall)
       );
       socket.once('close', () => reject(new NotRunning('the connection was closed')));
       const lines = createInterface({ input: socket }).on('line', (line) => settle(line, resolve, reject));
-      // The reader passes on the errors of the socket.
+      // `lines` repeats the errors of the socket, which are handled above.
       lines.on('error', () => undefined);
       socket.write(
         `{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`,
@@ -72,7 +76,10 @@ async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall)
   }
 }
 
-/** Greeting, events and the answer to the first line have no id. */
+/**
+ * Settles the call with the answer that has its id. The greeting, events and the answer to `qmp_capabilities` have no
+ * id.
+ */
 function settle(line: string, resolve: (value: unknown) => void, reject: (error: Error) => void): void {
   try {
     const { id, return: value, error } = lineSchema.parse(JSON.parse(line));
@@ -87,11 +94,11 @@ function settle(line: string, resolve: (value: unknown) => void, reject: (error:
 const isNobody = (error: unknown): boolean =>
   ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));
 
-/** A healthy machine answers within a millisecond. */
+/** The time limit of a read. A healthy machine answers within a millisecond. */
 const lookMs = 2_000;
 const statusSchema = z.looseObject({ status: z.string() });
 
-/** QEMU's word for the machine's state; `off` without a process, `unresponsive` if the process does not answer. */
+/** QEMU's run state of the machine; `off` if it has no process, `unresponsive` if its process does not answer. */
 export async function readStatus(machineFolder: string): Promise<string> {
   try {
     const answer = await askQmp({ machineFolder, monitor: 'look.sock', command: 'query-status', deadlineMs: lookMs });

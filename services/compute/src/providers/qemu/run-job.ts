@@ -1,5 +1,5 @@
-// flock --nonblock --no-fork FOLDER/lock node dist/providers/qemu/run-job.js FOLDER: carries out the machine's job, if
-// there is one
+// flock --nonblock --no-fork FOLDER/lock node dist/providers/qemu/run-job.js FOLDER
+// Carries out the machine's job, if there is one.
 import { carryOutJob } from './carry-out-job';
 
 carryOutJob(process.argv[2] ?? '').catch((error: unknown) => {

@@ -31,7 +31,7 @@ import {
   settleMysqlAccess,
 } from './mysql-session';
 
-/** Limits of a session's own settings: the server's memory is the machine's memory. */
+/** The largest values of a session's own settings. They limit the memory that one session can take from the machine. */
 const sessionMaxima = {
   'maximum-sort-buffer-size': 64 * 2 ** 20,
   'maximum-join-buffer-size': 64 * 2 ** 20,
@@ -44,7 +44,7 @@ const sessionMaxima = {
 
 const bufferPoolMbMin = 64;
 
-/** One process serves all sessions, so one limit holds for them together: the memory that the size promises. */
+/** The memory that all sessions together may use: as much as the size promises. One process serves all of them. */
 const sessionsBytesOf = ({ ram_gb }: Start['purpose']['size']): number => Math.max(1, ram_gb) * 2 ** 30;
 
 async function start({ folder, major, port, account, tls, purpose }: Start) {
@@ -59,7 +59,7 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
     folder,
     account,
     listen: { address: '127.0.0.1', port, tls: files },
-    // The port is unique on this machine, so that any two of its servers can replicate.
+    // The port is unique on this machine, so no two servers on it have the same id and any two can replicate.
     serverId: port,
     bufferPoolBytes: Math.max(bufferPoolMbMin, buffersOf(purpose.size)) * 2 ** 20,
     sessionsBytes: sessionsBytesOf(purpose.size),
@@ -73,7 +73,7 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
   return { adminUrl: mysqlUrl(server.admin), exited: server.exited, stop: server.stop };
 }
 
-/** The two servers of a move: the administrator's login and the release of each. */
+/** The two servers of an upgrade, each with the administrator's login and its release. */
 async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promise<{ old: Side; target: Side }> {
   const [from, to] = [await findPrograms(fromMajor), await findPrograms(upgrade.to_major)];
   return {
@@ -83,8 +83,8 @@ async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promi
 }
 
 /**
- * Opens the parts that only an upgrade needs: the target replicates from the old instance and is compared with it. A
- * restore's target was loaded before; null for it.
+ * Opens the parts of a cutover that only an upgrade needs: replication from the old instance, and the comparison with
+ * it. Null for a restore, whose target has been loaded already.
  */
 async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwitch; moment: Moment } | null> {
   if (moving.upgrade.path === 'restore') return null;
@@ -98,7 +98,9 @@ async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwit
   }
 }
 
-/** Opens a cutover. The old instance's login is copied to the target, for an upgrade and for a restore. */
+/**
+ * Opens a cutover. The customer's login is copied from the old instance to the target, in an upgrade and in a restore.
+ */
 async function openCutover(moving: Moving): Promise<Cutover> {
   const { oldUrl, targetUrl, username } = moving;
   const upgrade = await openUpgrade(moving);
@@ -132,7 +134,7 @@ function refuse(error: unknown): never {
   throw error;
 }
 
-/** The folders in a job's box at which the sockets of servers appear. */
+/** The folders in a job's box that contain the sockets of servers. */
 const socketFolders = { only: '/mysql-socket', old: '/mysql-socket-old', target: '/mysql-socket-target' } as const;
 
 interface Reached {
@@ -140,7 +142,7 @@ interface Reached {
   mounts: readonly BoxMount[];
 }
 
-/** The server and the one socket folder that its box shows, in the form of a job's input. */
+/** The server in the form of a job's input, and the socket folder that the job's box has to show. */
 async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);
@@ -192,7 +194,7 @@ const mysqlJobs: EngineJobs = {
     };
     return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
   },
-  // A dump is one stream: the schema comes with the rows, and the load makes the statistics.
+  // Two stages have nothing to do: the dump copies the schema with the rows, and the load makes the statistics.
   stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
     if (stage === 'copy_schema' || stage === 'finish') return null;
     const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];

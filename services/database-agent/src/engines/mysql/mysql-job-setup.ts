@@ -26,7 +26,7 @@ const trialSetupSchema = z.strictObject({
   kind: z.enum(['verify_dump', 'try_dump']),
   database_id: z.string(),
   server: serverSchema,
-  /** The port where clients reach it with TLS. */
+  /** The port on which clients reach the server with TLS. */
   port: z.int(),
   ca_certificate: z.string(),
   archive: verifyDumpJobSchema,

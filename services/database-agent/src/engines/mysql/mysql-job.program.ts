@@ -64,8 +64,8 @@ function dump(
 type Sections = ReturnType<typeof readSections>;
 
 /**
- * Loads a dump into the server, which is emptied first, because an earlier attempt may have left something. The load
- * compares the sums.
+ * Loads a dump into the server and compares the checksums. The server is emptied first, because an interrupted attempt
+ * may have left something.
  */
 async function load(
   { login: admin, flavour }: MysqlServerSetup,
@@ -84,16 +84,16 @@ async function load(
   return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
 }
 
-/** Loads into the target of a restore; the switch decides who may log in there. */
+/** Loads an archive into the target of a restore. The later switch decides who may log in there. */
 function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
-    // The load has read the rows back. A customer's client cannot, because only the platform can log in yet.
+    // No row can be read as a client, because only the platform can log in yet. The load itself has read the rows back.
     return { ...loaded, read_from: null };
   });
 }
 
-/** Loads a dump into a server that exists only for this, and reads a row as a customer would. */
+/** Loads an archive into a scratch server and reads a row as a customer would. */
 function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
@@ -103,7 +103,10 @@ function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<Lo
 
 const manifestPath = 'manifest.json';
 
-/** Passes the sections on. `manifest` holds the last section once it was read; empty before. */
+/**
+ * Passes the sections on. `manifest` returns the manifest, which is the last section. It is empty until that section
+ * was read.
+ */
 function countingSections(sections: AsyncIterable<Section>): {
   sections: AsyncIterable<Section>;
   manifest: () => Manifest;
@@ -130,8 +133,8 @@ async function* once(content: Buffer): AsyncGenerator<Buffer> {
 const clientName = 'drydock_client';
 
 /**
- * The first table that a client reads a row from with TLS; null if none has one. Throws if a table should have a row
- * and has none.
+ * The first table from which a client reads a row with TLS; null if no table has a row. Throws if a table should have a
+ * row and has none.
  */
 async function readOneRow(
   setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
@@ -157,8 +160,8 @@ async function readOneRow(
 }
 
 /**
- * A schema is never loaded without its rows, so a trial is a whole load. A refusal by the server ends it as
- * `content_refused`.
+ * Loads an archive on trial. The schema of MySQL is not loaded without its rows, so this is a whole load. If the server
+ * refuses a part, the trial ends with `content_refused`.
  */
 async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   const { tables, findings } = await verifyDump(setup, context);

@@ -6,9 +6,9 @@ import mysql from 'mysql2/promise';
 import { z } from 'zod';
 import type { Access, Owner } from '../engine';
 
-/** A name in a statement. */
+/** Quotes a name for a statement. */
 export const quoteName = (name: string): string => mysql.escapeId(name, true);
-/** A text in a statement. */
+/** Quotes a text for a statement. */
 export const quoteText = (text: string): string => mysql.escape(text);
 
 const connectMs = 10_000;
@@ -19,11 +19,12 @@ interface MysqlSession {
   close(): Promise<void>;
 }
 
-/** A session of the administrator, by the Unix socket that the URL names. */
+/** Opens a session of the administrator at the Unix socket that the URL names. */
 export async function openMysql(adminUrl: string): Promise<MysqlSession> {
   const connection = await mysql.createConnection({ ...loginOf(adminUrl), connectTimeout: connectMs });
   connection.on('error', () => undefined);
-  // Accounts are not replicated: a replica that got the lock of the old instance's account would be locked with it.
+  // Changes of accounts are not replicated. Otherwise the lock of the old instance's account would also lock the
+  // replica's.
   await connection.query('set session sql_log_bin = 0');
   return {
     run: async (statement) => void (await connection.query(statement)),
@@ -44,7 +45,7 @@ export async function withMysql<T>(adminUrl: string, work: (session: MysqlSessio
   }
 }
 
-/** An account, and the socket of its server. */
+/** The login of an account, and the socket of its server. */
 export interface MysqlLogin {
   socketPath: string;
   user: string;
@@ -65,10 +66,10 @@ export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
   `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/` +
   `?socketPath=${encodeURIComponent(socketPath)}`;
 
-/** The majors whose programs were fetched or are installed. */
+/** The majors whose programs are installed or were downloaded. */
 export const installedMysqlMajors = async (): Promise<Major[]> => (await listEngines()).map(({ version }) => version);
 
-/** Throws `major_not_installed`. */
+/** The programs of a major. Throws `major_not_installed`. */
 export async function findPrograms(major: Major): Promise<Programs> {
   const flavour = flavourOf(major);
   if (flavour === 'postgres') throw new Error(`${major} is no major of MySQL's`);
@@ -81,10 +82,12 @@ export async function findPrograms(major: Major): Promise<Programs> {
   }
 }
 
-/** Customers come through the endpoint, so the server sees the same address for all of them. */
+/**
+ * The customer's account. Customers connect through the endpoint, so the server sees the same address for all of them.
+ */
 export const customerOf = (username: string): string => `${quoteText(username)}@'%'`;
 
-/** In a grant, `_` and `%` in a database's name are wildcards, so they are escaped. */
+/** The database's name in a grant. `_` and `%` are wildcards there, so they are escaped. */
 const onlyDatabase = (databaseName: string): string => quoteName(databaseName.replaceAll(/[_%]/g, String.raw`\$&`));
 
 const versionSchema = z.object({ version: z.string() });
@@ -94,8 +97,8 @@ const isMariadb = async (server: MysqlSession): Promise<boolean> => {
 };
 
 /**
- * MariaDB stores the hash of a hash, so it need not be given the password. MySQL salts its own, so the statement holds
- * the password; the binary log gets only the hash.
+ * The clause that sets a password. MariaDB stores the hash of a hash, which can be computed here, so the statement does
+ * not contain the password. MySQL salts its hash, so the statement does. The binary log gets only the hash.
  */
 async function identified(server: MysqlSession, password: string): Promise<string> {
   if (!(await isMariadb(server))) return `identified with caching_sha2_password by ${quoteText(password)}`;
@@ -103,8 +106,8 @@ async function identified(server: MysqlSession, password: string): Promise<strin
 }
 
 /**
- * Makes the customer's user and empty database. The user has every right on that database and no other. It cannot make
- * users or databases, because those rights would reach the platform's accounts too.
+ * Makes the customer's user and empty database. The user has every right on that database and no other right. It cannot
+ * make users or databases, because those rights would also reach the platform's accounts.
  */
 export async function makeMysqlDatabase(
   adminUrl: string,
@@ -124,7 +127,8 @@ const hostSchema = z.object({ host: z.string() });
 const idSchema = z.object({ id: z.coerce.number() });
 
 /**
- * The ports of the sessions that the server has let in. MariaDB shows a login under the name that its client claims.
+ * The ports of the sessions that have logged in. MariaDB shows a session that is logging in under the name that its
+ * client claims, so such a session is recognised by its command.
  */
 export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<number>> {
   const sql = `select host from information_schema.processlist
@@ -145,7 +149,7 @@ export async function endMysqlSession(adminUrl: string, port: number): Promise<v
 
 const unknownThread = 'ER_NO_SUCH_THREAD';
 
-/** A session that has ended by itself is no error. */
+/** Ends the sessions. One that has ended by itself is no error. */
 async function endSessions(server: MysqlSession, sessions: readonly { id: number }[]): Promise<void> {
   for (const { id } of sessions)
     await server.run(`kill connection ${id}`).catch((error: { code?: string }) => {
@@ -169,7 +173,7 @@ export async function readMysqlSize(adminUrl: string, databaseName: string): Pro
 
 const existsSchema = z.object({ n: z.coerce.number() });
 
-/** Customers in or out. */
+/** Lets customers in or keeps them out. */
 export async function settleMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
   await withMysql(adminUrl, async (server) => {
     const sql = `select count(*) as n from mysql.user where user = ${quoteText(username)} and host = '%'`;
@@ -178,7 +182,7 @@ export async function settleMysqlAccess(adminUrl: string, { username, isOpen }: 
   });
 }
 
-/** Lets the customer in, and turns on its events where it may write. */
+/** Lets the customer in and turns on its scheduled events. */
 export async function letIn(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global read_only = off');
   await server.run(`alter user ${customerOf(username)} account unlock`);
@@ -189,8 +193,8 @@ const sealMs = 10_000;
 const pollMs = 2;
 
 /**
- * Ends every session of the customer and lets none in again. The lock is on disk, and a frozen instance starts
- * read-only; no right of the customer's bypasses either. Once it has resolved nobody writes. May be repeated. Throws
+ * Ends every session of the customer and lets none in again. Nobody writes once this has resolved. The lock is on disk,
+ * and a frozen instance starts read-only. None of the customer's rights bypasses either. May be repeated. Throws
  * `not_caught_up` after 10 s.
  */
 export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
@@ -211,7 +215,10 @@ export async function lockOutMysql(server: MysqlSession, username: string): Prom
 
 const createUserSchema = z.record(z.string(), z.string());
 
-/** Gives the customer's login to the target, with the same verifier, and locked as long as on the old instance. */
+/**
+ * Copies the customer's login to the target, with the same verifier. It is locked there if it is locked on the old
+ * instance.
+ */
 export async function copyLogin(oldUrl: string, target: MysqlSession, username: string): Promise<void> {
   const old = await openMysql(oldUrl);
   try {

@@ -7,7 +7,7 @@ import {
 } from '@drydock/agent/database';
 import { z } from 'zod';
 
-/** The inputs of the job programs. The URLs lead to the database `postgres` as its superuser. */
+/** The input of the job programs. The URLs lead to the database `postgres`, with the superuser's login. */
 const databaseSchema = z.strictObject({ url: z.string(), databaseName: z.string() });
 const moveSchema = z.strictObject({
   oldUrl: z.string(),
@@ -24,8 +24,8 @@ export const stageSetupSchema = z.strictObject({
   stage: upgradeStageSchema,
   move: moveSchema,
   /**
-   * The exported snapshot of a transaction that is open in the new database since the cutover; null before it, and if
-   * it was lost.
+   * The exported snapshot of the transaction that has been open in the new database since the cutover. Null before the
+   * cutover, or if the snapshot was lost.
    */
   snapshot_id: z.string().nullable(),
 });
@@ -35,7 +35,7 @@ export const precheckSetupSchema = z.strictObject({
   to_major: z.int(),
   extensions_of_target: z.array(z.string()),
   free_bytes: z.number(),
-  /** An empty server of the new major to make the schema on; null if no trial was asked for. */
+  /** An empty server of the new major, in which the schema is made on trial; null without a trial. */
   trial: moveSchema.nullable(),
 });
 export const dumpSetupSchema = z.strictObject({

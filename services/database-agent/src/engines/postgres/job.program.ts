@@ -47,8 +47,8 @@ import {
 import { withServer } from './own-database';
 
 /*
- * The program of a database host's jobs. It is the process that handles a customer's content: it runs in a box under
- * the instance's account, knows only its input, and ends with its job.
+ * The program of the Postgres jobs. Only this process handles a customer's content. It runs in a box under the
+ * instance's account, knows nothing but its input, and ends with its job.
  */
 
 const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
@@ -87,7 +87,8 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
     freeBytes: request.free_bytes,
   });
   if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
-  // The two ask different servers, so neither waits for the other. If both fail, the schema's error is reported.
+  // Rows and schema are checked on different servers, so the two checks run at the same time. If both fail, the
+  // schema's error is reported.
   const [rows, schema] = await Promise.allSettled([
     askRows({ ...database, toMajor: request.to_major }),
     trySchema(trial),
@@ -97,7 +98,7 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
   return { ...judgement, findings: [...rows.value, ...schema.value, ...judgement.findings] };
 }
 
-/** One snapshot of the database. */
+/** Dumps a snapshot of the database. */
 function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContext): Promise<DumpResult> {
   return withArchives(context, async (archives) => {
     const server = await openSession(database.url, { purpose: 'admin' });
@@ -123,7 +124,10 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
   });
 }
 
-/** The sections of an archive, and a function that makes the roles which its policies name in the scratch instance. */
+/**
+ * The sections of an archive for a load into the scratch instance. `makeRoles` makes the roles that the archive's
+ * policies name.
+ */
 const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
   url: scratch.url,
   sections: readSections(archives, setup.database_id, archive),
@@ -131,12 +135,12 @@ const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, ar
 });
 
 /**
- * The most refusals that are collected. Further ones add nothing: a table that cannot be made fails everything that
- * refers to it.
+ * The most refusals that are reported. Further ones add little, because a table that cannot be made also makes
+ * everything fail that refers to it.
  */
 const refusedMax = 20;
 
-/** Loads the schema alone into the scratch instance. */
+/** Loads only the schema into the scratch instance. */
 function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   return withArchives(context, async (archives) => {
     const { tables, findings } = await tryDump(sectionsOf(setup, archives));
@@ -149,7 +153,10 @@ function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDum
   });
 }
 
-/** Loads a dump into the scratch instance. The load compares the counts; one row is read back as a customer would. */
+/**
+ * Loads an archive into the scratch instance and reads one row back as a customer would. The load compares the row
+ * counts.
+ */
 function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const manifest = await loadDatabase({
@@ -165,8 +172,8 @@ function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<Loaded
 }
 
 /**
- * Loads a dump into the empty target of a restore, each object as its owner. The load compares the counts; the owner
- * reads one row back.
+ * Loads an archive into the empty target of a restore, each object as its owner. The load compares the row counts. The
+ * owner of the database reads one row back.
  */
 function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, (archives) =>
@@ -186,7 +193,7 @@ function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promis
   );
 }
 
-/** `refused` is a trial's alone. */
+/** The findings of a load that is no trial. Only a trial has findings of the kind `refused`. */
 const lasting = (findings: readonly LoadFinding[]): LoadedDump['findings'] =>
   findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 
@@ -214,7 +221,7 @@ async function readAsClient(
 }
 
 /**
- * The first table that a row can be read from; null if there is none. Throws JobProblem `transfer.counts_differ` if a
+ * The first table from which a row can be read; null if there is none. Throws JobProblem `transfer.counts_differ` if a
  * table should have a row and has none.
  */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
@@ -224,13 +231,13 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
     const rows = await client
       .query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`)
       .catch((error: unknown) => {
-        // A policy of the customer's may hide the row, or raise an error.
+        // A row security policy of the customer's may raise an error, which says nothing about the rows.
         if (isPermanentSqlState(sqlStateOf(error))) return null;
         throw error;
       });
     if (rows === null) continue;
     if (rows.rowCount === 1) return table;
-    // Row security that holds for owners too may hide every row from this one.
+    // Row security that also applies to owners may hide every row from this role.
     const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [
       table,
     ]);
@@ -239,7 +246,7 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
   return null;
 }
 
-/** Codes that no customer's database can cause: the archive was changed, or the loader has the wrong rights. */
+/** Codes that no customer's content can cause. The archive was changed, or the loader has wrong rights. */
 const otherCodes: ReadonlySet<string> = new Set([
   'meta_command',
   'dump_malformed',
@@ -249,8 +256,9 @@ const otherCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `content_refused`: the same content will fail again. The detail is for the customer: it names the object, if there is
- * one, and Postgres' reason. Other details are for the log.
+ * Finds the code and the detail of an error. `content_refused` means that the same content would fail again. Its detail
+ * is for the customer, and has Postgres' reason and the object if there is one. The details of other codes are for the
+ * log.
  */
 const nameProblem: NameProblem = (error) => {
   if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };

@@ -17,8 +17,8 @@ export async function withServer<T>(adminUrl: string, work: (client: pg.Client) 
 }
 
 /**
- * Makes the customer's role and empty database, from nothing or from the leftovers of an interrupted attempt. The role
- * may make further roles with no more rights than its own, and cannot enter another database.
+ * Makes the customer's role and empty database. An interrupted attempt may have left parts of them. The role may make
+ * further roles with no more rights than its own. It cannot enter another database.
  */
 export async function makeOwnDatabase(
   adminUrl: string,
@@ -32,7 +32,7 @@ export async function makeOwnDatabase(
     const roles = mayMakeRoles ? 'createrole' : 'nocreaterole';
     const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${roles}`;
     await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
-    // The customer can then use a role that it makes at once.
+    // With this setting the customer can use a role as soon as it has made it.
     if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
     for (const common of ['postgres', 'template1'])
       await client.query(`revoke connect, temporary on database ${name(common)} from public`);
@@ -43,7 +43,7 @@ export async function makeOwnDatabase(
   });
 }
 
-/** The ports of the sessions that have logged in. A session that still has to authenticate has no role there. */
+/** The ports of the sessions that have logged in. Postgres lists no role for a session that has not. */
 export async function readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>> {
   const sql =
     'select client_port as port from pg_catalog.pg_stat_activity where usesysid is not null and client_port > 0';
@@ -51,7 +51,7 @@ export async function readKnownPorts(adminUrl: string): Promise<ReadonlySet<numb
   return new Set(portsSchema.parse(rows).map(({ port }) => port));
 }
 
-/** Ends the session that comes from this port. */
+/** Ends the backend whose connection comes from this port. */
 export async function endBackend(adminUrl: string, port: number): Promise<void> {
   const sql = 'select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where client_port = $1';
   await withServer(adminUrl, (client) => client.query(sql, [port]));
@@ -73,9 +73,9 @@ const existsSql = 'select from pg_catalog.pg_database where datname = $1';
 
 export interface Access {
   isOpen: boolean;
-  /** The statements that undo our lock; none if there is no lock. */
+  /** The statements that undo the host's lock; empty if there is no lock. */
   opening: readonly string[];
-  /** Roles of ours that keep their rights while a lock is on. */
+  /** Roles of the platform that keep their rights while customers are locked out. */
   kept: readonly string[];
 }
 
@@ -99,8 +99,8 @@ export const readLimit = (adminUrl: string, databaseName: string): Promise<numbe
   withServer(adminUrl, (client) => readConnectionLimit(client, databaseName));
 
 /**
- * Sets the customer's connection limit again, which was lifted during an upgrade, unless the customer has set another
- * one since.
+ * Sets the customer's connection limit again after an upgrade that lifted it. A limit that the customer has set since
+ * is kept.
  */
 export const restoreLimit = (adminUrl: string, databaseName: string, limit: number): Promise<void> =>
   withServer(adminUrl, async (client) => {

@@ -15,8 +15,8 @@ import type { Cutover, Moving, SnapshotSession } from '../engine';
 import { restoreLimit } from './own-database';
 
 /**
- * The parts of a move that a stage in Postgres needs. They contain the superuser's URLs and a secret, so they never
- * leave the host.
+ * The facts about an upgrade or a restore that a stage in Postgres needs. They contain the superuser's URLs and a
+ * secret, so they never leave the host.
  */
 export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }: Moving): Move => ({
   oldUrl,
@@ -29,7 +29,7 @@ export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }
 
 const idSchema = z.object({ id: z.string() });
 
-/** A snapshot that other sessions can look at, by its id. */
+/** A snapshot that other sessions can use by its id. */
 export class PostgresSnapshot implements SnapshotSession {
   id: string | null = null;
   private readonly client: pg.Client;
@@ -40,7 +40,10 @@ export class PostgresSnapshot implements SnapshotSession {
     this.stage = stage;
   }
 
-  /** The snapshot has a reader of its own, because a later stage ends the sessions of earlier ones. */
+  /**
+   * Opens the session of the snapshot. It has a stage of its own, because a later stage ends the sessions of earlier
+   * ones.
+   */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
     try {
@@ -68,7 +71,7 @@ export class PostgresSnapshot implements SnapshotSession {
   }
 }
 
-/** Opens everything that takes time before anybody has to wait. */
+/** Opens the cutover. Everything slow is done here, before any customer has to wait. */
 export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   const { databaseName, upgrade } = moving;
   const move = postgresMove(moving);

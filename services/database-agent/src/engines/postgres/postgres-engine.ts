@@ -19,13 +19,13 @@ import {
 } from './own-database';
 import { openPostgresCutover, PostgresSnapshot, postgresMove } from './postgres-cutover';
 
-/** The major, if it is one of Postgres'. Throws `major_not_installed`. */
+/** The major of Postgres. Throws `major_not_installed` for a major of another engine. */
 export function requirePostgres(major: Major): number {
   if (typeof major === 'number') return major;
   throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
 }
 
-/** Throws `major_not_installed`. */
+/** The extensions of a major. Throws `major_not_installed`. */
 function extensionsOf(major: Major): string[] {
   const postgres = requirePostgres(major);
   try {
@@ -35,7 +35,7 @@ function extensionsOf(major: Major): string[] {
   }
 }
 
-/** The installed majors, which come as packages. */
+/** The majors that are installed. They come as packages. */
 export const installedPostgresMajors = (): Major[] =>
   [16, 17, 18].filter((major) => {
     try {
@@ -47,10 +47,10 @@ export const installedPostgresMajors = (): Major[] =>
 
 const trialNames = { database: 'restored', role: 'restorer' } as const;
 
-/** Types a setup for Postgres' program. */
+/** Checks at compile time that the object is a setup of Postgres' job program. */
 const told = (setup: Setup): { setup: Setup } => ({ setup });
 
-/** The input of a comparison with the snapshot of this id. */
+/** The input of a comparison with this snapshot. */
 const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
   kind: 'stage',
   stage: 'compare',
@@ -71,7 +71,7 @@ const postgresJobs: EngineJobs = {
     }),
   load: async (moving, archive) => told({ kind: 'load_dump', move: postgresMove(moving), archive }),
   loadOnTrial: async (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) => {
-    // An ordinary role that owns the empty database fills it without TLS, and may also log in with TLS.
+    // An ordinary role owns the empty database. It fills the database without TLS and may also log in with TLS.
     const { database: databaseName, role: username } = trialNames;
     const password = randomBytes(24).toString('base64url');
     await makeOwnDatabase(adminUrl, { databaseName, username, password, mayMakeRoles: false });
@@ -137,8 +137,8 @@ export const postgresEngine: Engine = {
   takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl' | 'fromMajor'>) => {
     const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
     await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
-    // The old instance is opened while the record still holds the statements, so that a crash after this point can be
-    // repaired from the record.
+    // The old instance is opened while the record still has the statements for it, so that the opening can be repeated
+    // from the record after a crash.
     await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
     await restoreLimit(oldUrl, databaseName, connectionLimit);
   },
