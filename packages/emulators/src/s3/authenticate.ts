@@ -72,7 +72,7 @@ function headerClaim({ headers }: S3Call, nowMs: number): Claim {
   if (match === null) refuse('AccessDenied', 'Access Denied');
   const [, credential = '', signedHeaders = '', signature = ''] = match;
   const at = headers['x-amz-date'] ?? '';
-  if (Math.abs(timeOf(at) - nowMs) > skewMaxMs)
+  if (!(Math.abs(timeOf(at) - nowMs) <= skewMaxMs))
     refuse('RequestTimeTooSkewed', 'The difference between the request time and the server time is too large.');
   const payloadHash = headers['x-amz-content-sha256'];
   if (payloadHash === undefined)

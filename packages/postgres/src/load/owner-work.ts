@@ -27,9 +27,9 @@ interface Made {
 }
 
 /**
- * Runs the work of owners in their own sessions. An object may need rights that its owner has lost since it was
- * created. So rights on schemas are lent until rows and indexes exist. Rights of other owners are lent for single
- * statements that run no code of the customer.
+ * Runs each owner's work in a session of that owner. An object may need rights that its owner has lost since it was
+ * created. Lost rights on schemas are lent to the owner until rows and indexes exist. If that is not enough, the owner
+ * gets the rights of all other owners, but only for a single statement that runs no code of the customer.
  */
 export class OwnerWork {
   private readonly options: OwnerWorkOptions;

@@ -10,8 +10,8 @@ const fn = (name: string, from: string, to: string, how: string, result: string)
   `create function ${name}(${from}) returns ${to} language plpgsql immutable as $trap$ begin perform ${spring(how)}; return ${result}; end $trap$`;
 
 /**
- * Attempts of a hostile customer. Postgres refuses some. Each creates its objects, and inserts a row if code would run
- * for rows.
+ * Each item returns the statements of one attempt by a hostile customer. Postgres refuses some of them. Where code
+ * would run only when a table has rows, the item inserts a row too.
  */
 export const items: Record<string, Item> = {
   'cast of a composite type'(room) {

@@ -79,7 +79,7 @@ export async function openingStatements(
 /** Runs the statements in one transaction, so that customers are let in completely or not at all. */
 export async function openDatabase(server: pg.ClientBase, statements: readonly string[]): Promise<void> {
   await server.query('set synchronous_commit = on');
-  // One round trip is used, because clients are waiting. Names are quoted, and nothing else comes from the customer.
+  // One round trip is used, because clients are waiting. Names and values of settings are quoted.
   await server.query(['begin', ...statements, 'commit'].join('; '));
 }
 

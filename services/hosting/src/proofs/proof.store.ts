@@ -96,7 +96,8 @@ export interface DrillChoice {
 }
 
 /**
- * How many backups are searched for a recent one. If there are no more than these, every recent one is equally likely.
+ * The most backups that each of the two parts of the search reads. If no more than these are completed, every recent
+ * one is chosen with the same probability.
  */
 const candidatesMax = 200;
 

@@ -189,7 +189,8 @@ async function readListening(pipe: unknown): Promise<void> {
     if (text === 'listening\n') return;
     if (text.length > 16) break;
   }
-  // refuseAtEnd handles a process that has ended. A process that has closed the descriptor never listens.
+  // The application closed its pipe or wrote something else. It counts as not listening, so this promise stays pending
+  // until `refuseAtEnd` (the process has ended) or `refuseLate` (15 s are over) decides the race.
   return new Promise(() => undefined);
 }
 

@@ -78,19 +78,19 @@ const waitingMs = 10_000;
 /** How long a client may take to authenticate. */
 const authenticationMs = 3_000;
 /**
- * Milliseconds that a backend has to notice that its client has gone. Afterwards the host ends the backend, repeatedly
- * until it is gone.
+ * Milliseconds after its client has gone in which a backend may end by itself. Afterwards the host ends the backend,
+ * and repeats this at the same interval until it is gone.
  */
 const graceMs = 1_000;
 /** The most that a client may send before it has authenticated: the server would keep 16 MB of it in memory. */
 const loginBytesMax = 128 * 1024;
-/** Milliseconds that a client has to read the last message before its socket is closed. */
+/** Milliseconds in which a client may still read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
   database: Pick<ReleaseDatabase, 'wake' | 'address' | 'takePlace' | 'endSessions'>;
   beginning: SessionStart;
-  /** The first message to its server; empty if the server speaks first. */
+  /** The client's first message to the server; empty if the server speaks first. */
   startup: Buffer;
   /** The site's own sessions that have not logged in, by address, and those of all sites, by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];

@@ -156,7 +156,7 @@ async function stagingDir(siteId: string, releaseId: string): Promise<string> {
 
 const bodyMax = 64 * 1024;
 
-/** Requests a path whose names are bytes, unchanged. Returns the beginning of the answer. */
+/** Requests the path `name`, whose characters stand for one byte each (latin1). Returns the answer's beginning. */
 function ask(site: FilledSite, name: string): Promise<{ status: number; text: string }> {
   const { hostname, port } = new URL(site.url);
   const encoded = [...Buffer.from(name, 'latin1')]

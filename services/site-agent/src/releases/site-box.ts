@@ -63,9 +63,9 @@ export const asOwner = [
 ];
 
 /**
- * Starts a program of this package on a site's content, in a box as the site's account, so that hostile content can
- * reach nothing but itself. Without boxes the program runs as the account alone. No code of customers runs then either,
- * so nothing changes the files while the program works.
+ * Starts a program of this package on a site's content. It runs in a box, as the site's account, so that hostile
+ * content can reach nothing but itself. Where no box can be made, it runs as the site's account only. Applications do
+ * not run there either, unless DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set, so nothing else changes the files meanwhile.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,

@@ -249,7 +249,7 @@ export class Site {
         () => null,
         (error: unknown) => ({ error }),
       );
-    // The link on disk decides, even after an error, which may have come after the rename.
+    // An error may have come after the rename, so the link on disk tells whether the site has moved.
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
