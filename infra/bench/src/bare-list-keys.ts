@@ -16,7 +16,7 @@ interface DatabaseStore {
 
 const keysDist = path.resolve(__dirname, '../../../services/keys/dist');
 const { listSubtree }: Store = require(path.join(keysDist, 'api-keys/api-key.store.js'));
-const { openDatabase }: DatabaseStore = require(path.join(keysDist, 'database.store.js'));
+const { openDatabase }: DatabaseStore = require(path.join(keysDist, 'context/database.store.js'));
 
 const { pool } = openDatabase(process.env['DATABASE_URL'] ?? '', { max: 10, applicationName: 'bench-bare' });
 const orgId = process.env['ORG_ID'] ?? '';
