@@ -111,10 +111,18 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   }
   const stack = openRunningStack(dataDir, supervisor.pid ?? 0);
   if (stack.demo['unfinished'] === undefined) return { ...stack, stop };
+  const warnings = readWarnings(path.join(dataDir, 'logs'));
   await stop();
-  throw new Error(
-    `The stack came up without all of its content:\n${JSON.stringify(stack.demo['unfinished'], null, 2)}`,
-  );
+  const missing = JSON.stringify(stack.demo['unfinished'], null, 2);
+  throw new Error(`The stack came up without all of its content:\n${missing}\n${warnings.join('\n')}`);
+}
+
+/** Returns the last warnings and errors of each process: the logs are removed with the data folder. */
+function readWarnings(folder: string): string[] {
+  return fs.readdirSync(folder).flatMap((file) => {
+    const lines = fs.readFileSync(path.join(folder, file), 'utf8').split('\n');
+    return lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line)).slice(-5);
+  });
 }
 
 function stackEnvironment(options: StackOptions, dataDir: string): Record<string, string> {
