@@ -2,7 +2,14 @@
 import { parentPort } from 'node:worker_threads';
 import { type PriorityMessage, readProcessUse, setNice } from './priority';
 
+/** The kernel may give the number of an ended thread to a process. So all numbers are read again from time to time. */
+const readsBetweenSearches = 20;
+const kernelThreads = new Set<number>();
+let reads = 0;
+
 parentPort?.on('message', ({ nices, isAsked }: PriorityMessage) => {
   for (const [pid, nice] of nices) setNice(pid, nice);
-  if (isAsked) parentPort?.postMessage([...readProcessUse().values()]);
+  if (!isAsked) return;
+  if (reads++ % readsBetweenSearches === 0) kernelThreads.clear();
+  parentPort?.postMessage([...readProcessUse(kernelThreads).values()]);
 });

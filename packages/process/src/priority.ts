@@ -14,14 +14,21 @@ export interface ProcessUse {
 /** Linux reports CPU time in hundredths of a second. */
 const tickMs = 10;
 
+/** The process that starts all threads of the kernel. */
+const kernelPid = 2;
+
 /**
  * Returns every visible process by pid, on Linux only. It takes about 30 µs for each process, and more on a busy
- * machine; see `PriorityThread`.
+ * machine; see `PriorityThread`. Pids in `skipped` are not read, and pids of threads of the kernel are added to it.
  */
-export function readProcessUse(): Map<number, ProcessUse> {
+export function readProcessUse(skipped: Set<number> = new Set()): Map<number, ProcessUse> {
   if (process.platform !== 'linux') return new Map();
   const pids = fs.readdirSync('/proc').map(Number).filter(Number.isInteger);
-  return new Map(pids.map(readOne).flatMap((use) => (use === null ? [] : [[use.pid, use]])));
+  const uses = pids.filter((pid) => !skipped.has(pid)).flatMap((pid) => readOne(pid) ?? []);
+  // In a container the kernel's threads are not visible, and the process with this number is an ordinary one.
+  const isKernel = uses.some(({ pid, parent }) => pid === kernelPid && parent === 0) || skipped.has(kernelPid);
+  if (isKernel) for (const { pid, parent } of uses) if (pid === kernelPid || parent === kernelPid) skipped.add(pid);
+  return new Map(uses.map((use) => [use.pid, use]));
 }
 
 function readOne(pid: number): ProcessUse | null {

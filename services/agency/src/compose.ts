@@ -21,10 +21,13 @@ export function composeApi(config: ServerConfig): ApiProcess {
     secret: config.AUDIT_TOKEN_SECRET,
     service: serviceName,
     log,
+    // Each change rings. The clock delivers what another process of this service has left.
+    everyMs: 5_000,
   });
   return composeApiProcess(foundation, config, {
     name: serviceName,
     routes: routes({ database, pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')) }),
+    changed: () => delivery.ring(),
     beside: { 'idempotency purge': createIdempotencyPurge(database, log), 'audit delivery': delivery },
   });
 }

@@ -44,6 +44,7 @@ export function composeApi(
   lifetime.onClose('housekeeping', () => housekeeping.stop());
   const api = composeApiProcess(foundation, config, {
     name: 'keys',
+    changed: () => sequencer.ring(),
     ...(streams === undefined ? {} : { streams }),
     routes: routes({
       database,
@@ -56,7 +57,7 @@ export function composeApi(
     }),
     internalRoutes: [
       verifyRoute({ database, secrets, lastUses }, config.INTERNAL_TOKEN_SECRET),
-      ...takeDeliveries(database, config.AUDIT_TOKEN_SECRETS),
+      ...takeDeliveries(database, config.AUDIT_TOKEN_SECRETS, () => sequencer.ring()),
     ],
   });
   return {

@@ -6,8 +6,8 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 /*
  * Each organisation's share of the CPU. The processes that work for customers are sampled twice a second: those that
  * serve files and pages, applications, and the sites' Postgres where that runs on this machine: the whole server of one
- * organisation, and the sessions of a server that organisations share. While none of them uses the CPU, they are
- * sampled every two seconds. The more of the machine an organisation has used in the last seconds, the lower is the
+ * organisation, and the sessions of a server that organisations share. While none of them uses much of the CPU, they
+ * are sampled every two seconds. The more of the machine an organisation has used in the last seconds, the lower is the
  * priority of everything that works for it while another organisation also uses the machine. A low priority costs
  * nothing while nobody else wants the CPU. So nothing is stopped and nothing is refused here.
  *
@@ -16,10 +16,13 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
  */
 
 const usualSampleMs = 500;
-/**
- * The factor by which samples are rarer while no organisation uses the machine, because a sample reads every process.
- */
+/** The factor by which samples are rarer while every organisation rests, because a sample reads every process. */
 const restFactor = 4;
+/**
+ * An organisation rests while it uses less than this share of one core. Linux reports CPU time in steps of 10 ms, so a
+ * server that does next to nothing may seem to use 0.5 % of a core between two samples.
+ */
+const restCores = 0.02;
 /** The time between two samples while sessions of Postgres begin. */
 const soonMs = 50;
 /** The time constant, in milliseconds, with which the recorded use of the CPU decays. */
@@ -85,7 +88,7 @@ export interface CpuSharesOptions {
   onError: (error: unknown) => void;
   /** Reads what processes use and sets their priorities. By default it works on this machine's processes. */
   processes?: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
-  /** Milliseconds between two samples while an organisation uses the machine. The default is 500. */
+  /** Milliseconds between two samples while an organisation does not rest. The default is 500. */
   sampleMs?: number;
   /** Milliseconds of a clock that never goes back. By default it is this machine's clock. */
   now?: () => number;
@@ -166,12 +169,13 @@ export class CpuShares {
   }
 
   private isAlone(organisation: string): boolean {
-    return !this.isAnyActive(organisation);
+    return ![...this.shares].some(
+      ([name, share]) => name !== organisation && share * this.options.cores >= activeCores,
+    );
   }
 
-  /** Whether any organisation, except the given one, uses the CPU. */
-  private isAnyActive(except?: string): boolean {
-    return [...this.shares].some(([name, share]) => name !== except && share * this.options.cores >= activeCores);
+  private isAnyAbove(cores: number): boolean {
+    return [...this.shares.values()].some((share) => share * this.options.cores >= cores);
   }
 
   private async run(): Promise<void> {
@@ -186,7 +190,7 @@ export class CpuShares {
       });
       await sleep(soonMs, undefined, { signal }).catch(() => undefined);
       const usual = new AbortController();
-      const restMs = (this.isAnyActive() ? sampleMs : restFactor * sampleMs) - soonMs;
+      const restMs = (this.isAnyAbove(restCores) ? sampleMs : restFactor * sampleMs) - soonMs;
       const rest = sleep(restMs, undefined, { signal: AbortSignal.any([signal, usual.signal]) });
       await Promise.race([rest.catch(() => undefined), hurried]);
       usual.abort();

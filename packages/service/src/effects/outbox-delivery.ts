@@ -5,6 +5,7 @@ import { uuidv7 } from 'uuidv7';
 import { signInternalToken, tokenKey } from '../access/internal-token';
 import type { Database } from '../database/sql';
 import type { Log } from '../telemetry/log';
+import { Bell } from './bell';
 
 /** An outbox: rows of a service that are delivered to the keys service. */
 export interface Outbox<Row extends OutboxRow> {
@@ -73,24 +74,12 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
   const key = tokenKey(options.secret);
   const stopping = new AbortController();
   let running: Promise<void> = Promise.resolve();
-  let rung = false;
-  let endRest: () => void = () => undefined;
+  const bell = new Bell(stopping.signal);
 
   const pause = (pauseMs: number): Promise<void> =>
     wait(pauseMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
-  const restUntilRung = async (restMs: number): Promise<void> => {
-    if (rung || stopping.signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, restMs).unref();
-      endRest = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  };
   const run = async (): Promise<void> => {
     for (let failures = 0; !stopping.signal.aborted; ) {
-      rung = false;
       const sent = await deliverBatch(options, key).catch((error: unknown) => {
         failures += 1;
         log.warn({ err: error, failures }, `${options.outbox.name} could not be delivered`);
@@ -99,8 +88,7 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
       if (sent !== undefined) failures = 0;
       if (sent === batchMax) continue;
       if (failures === 0) {
-        await pause(Math.min(lookMsLeast, everyMs));
-        await restUntilRung(everyMs - lookMsLeast);
+        await bell.pause(lookMsLeast, everyMs);
       } else {
         const backoffMs = Math.min(backoffMsFirst * 2 ** Math.min(failures, 10), backoffMsMax);
         await pause(backoffMs * (0.5 + Math.random() / 2));
@@ -111,13 +99,9 @@ export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliv
     start: () => {
       running = run();
     },
-    ring: () => {
-      rung = true;
-      endRest();
-    },
+    ring: () => bell.ring(),
     stop: async () => {
       stopping.abort();
-      endRest();
       await running;
     },
   };

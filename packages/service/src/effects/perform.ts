@@ -104,6 +104,8 @@ interface Performance<Tx> {
   time: AnswerTime;
   /** Throws if a reply does not follow the contract. Does nothing in production. */
   checkReply(reply: Reply): void;
+  /** Called after each commit. */
+  changed: (() => void) | undefined;
 }
 
 /**
@@ -245,6 +247,7 @@ async function lookAndAct<Tx>(
   const reservedMs = route.awaitOutcome === undefined ? actMs : actMs + settleMs;
   const done =
     thing === undefined ? await execute() : await kit.turns.take(thing, execute, kit.time.leftMs() - reservedMs);
+  kit.changed?.();
   for (const work of afterwards.works) runAfterwards(work, kit.log);
   return done;
 }

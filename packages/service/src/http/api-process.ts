@@ -17,7 +17,8 @@ interface Beside {
   stop(): unknown;
 }
 
-interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
+interface ApiOptions<Tx>
+  extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams' | 'changed'> {
   /**
    * Work that runs beside the requests, by its name in the log. It starts right before the first request is accepted.
    * It stops when the callers have gone, and before the last request is answered.

@@ -58,6 +58,7 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
   turns: Turns;
   answerWithinMs: number;
   checksReplies: boolean;
+  changed: (() => void) | undefined;
 }
 
 /** The values of path parameters, as Express gives them. */
@@ -80,6 +81,7 @@ export function createHandler<Tx>(
     log: kit.log,
     turns: kit.turns,
     checkReply: checks.reply,
+    changed: kit.changed,
   };
   const limits = { service: kit.service, log: kit.log, withinMs: kit.answerWithinMs };
   const run = async (

@@ -36,6 +36,8 @@ export interface ServiceOptions<Tx> {
   streams?: Partial<StreamLimits>;
   /** Milliseconds after which every request is answered. They are fewer than the gateway waits. */
   answerWithinMs?: number;
+  /** Called after each commit of a request that changes something. It must not throw. */
+  changed?: () => void;
   /** Whether answers are compared with the contract. By default they are in tests and development. */
   checksReplies?: boolean;
 }
@@ -69,6 +71,7 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
     turns: createTurns(),
     answerWithinMs: options.answerWithinMs ?? scaled(answerWithinMs),
     checksReplies: options.checksReplies ?? checksReplies(),
+    changed: options.changed,
     isClosing: () => closing,
   };
   const app = createApp();

@@ -50,8 +50,8 @@ export interface SweptQueue {
   fromOrg: string;
 }
 
-/** The seconds without a job after which a probe checks the queue. */
-const silenceMaxSeconds = 10;
+/** The seconds without a job after which a probe checks the queue. A worker is unready after 30. */
+const silenceMaxSeconds = 20;
 
 /**
  * Handles everything that is due: schedules, starts that came too late, and workflows to enqueue. Each part fails
@@ -84,7 +84,7 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
 }
 
 /** The pause between two reports. Metrics are read about every 15 s, so a report in each sweep would be too many. */
-const reportEveryMs = 5_000;
+const reportEveryMs = 10_000;
 
 export interface ReportOptions {
   database: Pick<Database<never>, 'sql'>;

@@ -52,6 +52,8 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     removeOnFail: keptJobs,
     // Milliseconds to pause after a refused connection. BullMQ's default is 15 s.
     runRetryDelay: 1_000,
+    // Seconds that a blocking call waits for a job. BullMQ itself never waits for longer than this for a delayed job.
+    drainDelay: 10,
   };
   const processor = (job: Job): Promise<void> => handleJob(options, job);
   const { worker, close } = isPostgresQueue(queueUrl)

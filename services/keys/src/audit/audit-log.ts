@@ -49,9 +49,13 @@ export const listAuditLog = ({ pager, database }: HandlerContext) =>
 
 /**
  * Receives the audit entries that the other services deliver. Each service signs with its own secret and may write only
- * its own entries.
+ * its own entries. `eventsArrived` is called after each commit of events.
  */
-export function takeDeliveries(database: KeysDatabase, secrets: Readonly<Record<string, string>>): InternalRoute[] {
+export function takeDeliveries(
+  database: KeysDatabase,
+  secrets: Readonly<Record<string, string>>,
+  eventsArrived: () => void,
+): InternalRoute[] {
   const issuers = Object.fromEntries(Object.entries(secrets).map(([service, secret]) => [service, tokenKeys(secret)]));
   const assertOwn = (service: string, issuer: string): void => {
     if (service !== issuer) throw problem('invalid_request', { internal: `${issuer} delivered entries of ${service}` });
@@ -76,6 +80,7 @@ export function takeDeliveries(database: KeysDatabase, secrets: Readonly<Record<
       handle: async ({ body, issuer }) => {
         assertOwn(body.service, issuer);
         await database.transaction((tx) => storeEvents(tx, body.entries));
+        eventsArrived();
         return { status: 204 };
       },
     }),

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { Bell } from '@drydock/service/effects';
 import type { Log } from '@drydock/service/telemetry';
 import type { EventNumbers } from '../context/context';
 import type { KeysDatabase } from '../context/database.store';
@@ -7,36 +7,52 @@ import { noteWorkflows } from '../workflows/workflow.store';
 
 export interface Sequencer extends EventNumbers {
   start(): void;
+  /** Reports that events were stored, so that they get their numbers at once. */
+  ring(): void;
   stop(): Promise<void>;
 }
 
+/** The shortest pause between two looks, however often `ring` is called. */
+const lookMsLeast = 100;
 /**
- * Gives new events their sequence numbers once a second. Every process runs one; a lock in the database lets one work
- * at a time. Each learns the last number, also if another process has given it.
+ * The longest pause while events arrive, because more of them may wait than one turn takes, and while a stream waits,
+ * because another process may number the events.
  */
-export function createSequencer(database: KeysDatabase, log: Log, everyMs = 1_000): Sequencer {
+const busyMs = 1_000;
+/** The longest pause otherwise. */
+const restMs = 5_000;
+
+/**
+ * Gives new events their sequence numbers. Every process runs one; a lock in the database lets one work at a time. Each
+ * learns the last number, also if another process has given it.
+ */
+export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
   let latest = 0n;
   let running: Promise<void> = Promise.resolve();
   const stopping = new AbortController();
+  const bell = new Bell(stopping.signal);
   const waiting = new Set<() => void>();
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
+      let isBusy = true;
       try {
-        const reached = await sequenceEvents(database);
-        if (reached > latest) {
-          latest = reached;
+        const { hadArrivals, last } = await sequenceEvents(database);
+        isBusy = hadArrivals;
+        if (last > latest) {
+          latest = last;
           for (const look of [...waiting]) look();
         }
       } catch (error) {
         log.warn({ err: error }, 'events could not be put in order; tried again');
       }
-      await wait(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+      await bell.pause(lookMsLeast, isBusy || waiting.size > 0 ? busyMs : restMs);
     }
   };
   return {
     start: () => {
       running = run();
     },
+    ring: () => bell.ring(),
     stop: async () => {
       stopping.abort();
       await running;
@@ -51,6 +67,7 @@ export function createSequencer(database: KeysDatabase, log: Log, everyMs = 1_00
           resolve();
         };
         waiting.add(look);
+        bell.ring(); // the pause may have begun before anybody waited
         signal.addEventListener('abort', look);
         look();
       }),
@@ -59,19 +76,20 @@ export function createSequencer(database: KeysDatabase, log: Log, everyMs = 1_00
 
 /**
  * Gives new events their sequence numbers, creates the webhook deliveries for them, and updates the list of workflows.
- * Resolves with the last number. One process at a time does this, and it holds the lock until its numbers are visible,
+ * Resolves with the last number (`last`) and with whether there were new events. One process at a time does this, and it holds the lock until its numbers are visible,
  * so that a reader who has seen a number can see all before it.
  */
-export async function sequenceEvents(database: KeysDatabase): Promise<bigint> {
+export async function sequenceEvents(database: KeysDatabase): Promise<{ hadArrivals: boolean; last: bigint }> {
   const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);
-  if (state === undefined || !state.has_arrivals) return BigInt(state?.latest ?? 0);
-  return database.transaction(async (tx) => {
+  if (state === undefined || !state.has_arrivals) return { hadArrivals: false, last: BigInt(state?.latest ?? 0) };
+  const last = await database.transaction(async (tx) => {
     const placed = await database.sql(tx).query<{ seq: string }>(sequenceSql);
     const seqs = placed.map(({ seq }) => seq);
     await addDeliveries(database.sql(tx), seqs);
     await noteWorkflows(database.sql(tx), seqs);
     return seqs.reduce((latest, seq) => (BigInt(seq) > latest ? BigInt(seq) : latest), BigInt(state.latest));
   });
+  return { hadArrivals: true, last };
 }
 
 const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_arrivals,

@@ -8,6 +8,7 @@ import { suppressTracing } from '@opentelemetry/core';
 import type { KeysDatabase } from '../context/database.store';
 import type { WebhookSecrets } from '../secrets/webhook.secret';
 import { type Claimed, claimDeliveries, type Ended, type Outcome, settleDeliveries } from './delivery.store';
+import { hasWebhooks } from './webhook.store';
 
 const meter = metrics.getMeter('@drydock/keys');
 const attempts = meter.createCounter('webhook.attempts', {
@@ -19,6 +20,8 @@ export const pausesSeconds = [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 
 
 /** The shortest pause between two searches for due deliveries. */
 const lookMsLeast = 25;
+/** The factor by which searches are rarer while there is no webhook. */
+const restFactor = 5;
 
 export interface SenderOptions {
   database: KeysDatabase;
@@ -31,7 +34,7 @@ export interface SenderOptions {
    * sends the same event again.
    */
   leaseSeconds: number;
-  /** The pause between two searches if the first one found nothing. */
+  /** The pause in milliseconds between two searches if the first one found nothing. */
   everyMs?: number;
   /** The most deliveries that are sent at the same time, in all and of one organisation. */
   most?: number;
@@ -87,12 +90,18 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     wait(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      const found = await look().catch((error: unknown) => {
+      let found = 0;
+      let isNeeded = true;
+      try {
+        found = await look();
+        isNeeded = found > 0 || (await hasWebhooks(database.sql()));
+      } catch (error) {
         log.warn({ err: error }, 'due deliveries could not be looked for; tried again');
-        return 0;
-      });
+      }
       // If deliveries were found, more may be due. The next search waits until one of the running attempts has ended.
-      await (found > 0 ? Promise.race([pause(everyMs), ...underWay.keys()]) : pause(everyMs));
+      await (found > 0
+        ? Promise.race([pause(everyMs), ...underWay.keys()])
+        : pause(isNeeded ? everyMs : restFactor * everyMs));
       // A search costs more than a delivery, so one search serves all attempts that end within this pause.
       if (found > 0) await pause(lookMsLeast);
     }

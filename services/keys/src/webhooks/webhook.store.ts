@@ -1,5 +1,5 @@
 import type { Webhook as WebhookView } from '@drydock/contracts/keys/webhooks';
-import { lockRow } from '@drydock/service/database';
+import { lockRow, type Sql } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { WebhookModel } from '../generated/prisma/models';
@@ -57,6 +57,10 @@ export async function insertWebhook(
   const there = await tx.webhook.count({ where: { orgId: row.orgId, mode: row.mode } });
   return there >= max ? null : tx.webhook.create({ data: row });
 }
+
+/** Whether any organisation has a webhook. */
+export const hasWebhooks = async (sql: Sql): Promise<boolean> =>
+  (await sql.query('SELECT FROM webhooks LIMIT 1')).length > 0;
 
 export const changeWebhook = (tx: Tx, id: string, data: Prisma.WebhookUpdateInput): Promise<WebhookRow> =>
   tx.webhook.update({ where: { id }, data });

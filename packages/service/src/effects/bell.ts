@@ -1,0 +1,45 @@
+/** The pause of a loop that works when it is rung, and otherwise by the clock. */
+export class Bell {
+  private isRung = false;
+  private endRest: () => void = () => undefined;
+  private readonly stopping: AbortSignal;
+
+  /** No pause lasts longer than until `stopping` is aborted. */
+  constructor(stopping: AbortSignal) {
+    this.stopping = stopping;
+  }
+
+  /** Ends the running pause, or the next one if none is running. Several calls before the next pause count as one. */
+  ring(): void {
+    this.isRung = true;
+    this.endRest();
+  }
+
+  /**
+   * Resolves after `restMs`. If the bell is rung, it resolves sooner, but not before `leastMs`, so that the loop does not
+   * run all the time while the bell is rung all the time. A pause does not keep the process alive.
+   */
+  async pause(leastMs: number, restMs: number): Promise<void> {
+    await this.sleep(Math.min(leastMs, restMs));
+    if (!this.isRung)
+      await this.sleep(restMs - leastMs, (end) => {
+        this.endRest = end;
+      });
+    this.isRung = false;
+  }
+
+  private async sleep(ms: number, canEnd: (end: () => void) => void = () => undefined): Promise<void> {
+    const { stopping } = this;
+    if (stopping.aborted) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        stopping.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms).unref();
+      stopping.addEventListener('abort', end);
+      canEnd(end);
+    });
+  }
+}
