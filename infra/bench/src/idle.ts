@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { say } from './report';
 import { startBenchStack } from './stack';
 
-const settleSeconds = 90;
+const settleSeconds = 180;
 const measuredSeconds = 60;
 /** The most memory and processor time that all processes together may use while no request arrives. */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
