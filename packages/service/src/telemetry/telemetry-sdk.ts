@@ -194,9 +194,10 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // These instrumentations would trace each request, and each call that it causes, a second time.
-      for (const each of own)
-        if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
+      // These instrumentations would trace each request, and each call that it causes, a second time. That of Express
+      // works for each layer of each request, although it makes no span.
+      const twice = [HttpInstrumentation, UndiciInstrumentation, ExpressInstrumentation];
+      for (const each of own) if (twice.some((kind) => each instanceof kind)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.
       context.disable();
