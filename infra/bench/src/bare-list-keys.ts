@@ -14,9 +14,9 @@ interface DatabaseStore {
   openDatabase(url: string, limits: { max: number; applicationName: string }): { pool: unknown };
 }
 
-const keysDist = path.resolve(__dirname, '../../../services/keys/dist');
-const { listSubtree }: Store = require(path.join(keysDist, 'api-keys/api-key.store.js'));
-const { openDatabase }: DatabaseStore = require(path.join(keysDist, 'context/database.store.js'));
+const root = path.resolve(__dirname, '../../..');
+const { listSubtree }: Store = require(path.join(root, 'services/keys/dist/api-keys/api-key.store.js'));
+const { openDatabase }: DatabaseStore = require(path.join(root, 'services/keys/dist/context/database.store.js'));
 
 const { pool } = openDatabase(process.env['DATABASE_URL'] ?? '', { max: 10, applicationName: 'bench-bare' });
 const orgId = process.env['ORG_ID'] ?? '';

@@ -16,8 +16,8 @@ export class Bell {
   }
 
   /**
-   * Resolves after `restMs`. If the bell is rung, it resolves sooner, but not before `leastMs`, so that the loop does not
-   * run all the time while the bell is rung all the time. A pause does not keep the process alive.
+   * Resolves after `restMs`. If the bell is rung, it resolves sooner, but not before `leastMs`. So a bell that is rung
+   * all the time does not keep the loop busy. A pause does not keep the process alive.
    */
   async pause(leastMs: number, restMs: number): Promise<void> {
     await this.sleep(Math.min(leastMs, restMs));

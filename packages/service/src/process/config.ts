@@ -25,7 +25,10 @@ export class ConfigError extends Error {
  * the value of NAME. Throws {@link ConfigError} with every wrong variable, the reason and its purpose. The error never
  * contains the value, which may be a secret.
  */
-export function readConfig<const Shape extends ConfigShape>(shape: Shape, environment: Environment): ConfigOf<Shape> {
+export function readConfig<const Shape extends ConfigShape>(
+  shape: Shape,
+  environment: Environment = process.env,
+): ConfigOf<Shape> {
   const given = Object.fromEntries(Object.keys(shape).map((name) => [name, readSetting(environment, name)]));
   const parsed = z.object(shape).safeParse(given);
   if (parsed.success) return parsed.data;

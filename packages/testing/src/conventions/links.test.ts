@@ -58,3 +58,13 @@ describe('documentation', () => {
     expect([...new Set(overview)].sort()).toEqual(pages.map((page) => `runbooks/${page}.md`).sort());
   });
 });
+
+test('each built file that a program names by its path has a source', () => {
+  const named = listFiles('*.ts', '*.mjs', 'package.json', 'docker-compose.yml', 'infra/docker/*').flatMap((file) =>
+    [...readText(file).matchAll(/\b((?:packages|services|infra)\/[\w-]+)\/dist\/([\w./-]+)\.js\b/g)].map(
+      ([, member = '', name = '']) => `${member}/src/${name}.ts`,
+    ),
+  );
+  expect(named.length).toBeGreaterThan(40);
+  expect([...new Set(named)].filter((source) => !fs.existsSync(path.join(root, source)))).toEqual([]);
+});

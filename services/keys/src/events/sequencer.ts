@@ -76,8 +76,8 @@ export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
 
 /**
  * Gives new events their sequence numbers, creates the webhook deliveries for them, and updates the list of workflows.
- * Resolves with the last number (`last`) and with whether there were new events. One process at a time does this, and it holds the lock until its numbers are visible,
- * so that a reader who has seen a number can see all before it.
+ * Resolves with the last number (`last`) and with whether there were new events. One process at a time does this, and
+ * it holds the lock until its numbers are visible, so that a reader who has seen a number can see all before it.
  */
 export async function sequenceEvents(database: KeysDatabase): Promise<{ hadArrivals: boolean; last: bigint }> {
   const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);
