@@ -140,7 +140,10 @@ export async function benchPages(): Promise<void> {
   });
 }
 
-/** The peer logs in to the site's database directly, with a role that the cluster's superuser creates for it. */
+/**
+ * Returns the URL with which the peer logs in to the site's database directly, without the site's endpoint. It is the
+ * login of the cluster's superuser.
+ */
 async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   const admin = new pg.Client({ connectionString: adminUrl });
   await admin.connect();

@@ -33,7 +33,10 @@ interface OffsiteSite {
   storage: SeedContext['customerStorage']['live'];
 }
 
-/** Creates a full copy in the customer's bucket and two increments. A reading is added before each increment. */
+/**
+ * Creates a full copy of the site in the customer's bucket, and then two increments. Before each increment the site
+ * gets one more day's reading of the tides, so that the increment has content.
+ */
 async function seedCopies(
   { api, site, storage }: OffsiteSite,
   describeSite: SeedContext['describeSite'],

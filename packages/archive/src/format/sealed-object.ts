@@ -112,7 +112,10 @@ const ivAt = 56;
 /** Bytes decrypted in one call. The number is small, because the cipher returns its result in new memory. */
 const stepBytes = 256 * 1024;
 
-/** Decrypts a verified object frame by frame into one buffer, so that the whole content is never in memory. */
+/**
+ * Decrypts a verified object frame by frame. All frames use the same small buffer one after another, so the whole
+ * decrypted content is never in memory.
+ */
 class DecryptedBody {
   private readonly bytes: Buffer;
   private readonly decipher: Decipher;

@@ -11,8 +11,8 @@ export interface OpenedEntry {
   path: string;
   size: number;
   /**
-   * Returns the content. It can be read only once, and before the next entry is requested. It must not be used before
-   * its end, where its SHA-256 is compared.
+   * Returns the content. It can be read only once, and only before the next entry is requested. Its SHA-256 is compared
+   * at the end of the stream. Until then the bytes are not verified, and the caller must not rely on them.
    */
   content(): AsyncIterable<Buffer>;
 }

@@ -7,7 +7,10 @@ export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
 /** Matches a text as the server writes it into a definition. */
 const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
-/** An unclosed quote counts as quoted to the end, so that a long text is read only once. No server writes one. */
+/**
+ * Matches a quoted part of a definition. An unclosed quote matches up to the end of the definition. Otherwise the
+ * search would read the rest of a long definition again for each such quote. No server writes an unclosed quote.
+ */
 const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
 
 /** Returns a pattern that matches exactly this text. */

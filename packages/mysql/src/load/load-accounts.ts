@@ -90,7 +90,7 @@ export interface LeftGrant {
   reason: string;
 }
 
-/** Grants the rights on existing objects of the customer's schemas. Returns the rights that remain. */
+/** Grants the rights on existing objects of the customer's schemas. Returns the rights that could not be granted. */
 export async function loadGrants(
   admin: Session,
   grants: readonly DumpedGrant[],

@@ -141,8 +141,9 @@ export function placeOf(home: string, { flavour, version }: Engine): ServerPlace
 }
 
 /**
- * Creates a data folder whose only account is `root@localhost` with this password, without an anonymous account and the
- * database `test`. An interrupted creation leaves only `<place>.unfinished`, which the next call removes.
+ * Creates a data folder. Only the account `root@localhost` can log in, with this password. There is no anonymous
+ * account and no database `test`. An interrupted creation leaves only `<place>.unfinished`, which the next call
+ * removes.
  */
 export async function initDataFolder(engine: Engine, { data }: ServerPlace, password: string): Promise<void> {
   const place = path.dirname(data);

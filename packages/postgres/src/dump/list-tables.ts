@@ -110,9 +110,9 @@ const lockRoomSql = `select pg_catalog.current_setting('max_locks_per_transactio
 const roomSchema = z.tuple([z.object({ room: z.int() })]);
 
 /**
- * Locks tables and parents of partitions against ALTER and DROP. Reading and writing continue. Throws errors of
- * Postgres. Throws `dump_failed` for a table that was replaced after the snapshot, and permanently if the server has
- * too few locks.
+ * Locks tables and parents of partitions against ALTER and DROP. Reading and writing continue. Throws `dump_failed` if
+ * a table was replaced after the snapshot. Throws a permanent `dump_failed` if the server has too few locks for so many
+ * tables. Throws every other error of Postgres as it is.
  */
 export async function lockTables(client: pg.ClientBase): Promise<void> {
   const tables = z.array(namedSchema).parse((await client.query(lockableSql)).rows);

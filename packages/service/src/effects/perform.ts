@@ -220,8 +220,9 @@ function outcomeUnread(error: unknown, isRepeatable: boolean): Problem {
 }
 
 /**
- * The time that must be left when it is a call's turn, in milliseconds. `actMs` is for the effect itself. `settleMs`
- * also covers the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last read.
+ * Milliseconds of a request's time that are reserved for what follows the wait in the queue. `actMs` is for the effect
+ * itself. `settleMs` is for `awaitOutcome`: the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last
+ * read.
  */
 const actMs = 500;
 const settleMs = 13_000;

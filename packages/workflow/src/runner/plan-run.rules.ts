@@ -25,10 +25,10 @@ interface PlannedStep {
 }
 
 /**
- * Decides where a claimed workflow continues, from the recorded steps (as before the claim, in order) and those of the
- * present code. The completed steps must be the first ones of the code, in that order. A step that was begun and not
- * completed must be the next one. A step of the code is left out only if it has `skipIfPassed`, is not recorded, and
- * comes before a step that was begun or completed.
+ * Decides where a claimed workflow continues. `recorded` are its steps in order, as they were just before the claim.
+ * `steps` are the steps of the present code. The completed steps must be the first steps of the code, in the same
+ * order. A step that was begun and not completed must be the step after them. A step of the code is left out only if it
+ * has `skipIfPassed`, is not recorded, and comes before a step that was begun or completed.
  */
 export function planRun(recorded: readonly RecordedStep[], steps: readonly PlannedStep[]): Plan {
   const names = withoutPassed(recorded, steps);

@@ -24,7 +24,7 @@ export class ComputeError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
   }
 
-  /** Whether the same call may be tried later. Nothing was accepted. */
+  /** True if the provider has accepted nothing and the same call may succeed later. */
   get mayPass(): boolean {
     return passing.includes(this.reason);
   }

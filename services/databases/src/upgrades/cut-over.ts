@@ -36,8 +36,8 @@ export async function takeBack({ provider }: WorkContext, step: Step): Promise<v
 }
 
 /**
- * Ends an upgrade or a restore on the host that no recorded workflow belongs to. Otherwise it would block this one,
- * because a database has only one at a time.
+ * Ends an earlier upgrade or restore that the host still has and no recorded workflow continues. It would block the
+ * present one, because a database has only one upgrade or restore at a time.
  */
 export async function endForgotten({ provider }: WorkContext, step: Step): Promise<void> {
   const { upgrade = null } = (await provider.describe(refOf(step), step.signal)) ?? {};

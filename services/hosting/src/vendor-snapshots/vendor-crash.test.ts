@@ -27,7 +27,8 @@ interface Run extends SiteRun {
   packageId: string;
 }
 
-// Replacing three workers takes longer than a request waits, so the order is not sent, as it should be.
+// Cases in which three workers die are left out. Replacing three workers takes longer than a request waits, and an
+// order is not sent after that time.
 const scope = crashScope({ delicate: ['send'], never: / 3 times /, isHasty: true });
 /** The cases need only the steps' names and the point of no return. The worker processes have their own definitions. */
 

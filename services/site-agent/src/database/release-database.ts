@@ -70,8 +70,8 @@ export interface ReleaseDatabase {
    */
   look(): Promise<DatabaseLook | null>;
   /**
-   * Keeps the site's sessions from taking more space, and still lets them free some, as far as the engine can limit
-   * sessions so.
+   * Switches a limit for the site's sessions on or off. With the limit, sessions cannot take more space, but can free
+   * some. An engine that cannot enforce this makes sessions read-only by default, and a session may ask to write.
    */
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Probes the database as the site. Never throws. */

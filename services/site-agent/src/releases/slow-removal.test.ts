@@ -101,7 +101,7 @@ test("an old release goes with what is not the site's own: files and folders tha
     await mkdir(made(name), { recursive: true, mode: 0o700 });
   for (const name of ['own/file', 'theirs/deep/er/file', 'own/theirs/deep/file', 'theirs/own/file', 'theirs.txt'])
     await writeFile(made(name), '', { mode: 0o600 });
-  // The account cannot get to its folder in a folder of root's.
+  // The account cannot reach its folder `theirs/own`, because `theirs` belongs to root and has mode 0700.
   if (isRoot) for (const name of [...own, 'own/file']) await chown(made(name), 200_777, 200_777);
   const removal = new SlowRemoval(folder, await detectIsolation(), createLog({ service: 'test', level: 'silent' }));
   await removal.resume();

@@ -14,7 +14,7 @@ export interface SiteSurroundings {
   cpu: CpuShares;
   /** The organisations' shares of this host for pages. */
   places: PagePlaces;
-  /** The limit for the live files of a site, and for its live database as well. */
+  /** The most bytes that a site's live files may take. The same limit applies separately to its live database. */
   diskBytes: number;
   /** The means that keep a site's programs apart from everything else. */
   isolation: Isolation;
