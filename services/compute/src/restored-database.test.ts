@@ -98,8 +98,9 @@ describe('a database that was put back from a backup', () => {
         throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
       return told;
     }
-    // A request waits only a few seconds for these two kinds. The record may then say that it gave up, but customers
-    // see the provider's list.
+    // The workflows of `take` and `delete` are cancelled if no worker claims them within a few seconds. The restored
+    // record may then say `start_by_passed` although the provider has done the work. That is right, because customers
+    // see the provider's list of snapshots.
     const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
     const sent = await times('rebuild_server');
     const found = {

@@ -94,10 +94,11 @@ const secondsMax = 30;
 type ComeBack = (holder: string) => number;
 
 /**
- * Spreads the repetitions of refused calls. In each second `perSecond` calls of one holder may be repeated, the last
- * ones after 30 s. If all clients had to wait for one second, ten thousand of them would call again and be refused
- * every second, which would cost the gateway as much as answers. Holders are verified organisations, so nobody can make
- * many. A holder is forgotten within a minute after its last repetition is due.
+ * Spreads the repetitions of refused calls. The refused calls of a holder are told to come back one after another,
+ * `perSecond` of them in each second, and none later than after 30 s. If every client were told to wait for one second,
+ * ten thousand clients would call again and be refused every second. Refusing them would cost the gateway as much as
+ * answering them. Holders are verified organisations, so nobody can make many. A holder is forgotten within a minute
+ * after its last repetition is due.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
   /** The time at which each holder's last refused call may be repeated. */

@@ -64,7 +64,7 @@ export async function scheduleRegulars(sql: Sql): Promise<void> {
 }
 
 /**
- * Purges run every hour in each mode. The relay of packages/workflow starts them, so they start even if the queue is
+ * Purges run every hour in each mode. The sweep of packages/workflow starts them, so they start even if the queue is
  * lost.
  */
 const intervalSeconds = 3_600;
@@ -86,7 +86,7 @@ async function schedulePurges(sql: Sql): Promise<void> {
 }
 
 /**
- * Each function writes the rows of some schedules. The relay of packages/workflow starts the work when it is due.
+ * Each function writes the rows of some schedules. The sweep of packages/workflow starts the work when it is due.
  * Writing the same rows again changes nothing.
  */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];

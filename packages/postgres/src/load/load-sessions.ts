@@ -76,7 +76,10 @@ export class LoadSessions {
     return found.session.client;
   }
 
-  /** Returns an owner's client. Null stands for the database's owner. The work of a lane is sequential. */
+  /**
+   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the one that
+   * was unused for longest is closed. Nothing runs on it, because the work of a lane is sequential.
+   */
   async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
     const others = this.others[lane];
     if (owner === null || this.owners === undefined || others === undefined) return this.ownClient(lane);

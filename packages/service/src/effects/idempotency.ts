@@ -67,9 +67,9 @@ const askedAs = ({ body, query }: Attempt): string =>
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /**
- * Claims the key, or returns the stored answer of the first request. If the first request is still running, it waits
- * for that. Throws 422 `idempotency_key_reused` for another body. After the wait it throws 409 if the endpoint has a
- * 409, otherwise 503.
+ * Claims the key, or returns the stored answer of the first request. Throws 422 `idempotency_key_reused` for another
+ * body. Waits while the first request is still running. If that request outlasts the wait, throws 409, or 503 if the
+ * endpoint has no 409.
  */
 export async function claimOrReplay(
   sql: Sql,

@@ -151,8 +151,8 @@ export async function perform<Tx>(
 }
 
 /**
- * Returns the answer after `beforeAnswer`, when every process sees the effect. A replay waits too, because the first
- * attempt may have ended between its commit and its answer.
+ * Returns the answer. A success first awaits `beforeAnswer`, after which every process sees the effect. A replay waits
+ * too, because the first attempt may have ended between its commit and its answer.
  */
 async function trueAnswer<Tx>(
   { time }: Performance<Tx>,

@@ -170,7 +170,10 @@ function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRout
   );
 }
 
-/** Answers requests to unknown paths. Only the gateway learns that a path does not exist. */
+/**
+ * Refuses requests with an unknown path or method. The gateway's token is checked first, so nobody else learns which
+ * paths exist.
+ */
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>
     runExchange(kit, request, response, 'none', async (exchange) => {

@@ -12,12 +12,12 @@ import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
 // Decides which traces are sent. The process in which a trace begins decides for all, and `traceparent` tells the
-// others. Every write and every workflow is sent, and a share of the reads and of the routine work that the clock
-// starts. For customers' requests the gateway decides (`request-traces.ts`). Each process holds its own spans of the
-// other reads until its part of the trace has ended. They are sent if something failed or was slow, and otherwise
-// dropped. After a failure, the processes that are called later are told to send their spans too. A process that was
-// called before sends its part only if that part failed or was slow itself. To send more, a collector would have to see
-// whole traces and decide at their end (tail sampling).
+// others. Every write and every workflow is sent. Of the reads, and of the routine work that the clock starts, a share
+// is sent. For customers' requests the gateway decides (`request-traces.ts`). Each process holds its spans of a trace
+// outside that share until its part of the trace has ended. It sends them if something in its part failed or was slow,
+// and otherwise drops them. After a failure it also tells the processes that it calls later to send theirs. A process
+// that it called before sends its part only if that part failed or was slow itself. To send more, a collector would
+// have to see whole traces and decide at their end (tail sampling).
 
 /**
  * The most reads whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2
@@ -37,7 +37,7 @@ const keptMax = 1_000;
 export const readMethods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export interface SamplingOptions {
-  /** The share, from 0 to 1, of the reads that begin in this process which is sent. */
+  /** How many of the reads that begin in this process are sent, as a share from 0 to 1. */
   readShare: number;
   /** Milliseconds from which a read counts as slow. Slow reads are sent. */
   slowMs: number;

@@ -46,7 +46,10 @@ const flushMs = 2_000;
 /** Whether a request is a probe. Probes come every second, and their traces are useless. */
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
-/** Whether a span is a statement that begins or ends a transaction. Its time is part of the statements around it. */
+/**
+ * Whether a span is a statement that only frames a transaction, such as BEGIN, COMMIT or SET LOCAL. Such spans are sent
+ * only with full detail.
+ */
 const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 

@@ -8,7 +8,7 @@ import type { ServiceWorld } from './service-world';
 type Followed = Pick<ServiceWorld, 'api'>;
 
 /**
- * Milliseconds without a change of its view after which a workflow counts as stuck. The time that a whole workflow
+ * A workflow counts as stuck if its view has not changed for this many milliseconds. The time that a whole workflow
  * takes depends on the machine and is not limited.
  */
 const standsStillMs = 90_000;

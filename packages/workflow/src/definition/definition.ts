@@ -53,7 +53,8 @@ export interface StepLimits {
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
   /**
-   * Whether a run that has passed the place of this step, because the step is newer than the run, continues without it.
+   * Whether a run that has already passed the place of this step continues without it. Such a run is older than the
+   * step.
    */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
@@ -118,9 +119,9 @@ interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> 
 export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   /**
    * Appends a step. `name` is shown to people. It must be unique in the workflow and never change, because the record
-   * identifies the step by it. `skipIfPassed` is for a step that is inserted between existing ones. A run that was
-   * begun without it and has passed its place continues without it, which is right only if the later steps do not need
-   * it. Otherwise such a run waits for staff. For later steps its output is optional.
+   * identifies the step by it. `skipIfPassed` is for a step that is inserted between existing ones. With it, a run that
+   * has already passed the place of the new step continues without the step. So the later steps must not need the step,
+   * and its output is optional for them. Without `skipIfPassed` such a run waits for staff.
    */
   step<const Name extends string, Output, Skip extends boolean = false>(
     name: Name,

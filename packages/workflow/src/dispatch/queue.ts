@@ -212,8 +212,8 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. A probe belongs to none. A workflow that the clock has started begins its
- * own trace when it runs.
+ * Whether a new span would belong to a trace. A probe belongs to none. Nor does the job of a workflow that the clock
+ * has started, because that workflow begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);

@@ -114,7 +114,10 @@ export const startWithinSeconds = 10;
 /** How long a request waits for that decision. It is a little longer than `startWithinSeconds`. */
 export const startDecidedMs = startWithinSeconds * 1_000 + 500;
 
-/** The time by which the work must have begun, by Postgres' clock, with which it is later compared. */
+/**
+ * The time by which the work must have begun. It comes from Postgres' clock, because it is later compared with that
+ * clock.
+ */
 export async function readStartBy(sql: Sql): Promise<Date> {
   const [row] = await sql.query<{ start_by: Date }>(
     'SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by',

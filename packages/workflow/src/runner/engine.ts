@@ -168,8 +168,8 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     },
     checkQueue: async () => {
       const opened = parts?.opened ?? [];
-      // Each queue is asked for its length, because a frozen queue fails this at once, long before its silence is
-      // noticed.
+      // Each queue is asked for its length. A frozen queue does not answer in time, so this check fails long before the
+      // silence of the queue is noticed.
       await Promise.all(opened.map((own) => own.queue.waiting()));
       if (inHand === 0 && opened.some((own) => own.silentSeconds() >= silenceMaxSeconds))
         throw new Error('the queue has delivered nothing for a while');

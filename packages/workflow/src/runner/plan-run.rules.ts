@@ -19,7 +19,8 @@ type Plan =
 interface PlannedStep {
   name: string;
   /**
-   * Whether a run that has passed the place of this step, because the step is newer than the run, continues without it.
+   * Whether a run that has already passed the place of this step continues without it. Such a run is older than the
+   * step.
    */
   skipIfPassed: boolean;
 }

@@ -40,8 +40,8 @@ function runStep<Context, Tx>(
   index: number,
 ): Promise<AttemptEnd<void>> {
   const { definition, claim } = execution;
-  // The row shows the attempts as before the claim, which itself counts one more. For a step that a checkpoint of this
-  // claim has begun, the row has no attempts yet.
+  // `claim` has the attempts of each step from before the claim. The present attempt is counted in the database when
+  // the step begins, so it is not in `claim`.
   const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
   const attributes = {
     'workflow.id': claim.id,

@@ -56,7 +56,7 @@ export function workflowIsIn(statement: Statement): string {
   return `(${states.join(' OR ')})`;
 }
 
-/** The condition that a step is in a state that the statement changes to `to`. */
+/** The condition that a step is in a state from which the statement changes it to `to`. */
 export function stepIsIn(statement: keyof typeof stepTransitions, to: StepStatus | 'gone'): string {
   const changes = stepTransitions[statement].map((change) => change.split(' -> '));
   const states = changes.filter(([from, leadsTo]) => leadsTo === to && from !== 'none').map(([from]) => `'${from}'`);

@@ -70,9 +70,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage. The archive may not be on record, because it was
- * written after the moment to which Drydock's database was put back. Null if there is none. The facts in its manifest
- * are sealed with `archiveKey`. The content is not verified here.
+ * Finds the newest complete archive of a backup in the storage. Drydock's database may not know the archive, because
+ * the database was put back to a moment before the archive was written. Null if there is none. The facts in its
+ * manifest are sealed with `archiveKey`. The content is not verified here.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;

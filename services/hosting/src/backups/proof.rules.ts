@@ -22,8 +22,8 @@ export interface BackupProofs {
 
 const hourMs = 3_600_000;
 /**
- * A check of the storage is recent within twice its interval (decisions.md 3). The check runs daily, so this is two
- * days.
+ * The age up to which a check of the storage counts as recent. It is twice the interval of the check, which runs daily
+ * (decisions.md 3).
  */
 const immutabilityAgeMaxMs = 48 * hourMs;
 /** A drill is recent within nine days: it runs weekly, and two days are for delays. */

@@ -74,8 +74,8 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
 export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
 
 /**
- * Applies the rule of the request again. The site's status is the one from before this workflow, which has changed it
- * since.
+ * Applies the rule of the request again. It uses the site's status from before this workflow, because the workflow
+ * itself has changed the status.
  */
 async function recheckRestore(context: WorkContext, step: Step): Promise<RestorePlan> {
   const { database, siteHosts, now } = context;

@@ -13,8 +13,8 @@ const checksAtOnce = 8;
 const checkSeconds = 120;
 
 /**
- * Makes a restored site active once its owner has repaired it. A site that was broken when it was deleted is broken
- * after its restore too, and stays suspended until then.
+ * Makes a restored site active once it serves. A site that was broken when it was deleted is broken after its restore
+ * too. It stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

@@ -182,8 +182,9 @@ async function findLive(
 }
 
 /**
- * Applies the rule of the request again, for the time of its acceptance. Since then this workflow has marked the record
- * and reserved the domain, and the caller's right was decided at that time. So only the backup may have changed.
+ * Applies the rule of the request again, as of the time when the request was accepted. Only the backup may have changed
+ * since then. The changes of the record and of the domain are this workflow's own, and the caller's right was decided
+ * by the request.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -129,7 +129,7 @@ async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   await context.siteHosts.local?.destroy(site, fencedCall(step));
 }
 
-/** Null if the archive cannot be read as it was written; throws any other error, which may be transient. */
+/** Returns null if the fault is in the archive itself. Throws any other error again, because it may be transient. */
 function asUnavailable(error: unknown): null {
   if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
   throw error;
@@ -169,9 +169,9 @@ function differs(step: StepContext<unknown, unknown>, what: object): 'content_mi
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**
- * Takes samples from the archive's index of the site as it was packed: hashes of some files, and the row counts of some
- * tables. The archive's MACs seal them, so nothing that happened since can have changed them. @throws ArchiveError,
- * TransferError
+ * Takes samples from the archive's index: hashes of some files, and the row counts of some tables. They show the site
+ * as it was packed, because the archive's MACs seal the index against later changes. Throws ArchiveError and
+ * TransferError.
  */
 export async function recordSentinels(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels> {
   return { files: await sampleFiles(link, key, signal), tables: await sampleTables(link, key, signal) };

@@ -304,8 +304,9 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
 }
 
 /**
- * Classifies the error of a delete. AWS answers AccessDenied for a missing right as well as for a lock, and only the
- * control object, whose lock has ended, tells them apart. Throws the error if the storage did not answer.
+ * Classifies the error of a delete. AWS answers AccessDenied both for a lock and for a missing right. Only the delete
+ * of the control object tells the two apart, because the control's lock has ended. Throws the error if the storage did
+ * not answer.
  */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;

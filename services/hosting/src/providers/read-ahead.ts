@@ -2,7 +2,10 @@ import { type ArchiveSource, segmentName } from '@drydock/archive';
 
 /** The most readers of one archive at a time. They are the threads that extract it. */
 const readersMax = 2;
-/** How many of the segments read last are remembered, to recognise the next segment of each reader. */
+/**
+ * The most segments whose numbers are remembered, those read last. A read of the segment after one of them is in
+ * order.
+ */
 const recentMax = 16;
 
 /**

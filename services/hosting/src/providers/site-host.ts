@@ -96,7 +96,10 @@ export interface ArchiveToWrite {
   createdAt: Date;
   /** Roughly the bytes to pack, for the progress; null if not known. */
   expectedRawBytes: number | null;
-  /** The chain that the archive continues, full one first: only what differs is packed. Left out: a full archive. */
+  /**
+   * The chain of archives that this one continues, the full archive first. Only what differs from the chain is packed.
+   * Without a chain the archive is a full one.
+   */
   parents?: readonly ArchiveAtHand[];
 }
 
@@ -184,8 +187,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** Asks the current release over HTTP and SQL, even while the site is frozen. */
   probe(site: SiteRef, call: FencedCall): Promise<Probe>;
   /**
-   * Makes a fresh process of the application answer the next request; resolves once the host will do so. A repeated
-   * call makes another fresh process, which does no harm. SiteHostError `no_app`, `restart_blocked`,
+   * Restarts the application. Resolves once the next request is certain to get a fresh process. A repeated call
+   * restarts the application once more, which does no harm. SiteHostError `no_app`, `restart_blocked`,
    * `sandbox_unavailable`.
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;

@@ -144,7 +144,7 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // The vendor cannot have begun anything if the connection failed. If it failed later, it is unknown what the vendor
+    // If no connection was made, the vendor has begun nothing. After any later failure it is unknown what the vendor
     // has read.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {

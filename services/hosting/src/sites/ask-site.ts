@@ -19,8 +19,8 @@ export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
 const beforeBackup: Patience = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**
- * Probes a site before its backup, for the record of it. A bad answer is asked for again, because it may come from a
- * busy machine.
+ * Probes a site before its backup, which records the answer. After a bad answer the step runs again, because the
+ * machine may only have been busy.
  */
 export async function askForRecord(
   context: WorkContext,

@@ -39,7 +39,7 @@ async function offersDatabase(
   return (await siteHosts[platform]?.listDatabases())?.includes(database) ?? false;
 }
 
-/** Throws the refusal of a database that a new site of the platform cannot have. */
+/** Throws `site_database_not_offered` if a new site of the platform cannot have the database. */
 async function assertOffersDatabase(
   context: HandlerContext,
   platform: SitePlatform,

@@ -41,8 +41,8 @@ const toSite = ({
 type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 
 /**
- * Resolves with null if another site of the organisation has the domain, or, for a proven domain, a site of any
- * organisation.
+ * Resolves with null if the domain is taken in this mode. A site of the same organisation always takes it. A site of
+ * another organisation takes it only if both organisations have proven the domain.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
   // A violation of the index would abort the transaction, in which the refusal has to be stored. ON CONFLICT DO NOTHING

@@ -239,7 +239,8 @@ devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' |
 dump_database "$(database_of "$release" "$1")"
 `,
   /**
-   * $1 database, $2 bytes that must be free, $3 `all`, or `files` for a release with the database of the current one.
+   * $1 database, $2 bytes that must be free, $3 `all` or `files`. With `files` the release uses the database of the
+   * current release.
    */
   beginStage: `
 claim
@@ -251,9 +252,9 @@ discard "$site/releases/$release"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
-   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock, because a new attempt
-   * moves it away from an older writer. As `owner` tar may write files that its account has closed, but it cannot set
-   * access lists that name other accounts.
+   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock. A new attempt moves
+   * the folder away, so an older writer continues in the moved folder and not in the new one. As `owner`, tar may write
+   * files whose permissions exclude their own account. It then cannot set access lists that name other accounts.
    */
   writeFiles: String.raw`
 claim

@@ -23,7 +23,8 @@ const firstRelease = 'first';
 
 interface SiteOverSsh extends HostedSite {
   /**
-   * The content of the application's restart file, 0 before the first restart; null for a site without an application.
+   * The mtime of the application's restart file, in seconds since 1970. It is 0 before the first restart, and null for
+   * a site without an application.
    */
   restartSeconds: number | null;
 }

@@ -36,8 +36,8 @@ const keepaliveMs = 10_000;
 const keepaliveMissesMax = 3;
 
 /**
- * Resolves once the account is logged in. `onEnd`: the connection cannot be used any more; may be called more than
- * once. @throws HostKeyError
+ * Resolves once the account is logged in. Calls `onEnd`, perhaps more than once, when the connection cannot be used any
+ * more. Throws {@link HostKeyError}.
  */
 async function openClient(address: Address, onEnd: () => void): Promise<Client> {
   const client = new Client();
