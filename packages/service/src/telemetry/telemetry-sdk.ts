@@ -197,10 +197,9 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // These instrumentations would trace each request, and each call that it causes, a second time. That of Express
-      // works for each layer of each request, although it makes no span.
-      const twice = [HttpInstrumentation, UndiciInstrumentation, ExpressInstrumentation];
-      for (const each of own) if (twice.some((kind) => each instanceof kind)) each.disable();
+      // The others would trace each request, and each call that it causes, a second time, and work for each layer of
+      // Express and each log line, although they would add nothing there.
+      for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.
       context.disable();
