@@ -110,8 +110,8 @@ class Load {
 
   /**
    * Creates everything that precedes the rows, and returns the remaining statements (`late` are privileges). With
-   * several owners, privileges are restored here, because owners need each other's rights. Only changes of an owner's
-   * own rights stay in `late`.
+   * several owners, privileges are restored here, because owners need each other's rights. Changes of an owner's own
+   * rights stay in `late`.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;

@@ -74,7 +74,7 @@ export function askRows({
   });
 }
 
-/** Returns null if the definitions cannot be read in time, mostly because the customer holds a table's lock. */
+/** Returns null if the definitions cannot be read in time, for example while the customer locks a table. */
 async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promise<RowQuestion[] | null> {
   await reader.query(`set local lock_timeout = ${lockMs}`);
   await reader.query(`set local statement_timeout = ${statementMs}`);
