@@ -130,8 +130,8 @@ exit $?
 
 /**
  * The script that puts a command into a user namespace in which no other one can be created. It runs as the account of
- * a box that root has created. It does nothing more if the kernel already forbids namespaces. Arguments: UNSHARE UID
- * COMMAND…
+ * a box that root has created. If the kernel already forbids namespaces, it only runs the command. Arguments: UNSHARE
+ * UID COMMAND…
  */
 export const lastNamespaceScript = `
 _box_unshare=$1 _box_uid=$2

@@ -20,8 +20,8 @@ export interface BoxMount {
 /** Limits of each process in the box. `processes` is a limit of the account. */
 export interface BoxLimits {
   /**
-   * Private writable memory. Address space does not count, because WebAssembly reserves gigabytes without using them,
-   * and neither does Node's area for code.
+   * Private writable memory. Address space does not count, because WebAssembly reserves gigabytes without using them.
+   * Node's area for code does not count either.
    */
   memoryBytes?: number;
   /** Processes and threads. Node alone has about a dozen threads. */
@@ -126,10 +126,10 @@ const ownFolders = [
 
 /**
  * Starts a program in a box, where only `mounts` of the machine are visible. All programs of customers run this way,
- * and programs of Drydock that work on customers' content. So links and renames can reach only the customer's own
+ * and so do programs of Drydock that work on customers' content. So links and renames can reach only the customer's own
  * files. The network is the machine's, unless `ownNetwork` is given. `proof` and `stop` concern the command, with its
- * pid outside of the box. When the command ends, all its processes end, and then `exited` resolves. A command that a
- * signal ended looks like one that exits with 128 and the signal's number. @throws BoxError
+ * pid outside of the box. When the command ends, all processes of the box end, and then `exited` resolves. A command
+ * that a signal ended looks like one that exits with 128 and the signal's number. @throws BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);
@@ -157,7 +157,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   }
 }
 
-/** Returns the control connection. Node opens both ends of a "pipe", but its types have only five descriptors. */
+/** Returns the control connection. Node makes a stream for each "pipe", but its types know only five descriptors. */
 function controlOf({ stdio }: { stdio: readonly unknown[] }): Duplex {
   const control = stdio[controlFd];
   if (!(control instanceof Duplex)) throw new BoxError('the box has no control descriptor');
@@ -234,7 +234,7 @@ function commandLineOf(options: BoxOptions): string[] {
       String(gid),
       workdir,
     ],
-    // Without root, only the namespace of the command exists below that of the box.
+    // Without root, the box needs one namespace below its own: the command's, in which the account changes back.
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],

@@ -24,7 +24,7 @@ export async function findFreePort(): Promise<number> {
 const lostPort = /address already in use/i;
 const startsMax = 5;
 
-/** Starts a server, and again on another port if its port was taken. A chosen port is tried once. */
+/** Starts a server. If its port was taken, starts it again on another port. A chosen port is tried once. */
 export async function startOnFreePort<T>(chosen: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
   if (chosen !== undefined) return start(chosen);
   for (let starts = 1; ; starts += 1) {

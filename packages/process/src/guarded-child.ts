@@ -83,7 +83,7 @@ function spawnGuard(target: number, signal: NodeJS.Signals): ChildProcess {
   const script = 'read -r _ignored; kill -s "$2" -- "$1" 2>/dev/null';
   const args = ['-c', script, 'drydock-guard', String(target), signal.slice('SIG'.length)];
   const guard = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/', env: {} });
-  guard.on('error', () => undefined); // without a shell, the next start ends the leftover
+  guard.on('error', () => undefined); // without a shell, only the next start ends a leftover child
   guard.stdin?.on('error', () => undefined);
   guard.unref();
   if (guard.stdin && 'unref' in guard.stdin && typeof guard.stdin.unref === 'function') guard.stdin.unref();

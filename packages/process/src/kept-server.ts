@@ -10,8 +10,8 @@ export interface Awaited {
   timeoutMs: number;
   ask: () => Promise<Answer>;
   /**
-   * The time in which a server that failed to bind its port may still run while another server answers there. Default:
-   * 0, because no other server can answer.
+   * How long a server that cannot bind its port may take to end. Meanwhile another server on that port may answer
+   * `wrong password`, which then says nothing about this server. Default: 0, because no other server can answer.
    */
   bindTimeoutMs?: number;
   /** Gets the server's log. */

@@ -44,10 +44,10 @@ function readOne(pid: number): ProcessUse | null {
 }
 
 /**
- * Sets a process's nice value, from 0 to 19 (last). Never throws. With `sched_autogroup_enabled`, the default of most
- * distributions, Linux weighs sessions, and a thread's value matters only within its session. In a container only
- * threads' values count. So both are set. Without CAP_SYS_NICE threads are left unchanged, because an ordinary user
- * cannot lower their value again.
+ * Sets a process's nice value, from 0 to 19 (the lowest priority). Never throws. Both its threads and its session get
+ * the value. With `sched_autogroup_enabled`, the default of most distributions, Linux weighs sessions, and a thread's
+ * value matters only within its session. In a container only threads' values count. Without CAP_SYS_NICE threads are
+ * left unchanged, because an ordinary user cannot lower their value again.
  */
 export function setNice(pid: number, nice: number): void {
   const { thread, session } = readNice(pid);

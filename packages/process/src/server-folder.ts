@@ -148,8 +148,8 @@ function findShort(note: string): string {
 }
 
 /**
- * Tells whether the folder still belongs to this account. In a folder such as /tmp, another account may have taken the
- * name after a cleanup.
+ * Tells whether only its owner can write the folder. Unless this process is root, the owner must be its own account: in
+ * a folder such as /tmp, another account may have taken the name after a cleanup.
  */
 function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });

@@ -28,7 +28,7 @@ export interface ChannelRoute {
 
 /**
  * The sites or databases of a host. `change` finds one of them, checks the fence, and runs the work after all earlier
- * changes of it.
+ * changes of the same site or database.
  */
 export interface Hosted<Known> {
   change<T>(id: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T>;

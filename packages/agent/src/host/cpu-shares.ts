@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PriorityThread, type ProcessUse, setNice } from '@drydock/process';
 
 /*
- * Each organisation's share of the CPU. The processes that work for customers are sampled twice a second: those that
- * serve files and pages, applications, and the sites' Postgres where that runs on this machine: the whole server of one
- * organisation, and the sessions of a server that organisations share. While none of them uses much of the CPU, they
- * are sampled every two seconds. The more of the machine an organisation has used in the last seconds, the lower is the
- * priority of everything that works for it while another organisation also uses the machine. A low priority costs
- * nothing while nobody else wants the CPU. So nothing is stopped and nothing is refused here.
+ * Each organisation's share of the CPU. The processes that work for customers are sampled twice a second, and every two
+ * seconds while none of them uses much of the CPU. They are the servers of files and pages, the applications, and the
+ * sites' Postgres if it runs on this machine. A Postgres server of one organisation counts as a whole. Of a server that
+ * organisations share, only the sessions count. The more of the machine an organisation has used in the last seconds,
+ * the lower is the priority of everything that works for it while another organisation also uses the machine. A low
+ * priority costs nothing while nobody else wants the CPU. So nothing is stopped and nothing is refused here.
  *
  * Jobs (packing, loading) are work whose result no visitor waits for. They run at one low priority and are not counted:
  * otherwise a backup would slow down the pages of its own site.
@@ -36,8 +36,8 @@ const niceMax = 19;
 const niceMin = 3;
 const jobNice = 5;
 /**
- * The share of one core from which an organisation counts as active. Somebody who requests a page every few seconds
- * uses this much, and would wait for it.
+ * The share of one core from which an organisation counts as active. One visitor who requests a page every few seconds
+ * uses this much, and would wait for the page if another organisation kept its full priority.
  */
 const activeCores = 0.001;
 
@@ -70,8 +70,8 @@ export interface SitesServer {
   socketFolder: string;
   port: number;
   /**
-   * The organisation that alone uses the server: all that the server does is then done for it. Null for a server that
-   * organisations share, of which only the sessions are told apart.
+   * The organisation that alone uses the server. All work of the server counts as this organisation's. Null for a
+   * server that organisations share, whose sessions alone count.
    */
   organisation: string | null;
 }
@@ -100,7 +100,7 @@ export class CpuShares {
   private readonly boxes = new Map<number, Root>();
   /** The server of each socket folder. A server that was not found is not searched for at every sample. */
   private readonly postmasters = new Map<string, Postmaster>();
-  /** The servers of one organisation, and the sessions of all, by pid and start time. */
+  /** The servers that a single organisation uses, and the sessions of all servers, by pid and start time. */
   private sessions = new Map<string, Root>();
   /** The processes of each box at the last sample, by the pid of its first process. */
   private members = new Map<Root, number[]>();
@@ -282,7 +282,8 @@ export class CpuShares {
       if (!postmasters.has(use.parent)) continue;
       keep(use, this.sessions.get(keyOf(use)) ?? this.readSession(use, found));
     }
-    // From now on the kernel adds the time of a session that has ended to its server's. It is counted already.
+    // The kernel adds the time of an ended session to that of its server. This time is counted already, so the server's
+    // recorded time grows by it.
     for (const [key, { server, cpuMs }] of this.sessions)
       if (server !== undefined && !kept.has(key)) server.cpuMs = (server.cpuMs ?? 0) + (cpuMs ?? 0);
     this.sessions = kept;
@@ -298,7 +299,8 @@ export class CpuShares {
     const [, user, role] = /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(title) ?? [];
     const organisation = role === undefined ? null : this.options.organisationOf(role);
     if (organisation !== null) return { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null, server };
-    // In a box the server has other numbers for its processes. Its worker then counts as the rest of the server does.
+    // The title of a worker names its session by the pid in the server's own namespace. If the server runs in a box,
+    // that session is not found, and the worker counts like the rest of the server.
     const leader = found.get(Number(/^postgres: parallel worker for PID (\d+) /.exec(title)?.[1]));
     if (leader !== undefined && leader.server === server) return { ...leader, cpuMs: null };
     if (server === undefined || !title.startsWith('postgres: ')) return null;

@@ -62,8 +62,8 @@ const resting: Worker[] = [];
 /** Takes an idle thread, or starts a new one. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
-  // A new thread has listeners of Node itself. They are removed, because they would stop its messages for good when it
-  // becomes idle.
+  // A new thread has listeners of Node itself. They would stop its message port when `restThread` removes all
+  // listeners, and nothing would start the port again.
   thread.removeAllListeners();
   thread.ref();
   return thread;
@@ -178,7 +178,7 @@ async function answer(
   return { id: request.id, object: await archive.source.read(request.name) };
 }
 
-/** Lists memory that can be moved to a thread instead of copied. That needs a Buffer which fills its memory alone. */
+/** Lists memory that can be moved to a thread instead of copied. A Buffer that shares its memory must be copied. */
 function movable(reply: WorkerAnswer): ArrayBuffer[] {
   if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
   return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];

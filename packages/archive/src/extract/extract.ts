@@ -91,14 +91,14 @@ interface ExtractResult {
 
 /**
  * Extracts tree roots of a chain into empty directories. All manifests, chain links and index entries are verified
- * before the first write. A segment is verified before it is decoded, and a file's SHA-256 before the file counts. The
- * caller syncs the file system, and removes the targets after a rejection. Nothing writes any more then. @throws
- * ArchiveError, or the signal's reason
+ * before the first write. A segment is verified before it is decoded, and a file's SHA-256 before the file counts. When
+ * the promise settles, nothing writes any more. The caller then syncs the file system, or removes the targets after a
+ * rejection. @throws ArchiveError, or the signal's reason
  */
 export async function extract(options: ExtractOptions): Promise<ExtractResult> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   const checking = checkTargets(archives, options);
-  checking.catch(() => undefined); // the workers of the first root start meanwhile and wait for it
+  checking.catch(() => undefined); // every root's `writeTree` awaits this promise, and reports its rejection
   const done = { entries: 0, rawBytes: 0 };
   for (const [root, directory] of Object.entries(options.roots)) {
     const onProgress = (

@@ -26,8 +26,8 @@ export const formatBounds = {
   /** A block ends after this many entries. */
   blockEntries: 2048,
   /**
-   * A block also ends after this many bytes of content, so that workers get equal shares. That fits into two segments,
-   * with room for the last file.
+   * A block also ends after this many bytes of content, so that workers get equal shares. Two segments hold this much
+   * and leave 1 MB for the last file, which may exceed the limit.
    */
   blockRawBytes: 15 * 2 ** 20,
   /**

@@ -7,7 +7,7 @@ export interface StreamEntry {
   content: AsyncIterable<Buffer>;
 }
 
-/** The archive has the content of the last reading. The file may never have been like that at one moment. */
+/** The archive has the content of the last reading, which may mix several moments of the file. */
 export const changedWhileRead = 'changed while it was read';
 
 /** A restore creates another release and removes the one that the link names. */

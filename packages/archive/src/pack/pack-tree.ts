@@ -134,7 +134,7 @@ async function packPath(
     return 'absent';
   }
   const { stat, size, sha256, attributes, hasChanged } = content;
-  // The path is reported, because the file may never have been like its packed content at one moment.
+  // The path is reported, because its packed content may mix several moments of the file.
   if (hasChanged) skip(packing, live.path, changedWhileRead);
   const linked = hardLinks.isLinked(stat);
   await addEntry(packing, {

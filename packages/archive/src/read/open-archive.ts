@@ -38,7 +38,7 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The key that sealed it, from the given ones. */
+  /** The key that sealed the archive, of those that the caller gave. */
   key: ArchiveKey;
 }
 
@@ -66,8 +66,8 @@ interface ArchiveFacts {
 }
 
 /**
- * Reads the facts of an unrecorded archive from its manifest. The key's MAC proves that it is this archive of this
- * site, but not that it is complete. @throws ArchiveError with any reason of a manifest
+ * Reads the facts of an unrecorded archive from its manifest. The manifest's MAC proves that the manifest is of this
+ * archive and site, but not that the archive is complete. @throws ArchiveError with any reason of a manifest
  */
 export async function readFacts(
   source: ArchiveSource,

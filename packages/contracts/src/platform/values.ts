@@ -79,7 +79,7 @@ export type MetadataChange = Readonly<Record<string, string | null>>;
 
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
-  // The limit as a string, exactly as it was sent. The pager parses it, so that every mistake in it gets the same code.
+  // The limit is a string, exactly as it was sent. The pager parses it, so that all invalid limits get the same code.
   limit: z
     .string()
     .optional()

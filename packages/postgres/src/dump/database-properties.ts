@@ -73,9 +73,9 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 }
 
 /**
- * Tells whether a setting can influence values that functions compute, but not how a value is written: settings with a
- * point in their name (of extensions or custom), and the text search configuration. They must apply before the first
- * row.
+ * Tells whether a setting can influence values that functions compute. This is true for settings with a point in their
+ * name (of extensions or custom), and for the text search configuration. They must apply before the first row. They do
+ * not influence how a value is written.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 

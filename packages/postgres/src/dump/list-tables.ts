@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sqlStateOf, TransferError } from '../session/transfer-error';
 import type { SequenceEntry, TableEntry } from './manifest';
 
-/** Selects objects of the database's owner. It excludes system schemas, temporary tables and objects of extensions. */
+/** Selects the customer's relations: none in system schemas, no temporary ones, and none of extensions. */
 const ownRelations = `
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'

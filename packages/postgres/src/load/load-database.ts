@@ -109,9 +109,9 @@ class Load {
   }
 
   /**
-   * Creates everything that precedes the rows, and returns the remaining statements (`late` are privileges). Privileges
-   * among several owners come first, because owners need each other's rights. A right that an owner revoked from itself
-   * comes last.
+   * Creates everything that precedes the rows, and returns the remaining statements (`late` are privileges). With
+   * several owners, privileges are restored here, because owners need each other's rights. Changes of an owner's own
+   * rights stay in `late`.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -200,7 +200,7 @@ class Load {
     return this.properties?.search_path ?? '"$user", public';
   }
 
-  /** Returns the role that runs a statement. Null stands for the database's owner, also if the role is missing. */
+  /** Returns the role that runs a statement. Null stands for the database's owner, who also replaces missing roles. */
   private roleOf(dumped: string | null): string | null {
     if (dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return null;
     return this.roles.here(dumped);
@@ -314,7 +314,10 @@ class Load {
     }
   }
 
-  /** Revokes functions of missing roles from PUBLIC, because they have the owner's rights now. */
+  /**
+   * Revokes PUBLIC's right to run SECURITY DEFINER functions of missing roles, because these functions now have the
+   * rights of the database's owner.
+   */
   private async closeShared(): Promise<void> {
     for (const { object, text } of this.roles.closing())
       await this.budget.spend(object, runStatement(this.client, text));

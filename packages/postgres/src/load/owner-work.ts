@@ -92,8 +92,8 @@ export class OwnerWork {
   }
 
   /**
-   * Gives a role the schema `public` as it was created. Another role than the database's owner creates it again,
-   * because giving it away needs membership in the receiver.
+   * Gives a role the schema `public` in its original state. A role other than the database's owner creates the schema
+   * again, because only a member of that role could give it an existing schema.
    */
   async ownPublic(role: string | null): Promise<void> {
     const object = 'schema public';

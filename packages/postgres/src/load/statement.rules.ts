@@ -47,7 +47,7 @@ const fixedStatements = new Set([
   "SELECT pg_catalog.set_config('search_path', '', false)",
 ]);
 
-/** Surrounds a grant of another role than the owner. The loader grants as the owner. */
+/** Matches the statements around a grant by a role other than the owner. They are skipped: the owner grants instead. */
 const grantorChange =
   /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
 

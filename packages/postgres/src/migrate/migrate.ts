@@ -100,7 +100,8 @@ const wholeScript = (script: string): string =>
 
 /**
  * Runs `deploy` while no other process deploys to the database. First it settles the script of a killed deployment: a
- * completed one counts as applied, and another is applied again. It waits if Postgres still runs that script.
+ * completed script counts as applied, and an incomplete one is applied again. It waits if Postgres still runs the
+ * script.
  */
 async function deployAlone<T>(databaseUrl: string, deploy: () => Promise<T>): Promise<T> {
   const client = new pg.Client(connectionSettings(databaseUrl));

@@ -91,8 +91,8 @@ function isTooLargeForSession(error: unknown): boolean {
 
 /**
  * The reason why a dump, load or fingerprint stopped. `code` is stable. `message` may quote the customer's SQL and
- * values, and belongs only in the log. `object` and `reason` may be shown to the customer. The first five codes, and a
- * `dump_malformed` about a schema, are thrown before the target changes.
+ * values, and belongs only in the log. `object` and `reason` may be shown to the customer. The first five of
+ * `transferCodes`, and a `dump_malformed` about a schema, are thrown before the target changes.
  */
 export class TransferError extends Error {
   readonly code: TransferErrorCode;

@@ -87,7 +87,7 @@ export function setRolePassword(admin: pg.ClientBase, change: PasswordChange): P
 
 const rights = 'login nosuperuser nocreatedb nocreaterole noreplication';
 
-/** `admin` is a session in the database `postgres`. `tag` names the user of the role, by which leftovers are found. */
+/** `admin` is a session in the database `postgres`. `tag` names the work that uses the role, to find leftover roles. */
 interface NewRole {
   admin: pg.ClientBase;
   database: string;

@@ -200,9 +200,9 @@ async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
 }
 
 /**
- * Marks CHECKs as validated that are so in the old catalogue, as pg_upgrade does. The rows are the same and were
- * checked when they were written. Another check would call the customer's functions for each row during the pause, and
- * they may return another result today.
+ * Marks the CHECKs as validated that are validated in the old catalogue, as pg_upgrade does. The rows are the same and
+ * were checked when they were written. Another check would call the customer's functions for each row during the pause,
+ * and the functions may return another result today.
  */
 async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;

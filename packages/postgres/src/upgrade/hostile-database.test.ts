@@ -21,8 +21,8 @@ import { lockOut } from './lock-out';
 import { Stage, withDatabase } from './session';
 
 /*
- * A customer's database whose code records the role that runs it, and tries to become more powerful. The code records
- * in the server's log, by lines that only a superuser can write, and in rows where it may write.
+ * A customer's database whose code records the role that runs it, and tries to become more powerful. Its records are
+ * lines in the server's log, which only a superuser can write, and rows, where the code may write them.
  */
 
 let servers: TwoServers;

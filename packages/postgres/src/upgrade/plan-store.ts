@@ -175,9 +175,9 @@ interface Maker {
 }
 
 /**
- * Runs a statement as its owner. It may need rights that the owner has lost since then. Rights on a schema, and the
- * right to reference a table, are lent until the last part, which begins after rows and indexes exist. Rights of all
- * other owners are lent for one statement that runs no code of the customer.
+ * Runs a statement as its owner. The statement may need rights that the owner has lost since it created the object.
+ * Rights on a schema, and the right to reference a table, are lent until the last part, which begins after rows and
+ * indexes exist. Rights of all other owners are lent for one statement that runs no code of the customer.
  */
 async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {
   const { owner, lane } = maker;

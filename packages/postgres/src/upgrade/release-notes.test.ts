@@ -1,6 +1,6 @@
 /**
- * Changes in the release notes of 17 and 18, and values of every type, go through an upgrade with writes without a
- * difference in content.
+ * Content that the release notes of 17 and 18 concern, and values of every type, are the same after an upgrade during
+ * which rows are written.
  *
  * @tier long
  * @processes

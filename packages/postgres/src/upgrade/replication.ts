@@ -231,7 +231,7 @@ export async function sendMarker(stage: Stage, limitMs: number): Promise<number>
 
 const horizonSchema = z.object({ horizon: z.string() });
 
-/** Reads the horizon: large objects are copied up to it. The target stores it. It is null before the first copy. */
+/** Reads the horizon from the target: large objects are copied up to it. Returns null before the first copy. */
 export async function readHorizon(stage: Stage): Promise<string | null> {
   return (
     (await readRows(await stage.keeper(), horizonSchema, `select horizon from ${stage.own.schema}.horizon`))[0]

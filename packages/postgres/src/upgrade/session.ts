@@ -106,8 +106,8 @@ export interface StageNames {
  *
  * - `server`: the superuser in `postgres`. It changes roles, databases and sessions.
  * - `reader`: a temporary reader in the customer's database. It reads the catalogue and rows.
- * - `publisher`, `replicator`, `keeper`: the move's roles in the customer's database. They have the publication and
- * marker, the slots, and the subscription and records.
+ * - `publisher`, `replicator`, `keeper`: the move's roles in the customer's database. The publisher has the publication
+ * and the marker, the replicator has the slots, and the keeper has the subscription and the records.
  * - `loader`: a temporary role on the target that acts as one owner. It runs all code of the customer.
  * - `guardian`: the superuser in the customer's database. On the old server it refuses DDL, with names that nobody can
  * create beforehand. On the target it uses only the catalogue.

@@ -122,8 +122,8 @@ const ownerSchema = z.object({ owner: z.string() });
 
 /**
  * Creates the roles of the serving instance without memberships, and an empty database with the same owner. It always
- * starts from an empty target. The owner may create no roles until the switch, because a loader must not be able to.
- * Resolves with the owner.
+ * starts from an empty target. The owner may create no roles until the switch, because a loader acts with the owner's
+ * rights. Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;

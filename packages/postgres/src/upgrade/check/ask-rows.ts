@@ -74,7 +74,7 @@ export function askRows({
   });
 }
 
-/** Returns null if reading a definition needs a table's lock that the customer holds. */
+/** Returns null if the definitions cannot be read in time, for example while the customer locks a table. */
 async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promise<RowQuestion[] | null> {
   await reader.query(`set local lock_timeout = ${lockMs}`);
   await reader.query(`set local statement_timeout = ${statementMs}`);
@@ -229,7 +229,7 @@ function reasonOf(error: unknown): string {
   return text.length > reasonMax ? `${text.slice(0, reasonMax)}…` : text;
 }
 
-/** Returns a finding for each refusal, and one for each reason of unchecked objects with their names. */
+/** Returns a finding for each refusal. Unchecked objects with the same reason share a finding, which names them. */
 function findingsOf(answers: readonly Answer[]): Finding[] {
   const refused = answers.flatMap(({ object, refused: why }) =>
     why === undefined ? [] : [`${object} cannot go over: ${why}`],

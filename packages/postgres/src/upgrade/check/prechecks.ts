@@ -72,8 +72,8 @@ const keylessSchema = z.object({ table: z.string(), rows: number, changes: numbe
 
 /**
  * Selects tables whose hash partitioning may differ in the new database, so that a row belongs to another partition.
- * The hash is of an enum's or object's number, which each database assigns itself, alone or within an array, range or
- * row. Or it comes from a function of the customer. `k.place` counts key columns from 0.
+ * The hash may be of an enum's or object's number, alone or within an array, range or row. Each database assigns these
+ * numbers itself. The hash may also come from a function of the customer. `k.place` counts key columns from 0.
  */
 const movingHashesSql = `select c.oid::regclass::text as name from pg_catalog.pg_partitioned_table p
   join pg_catalog.pg_class c on c.oid = p.partrelid

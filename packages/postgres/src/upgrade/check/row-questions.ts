@@ -201,7 +201,7 @@ function keysOf({ source, predicate, keys }: Index): string {
   return `with k as materialized (select ${columns} from ${source}${predicate === null ? '' : ` where ${predicate}`})`;
 }
 
-/** Returns SQL that finds colliding keys. A null key collides with nothing, unless the index says otherwise. */
+/** Returns SQL that finds colliding keys. A null key collides with nothing unless the index has NULLS NOT DISTINCT. */
 function collisionSql(index: Index): string {
   const { keys } = index;
   const [computed, names] = [keysOf(index), namesOf(index)];

@@ -6,7 +6,7 @@ import { type FailedStatement, type Part, runPart, storePlan } from '../plan-sto
 import { type Move, withStage } from '../session';
 import { type Finding, remedyFor } from './prechecks.rules';
 
-/** The parts before and after roles become members of each other, as in `copySchema`. */
+/** The parts in two groups. After the first one, roles become members of each other, as in `copySchema`. */
 const parts: readonly (readonly Part[])[] = [
   ['schemas', 'extensions', 'pre', 'dropChecks', 'attach', 'keys'],
   ['indexes', 'rest', 'late'],
