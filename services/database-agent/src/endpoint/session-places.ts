@@ -17,7 +17,7 @@ interface Waiter {
 }
 
 export interface SessionPlacesOptions {
-  /** The number of sessions that may exist while one of them has not logged in. */
+  /** The number of places. A session without a place is passed on only if all the others have logged in. */
   places: () => number;
   /** Milliseconds in which a session may log in before another one from the same address may take its place. */
   graceMs: number;

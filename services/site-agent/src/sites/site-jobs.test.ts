@@ -55,7 +55,7 @@ function asSite(script: string, args: string[]): ChildProcess {
 
 /**
  * Swaps a folder with a link to the canary until it is ended. `swaps` counts how often the link was in place. Resolves
- * after the first time, or if it `isTooLate`.
+ * once the link was in place, or once `isTooLate` returns true.
  */
 async function startSwapping(
   target: string,
