@@ -28,8 +28,8 @@ export interface SiteDiskSettings {
 
 /**
  * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
- * until they are fewer. A database that is too large is switched to `keepReadOnly`. A database that is more than a fifth
- * above the limit gets no sessions. A new live release starts as `within` the limit.
+ * until they are fewer. A database that is too large is switched to `keepReadOnly`. One that exceeds the limit by more
+ * than a fifth gets no sessions. A new live release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
