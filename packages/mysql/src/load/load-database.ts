@@ -258,7 +258,7 @@ const order: readonly DumpedProgram['kind'][] = [
 
 /**
  * Creates programs and grants rights. Views need other views, functions and rights, and rights need their objects. So
- * failures are repeated as long as anything else succeeds. Returns findings for the rest.
+ * everything that failed is tried again as long as something else succeeds. Returns findings for the rest.
  */
 async function loadPrograms(
   session: Session,

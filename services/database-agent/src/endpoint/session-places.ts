@@ -93,7 +93,7 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // All sessions are kept if the server does not answer. It itself ends those that take too long to log in.
+    // All sessions are kept if the server does not answer. The server itself ends sessions that log in too slowly.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));

@@ -97,7 +97,7 @@ export class HostedSites {
     return null;
   }
 
-  /** The organisation of each cluster's sites. Any of them, if a site of the cluster has changed its organisation. */
+  /** The organisation of each cluster's sites. If a site has changed its organisation, one of theirs is chosen. */
   organisationsOfClusters(): Map<string | undefined, string> {
     return new Map([...this.sites.values()].map(({ record, organisation }) => [record.cluster, organisation]));
   }

@@ -36,7 +36,7 @@ export class SiteDisk {
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
-  /** The application's starts at the last look; -1 if one was running. */
+  /** The number of the application's starts at the last look; -1 if the application was running. */
   private starts = -1;
   /** The endpoint's count of sessions at the last look; -1 when there is to be another look in any case. */
   private sessions = -1;
