@@ -81,7 +81,7 @@ export async function completeUpload(bucketCall: BucketCall): Promise<S3Reply> {
   return xmlAnswer(xmlDocument(element('CompleteMultipartUploadResult', [...fields, ...sum])), versionHeader(version));
 }
 
-/** Returns the parts that the client lists. @throws S3Refusal when an upload of a listed part differs or is missing */
+/** Returns the parts that the client lists. @throws S3Refusal when a listed part was not uploaded or differs */
 function chosenParts(text: string, stored: readonly Part[]): Part[] {
   const wanted = elementsOf(text, 'Part');
   if (wanted.length === 0) refuse('MalformedXML', 'You must specify at least one part');

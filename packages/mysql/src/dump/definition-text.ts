@@ -40,8 +40,8 @@ export function replaceOutsideQuotes(
 const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${quotedName}(?:@${quotedName})? ${rest}`);
 
 /**
- * The part of a definition that the server writes, before the customer's own text. MariaDB keeps a trigger as it was
- * sent.
+ * The part of a definition that the server writes, before the customer's own text. A trigger of MariaDB has no such
+ * part, because MariaDB keeps the whole statement as it was sent.
  */
 const headOfEvent = headOf(
   `EVENT ${quotedName} ON SCHEDULE [\\s\\S]*? ` +
@@ -65,7 +65,7 @@ const escaped = (value: string): string =>
 
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
-/** Matches a comment, or the values of an ENUM. Names before it have no escapes. */
+/** Matches the comment or the values of an ENUM at the end of a part. Names before that have no escapes. */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 
 /** The fields of a routine in the server's catalogue; empty for any other program. */
@@ -99,8 +99,8 @@ export async function readableDefinition(
 }
 
 /**
- * Converts UTF-8 into a character set. Both are bytes, one per character. ASCII stays unchanged, because sjis has
- * another backslash for U+005C.
+ * Converts UTF-8 into a character set. Both strings have one character for each byte. ASCII stays unchanged, because
+ * sjis has another backslash for U+005C.
  */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {
   const pieces = part.split(/([^\0-\x7f]+)/);

@@ -24,8 +24,8 @@ export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
 }
 
 /**
- * Decodes rows, in batches of one piece of the content. Each row has at least one value. The values are slices of the
- * pieces.
+ * Decodes rows. Rows that end in the same piece of the content are one batch. Each row has at least one value. The
+ * values are slices of the pieces.
  */
 export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow[]> {
   let pieces: Buffer[] = [];

@@ -23,8 +23,8 @@ const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> =
 };
 
 /**
- * Refuses a text that is not such a definition, or that would run with rights of the platform. A dump is untrusted: its
- * writer must not get more rights than the customer.
+ * Refuses a text that is no definition of this kind, or that would run with rights of the platform. A dump is
+ * untrusted: its writer must not get more rights than the customer.
  */
 export function checkDefinition(kind: keyof typeof beginnings, definition: string, object: string): void {
   const match = beginnings[kind].exec(definition);

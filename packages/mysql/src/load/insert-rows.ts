@@ -72,8 +72,8 @@ const isViolation = (error: unknown): boolean =>
 
 /**
  * The CHECKs of a MySQL table. A row was accepted under its session's settings, such as the time zone, and may be
- * refused under the loader's. No setting turns CHECKs off, unlike in MariaDB, so each table's are turned off until its
- * rows are loaded. CHECKs that the rows still violate stay off.
+ * refused under the loader's. MySQL has no setting that turns all CHECKs off. So the CHECKs of a table are turned off
+ * when they refuse a row, and on again after the last row. CHECKs that the rows still violate stay off.
  */
 class TableChecks {
   private readonly session: Session;

@@ -39,8 +39,8 @@ export interface LoadResult {
 }
 
 /**
- * The loader's session accepts zero dates, and keeps a 0 in a numbered column. Rows and table options are not checked
- * again, because the original session's settings accepted them.
+ * The loader's session accepts zero dates, and keeps a 0 in an AUTO_INCREMENT column. Rows and table options are not
+ * checked again, because the original session's settings accepted them.
  */
 const loadMode = (flavour: Flavour): string => {
   const unchecked = flavour === 'mariadb' ? ', check_constraint_checks = 0, innodb_strict_mode = 0' : '';
@@ -258,7 +258,7 @@ const order: readonly DumpedProgram['kind'][] = [
 
 /**
  * Creates programs and grants rights. Views need other views, functions and rights, and rights need their objects. So
- * failures are repeated as long as anything else succeeds. Returns findings for the rest.
+ * everything that failed is tried again as long as something else succeeds. Returns findings for the rest.
  */
 async function loadPrograms(
   session: Session,

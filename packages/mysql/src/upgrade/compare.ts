@@ -270,7 +270,10 @@ export async function compareServers(
   }
 }
 
-/** Returns a table's columns as text. It is compared when the sum exists, because the definition is then unchanged. */
+/**
+ * Returns a table's columns as text. The target's columns are read later than its snapshot. They are compared only if
+ * the table has a sum, which shows that its definition has not changed since.
+ */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 
 async function compareMoments(

@@ -80,8 +80,8 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
-  // A new log file is started, because a server searches its newest file from the beginning and fails at a change of 16
-  // MB.
+  // A server searches its newest log file for a position from the beginning, and the search fails at a change of 16 MB.
+  // So a new file is started.
   await old.run('FLUSH BINARY LOGS');
   // A transaction of the platform is logged, so that there is a position even without a customer's write.
   await old.run('SET SESSION sql_log_bin = 1');

@@ -167,7 +167,7 @@ export class Endpoint {
       onOver: () => {
         this.sessions.delete(session);
         giveBack?.();
-        // If no server has answered, the greeting may be sent to another one, because this one may just have been
+        // If the server has not answered, the greeting may go to another server, because this one may just have been
         // killed.
         if (session.isAnswered || passage.isCancel) session.finish();
         else this.again(client, passage, session.isTaken);
@@ -272,7 +272,7 @@ class EndpointSession implements Occupant {
     upstream.pipe(client);
   }
 
-  /** Postgres notices only when it reads again that the client has gone. Until then it may work on a long statement. */
+  /** Postgres notices that its client has gone only when it reads again. Until then it may work on a long statement. */
   private readonly leave = (): void => {
     const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;

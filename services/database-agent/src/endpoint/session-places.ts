@@ -17,7 +17,7 @@ interface Waiter {
 }
 
 export interface SessionPlacesOptions {
-  /** The number of sessions that may exist while one of them has not logged in. */
+  /** The number of places. A session without a place is passed on only if all the others have logged in. */
   places: () => number;
   /** Milliseconds in which a session may log in before another one from the same address may take its place. */
   graceMs: number;
@@ -93,7 +93,7 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // All sessions are kept if the server does not answer. It itself ends those that take too long to log in.
+    // All sessions are kept if the server does not answer. The server itself ends sessions that log in too slowly.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));

@@ -117,7 +117,7 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
 }
 
 /**
- * Removes the old instance that an upgrade has kept. If it is the newest upgrade, the old instances of earlier upgrades
+ * Removes the old instance that an upgrade has kept. If no later upgrade exists, the old instances of earlier upgrades
  * are removed too. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has
  * finished, because the old instance is still needed until then.
  */

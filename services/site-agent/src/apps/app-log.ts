@@ -9,7 +9,7 @@ const bytesPerSecond = 1_048_576;
 
 /**
  * Keeps the last one to two megabytes of the output of a site's application, in the current file and the one before it.
- * The files take no more space while the application runs.
+ * A running application cannot make the files larger.
  */
 export class AppLog {
   private readonly file: string;

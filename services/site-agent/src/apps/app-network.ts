@@ -70,8 +70,8 @@ const questionSchema = z.union([
 
 /**
  * Makes connections to the outside for the sockets of a site's application, whose side is `sourceFor`. Each connection
- * from the application sends one line of JSON and gets one back. A connection that asks for one to the outside gets a
- * ticket and is closed. A connection that shows a ticket is joined to the one that was made for the ticket.
+ * from the application sends one line of JSON. A line with an address or a name is answered with a ticket for the new
+ * outside connection, or with the name's addresses. A line with a ticket joins its sender to that outside connection.
  */
 class OutgoingDialler {
   private readonly outgoing: Outgoing;

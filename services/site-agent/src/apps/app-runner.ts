@@ -86,7 +86,7 @@ export class AppRunner {
     await this.current?.stop();
   }
 
-  /** Ends the process when its requests have ended. */
+  /** Ends the process at once, and starts no other one. */
   async close(): Promise<void> {
     this.isClosed = true;
     await this.booting?.catch(() => undefined);

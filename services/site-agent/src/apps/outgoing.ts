@@ -91,8 +91,8 @@ export class Outgoing {
   }
 
   /**
-   * Serves one connection from the application. Only the head of a request is parsed here, because a body or an answer
-   * may have ten thousand chunks in one piece.
+   * Serves one connection from the application. Only the head of a request is parsed here, and bodies are not, because
+   * one piece of a body may contain ten thousand chunks.
    */
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
@@ -175,8 +175,8 @@ export class Outgoing {
 }
 
 /**
- * The head of a proxied request, with `Connection: close`. A connection carries only one request, because a second one
- * would go to the same address.
+ * The head of a proxied request, with `Connection: close`. A connection carries only one request, because a second
+ * request would go to the same address, even if it names another host.
  */
 const headOf = (line: string, headers: readonly string[]): string =>
   [line, ...headers.filter((header) => !betweenHops.test(header)), 'Connection: close', '', ''].join('\r\n');

@@ -10,8 +10,8 @@ type VisitorsRequest = ClientRequestArgs & { visitor?: number };
 const chunksMax = 64;
 
 /**
- * Keeps connections to the application open for reuse, by process. `socketPath` holds the process's number. The host
- * makes new connections.
+ * Keeps connections to the application open for reuse. Requests for the same process share connections, because Node
+ * groups them by `socketPath`, which holds the process's number here. The host makes new connections.
  */
 class HandedConnections extends Agent {
   private readonly connect: (id: number, onConnected: Connected) => void;

@@ -62,8 +62,8 @@ export class FairPace {
 }
 
 /**
- * The most memory that a process for a site's files may need. The number of processes is a share of the machine's
- * memory divided by it.
+ * The most memory that a process for a site's files may need. It determines how many processes fit into their share of
+ * the machine's memory.
  */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;

@@ -129,7 +129,7 @@ export const childSaysSchema = z.discriminatedUnion('say', [
   }),
   /** Asks for another piece of the request's body. */
   z.object({ say: z.literal('want') }),
-  /** Asks for a connection to the application, which comes with the number of the question. */
+  /** Asks for a connection to the application. The host sends the connection with the number of the question. */
   z.object({ say: z.literal('connect') }),
   /** Reports that no part of an answer came. */
   z.object({ say: z.literal('failed'), reason: z.string() }),

@@ -108,16 +108,17 @@ export const restartsAlways = (filesDir: string): boolean =>
   existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
 
 /**
- * O_NONBLOCK does not wait for a FIFO's reader, which may never come and would block everybody who needs this process.
+ * O_NONBLOCK keeps `open` from waiting for a FIFO's reader. The reader may never come, and everybody who needs this
+ * process would wait too.
  */
 const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM'];
 
 /**
- * Gives tmp/restart.txt a later mtime than it has, because an application is restarted when that changes. Resolves with
- * the new mtime in seconds. Resolves with null if the customer's `tmp` is no ordinary folder, or the file is no
- * ordinary file, or one of them does not let the site write. This runs with the site's own rights, so a link leads only
- * to files that the site may write anyway.
+ * Gives tmp/restart.txt a later mtime, because a change of the mtime restarts the application. Resolves with the new
+ * mtime in seconds. Resolves with null if the customer's `tmp` is no ordinary folder, or the file is no ordinary file,
+ * or one of them does not let the site write. This runs with the site's own rights, so a link leads only to files that
+ * the site may write anyway.
  */
 export async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {

@@ -330,7 +330,7 @@ test('a site’s sessions begin at the server one after the other: the next one 
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
   const clients = [1, 2, 3].map(() => net.connect(port, '127.0.0.1').on('error', () => undefined));
   await until(() => begun === 3);
-  /** A socket accepts clients in the order in which they come, so all that have come are there before this one. */
+  /** Counts the clients that have come. They arrive in order, so the answer to a new client comes after all of them. */
   const count = async (): Promise<number> => {
     const last = net.connect(server.file);
     last.write(askWhoCame);

@@ -176,8 +176,9 @@ export class DatabaseEndpoint implements SiteEndpoint {
 }
 
 /**
- * Whether the session could sleep in its start (`post_auth_delay`), for half an hour after its client has gone, in a
- * place of Postgres that nobody counts. Of the options that Postgres takes in one text only settings are let through.
+ * Whether the session might delay its own start with `post_auth_delay`. It would sleep for half an hour, even after its
+ * client has gone, and hold a connection that no budget counts. `options` may contain only settings: anything else
+ * counts as a delay too.
  */
 function startsLate(parameters: Map<string, string>): boolean {
   const words = (parameters.get('options') ?? '').match(/(?:\\[\s\S]|[^ \t\n\v\f\r])+/g) ?? [];

@@ -92,7 +92,7 @@ export interface EndpointSessionOptions {
   beginning: SessionStart;
   /** The client's first message to the server; empty if the server speaks first. */
   startup: Buffer;
-  /** The site's own sessions that have not logged in, by address, and those of all sites, by site. */
+  /** The sessions that have not logged in: those of the site, by client address, and those of all sites, by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
   /** The site's sessions that start, one after the other. Null for a server that makes no process for a session. */
@@ -153,7 +153,7 @@ export class EndpointSession {
     );
   }
 
-  /** Resolves when the server has answered: until then it starts a process, and waits for nothing of the client's. */
+  /** Resolves when the server has answered. Until then the server is starting a process, whatever the client does. */
   private async connect(): Promise<void> {
     const { client, upstream } = this;
     clearTimeout(this.late);

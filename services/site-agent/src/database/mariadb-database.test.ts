@@ -142,7 +142,7 @@ const suite = (): void => {
           () => true,
           () => false,
         );
-      // Once it is full, the sessions that are open are ended, and one of these may be among them.
+      // Open sessions are ended once the database is full, so the session of an attempt may be ended too.
       await until(empty, { ...waits, what: 'an empty table' });
       await writesAre('none');
       expect(await run(site.database_url, 'select count(*) > 0 from heap')).toEqual([[1]]);

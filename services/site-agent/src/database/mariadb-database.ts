@@ -203,7 +203,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.access();
   }
 
-  /** Ends the load. If the dump had no database of this name, the server has none now, and its accounts are locked. */
+  /** Ends the load. Makes the database if the dump had none of this name, and unlocks the site's account. */
   async closeLoader(): Promise<void> {
     await this.asAdmin(async (admin) => {
       await this.giveAccount(admin);

@@ -18,9 +18,9 @@ const notAvailable = 1053;
 const diskFull = 1021;
 
 /**
- * The one address of a site's MariaDB. The server sends the first message, so a client is connected before it has sent
- * anything: to the live release's server, once the gate is open. From then on the endpoint only passes bytes on. An
- * application comes by its own network instead, and gets its own release's server.
+ * The one address of a site's MariaDB. The server sends the first message. So a client is connected to the live
+ * release's server once the gate is open, before it has sent anything. From then on the endpoint only passes bytes on.
+ * An application comes by its own network instead, and gets its own release's server.
  */
 export class MariadbEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;

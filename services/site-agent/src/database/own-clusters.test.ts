@@ -176,13 +176,13 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);
   expect((await sizeOf()) - before).toBeGreaterThan(1_500_000);
-  // So do the files of snapshots, until the transaction ends.
+  // The files of exported snapshots take space until the transaction ends.
   const commented = await sizeOf();
   await session.query('begin');
   await session.query('do $$ begin for i in 1..500 loop perform pg_export_snapshot(); end loop; end $$');
   expect((await sizeOf()) - commented).toBeGreaterThan(1_500_000);
   await session.query('rollback');
-  // And so do the files that the processes of a statement share.
+  // The files that the processes of a parallel query share take space too.
   const rolledBack = await sizeOf();
   await session.query('set debug_parallel_query = on');
   const sleeping = session.query('select pg_sleep(1000)').catch(() => undefined);

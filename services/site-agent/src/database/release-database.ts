@@ -86,7 +86,7 @@ export interface ReleaseDatabase {
 }
 
 export interface EndpointOptions {
-  /** Holds a client while the site is frozen. Resolves with the refusal in words for it; null if it may enter. */
+  /** Holds a client while the site is frozen. Resolves with the text of a refusal; null if the client may enter. */
   gate: { admit(client: Socket): Promise<string | null> };
   siteId: string;
   role: string;

@@ -25,7 +25,7 @@ const temporaryFiles = '1GB';
 const readOnlyMark = 'drydock.is_disk_full';
 /** A session can export snapshots without end: each is a file, which takes a block of the disk. */
 const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
-/** The files that the processes of a statement share. */
+/** The files of dynamic shared memory, which the processes of a parallel query share. */
 const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, true)).size), 0)
   from pg_ls_dir('pg_dynshmem') name)`;
 /**

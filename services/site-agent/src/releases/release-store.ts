@@ -161,7 +161,7 @@ export class ReleaseStore {
   }
 
   /**
-   * Moves the folder aside, and then drops the database, which no release names any more. In this order a crash in
+   * Moves the folder aside, and then drops the database unless another release names it. In this order a crash in
    * between leaves no release without its database.
    */
   async remove(record: SiteRecord, releaseId: string): Promise<void> {

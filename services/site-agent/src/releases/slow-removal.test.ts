@@ -187,7 +187,7 @@ test("folders of many files do not keep another organisation's waiting, however 
 
 describe('the next release of a site with two old ones in the trash', () => {
   const limitBytes = 100 * 4_096;
-  /** Two folders with so many files, moved to the trash. */
+  /** Moves two folders to the trash, with `one` and `two` files. */
   async function twoFolders(one: number, two: number): Promise<{ removal: SlowRemoval; folder: string }> {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
     await chmod(folder, 0o711);
@@ -272,7 +272,7 @@ fs.symlinkSync(canary, 'victim');
 process.exit(fs.readdirSync('aside').length > 0 ? 0 : 3);
 `;
 const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
-/** The exchange has a quarter of a second for its turn, twice. */
+/** Removes the files in three batches. The exchange has to happen in one of the two pauses between them. */
 const slowly = { batch_files: 50, pause_ms: 250, turn_files: 1_000 };
 
 /**

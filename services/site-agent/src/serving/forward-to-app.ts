@@ -220,7 +220,7 @@ export class AppVisit implements AppVisitor {
     const { talk } = this;
     if (talk === null) return;
     this.talk = null;
-    // The child knows when its own answer has ended, and waits for the end of the request.
+    // After a whole answer to a whole request the child knows that the visit is over, so it needs no `leave`.
     if (!this.isAnswered || !this.incoming.complete) talk.say({ say: 'leave' });
     talk.leave();
     this.refuse.resolve(null);

@@ -122,7 +122,7 @@ async function serveRequest(
     app_runs: release.app.running !== null,
   };
   const { content } = release;
-  // A probe is told the process first, so it is never passed on to a running one at once.
+  // The answer to a probe first gets the header with the process's generation, so the child may not forward at once.
   const due = isProbe ? null : release.app.due;
   const visited =
     due === null

@@ -112,7 +112,7 @@ async function attack(source: string, args: readonly string[]): Promise<{ firstL
 async function expectAsEver(quiet: Measured): Promise<void> {
   const attacked = await visitVictim(200);
   expect(attacked.statuses).toEqual(new Set([200]));
-  // Without other suites, three times the quiet time is the promised limit.
+  // The promised limit is three times the quiet time. Beside other suites, as in an ordinary run, the times vary more.
   const times = isChaos ? 3 : 10;
   expect(attacked.medianMs).toBeLessThan(times * quiet.medianMs);
   expect(attacked.highMs).toBeLessThan(times * quiet.highMs);

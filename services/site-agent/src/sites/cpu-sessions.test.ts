@@ -55,7 +55,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The children of the server whose title begins like this. */
+/** Returns the pids of the server's children whose title begins with `title`. */
 function childrenOf(title: string): number[] {
   const uses = [...readProcessUse().values()].filter(({ parent }) => parent === server.proof.pid);
   return uses.map(({ pid }) => pid).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(title));

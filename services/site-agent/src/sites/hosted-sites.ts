@@ -97,7 +97,7 @@ export class HostedSites {
     return null;
   }
 
-  /** The organisation whose sites are in each cluster. Where a site has changed its organisation, one of them. */
+  /** The organisation of each cluster's sites. If a site has changed its organisation, one of theirs is chosen. */
   organisationsOfClusters(): Map<string | undefined, string> {
     return new Map([...this.sites.values()].map(({ record, organisation }) => [record.cluster, organisation]));
   }

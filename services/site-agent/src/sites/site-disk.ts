@@ -28,15 +28,15 @@ export interface SiteDiskSettings {
 
 /**
  * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
- * until they are fewer. Sessions of a database that is too large begin read-only unless they ask otherwise. If it is a
- * fifth above the limit, there are no sessions. A new live release starts as `within` the limit.
+ * until they are fewer. A database that is too large is switched to `keepReadOnly`. One that exceeds the limit by more
+ * than a fifth gets no sessions. A new live release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
-  /** The application's starts at the last look; -1 if one was running. */
+  /** The number of the application's starts at the last look; -1 if the application was running. */
   private starts = -1;
   /** The endpoint's count of sessions at the last look; -1 when there is to be another look in any case. */
   private sessions = -1;
@@ -84,7 +84,7 @@ export class SiteDisk {
     // temporary files are removed.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
-      // The next look finds a server that answers.
+      // The server answers again without the site's sessions, so there is another look in any case.
       this.sessions = -1;
       return database.endSiteSessions();
     }

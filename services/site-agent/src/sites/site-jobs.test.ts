@@ -55,7 +55,7 @@ function asSite(script: string, args: string[]): ChildProcess {
 
 /**
  * Swaps a folder with a link to the canary until it is ended. `swaps` counts how often the link was in place. Resolves
- * after the first time, or if it `isTooLate`.
+ * once the link was in place, or once `isTooLate` returns true.
  */
 async function startSwapping(
   target: string,
@@ -76,7 +76,7 @@ async function startSwapping(
   return { swaps: () => count, stop };
 }
 
-/** Repeats an attempt until as many as the scope requires met a swap. */
+/** Repeats an attempt until `attempts` of them met a swap. */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {

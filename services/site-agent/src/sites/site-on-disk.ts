@@ -13,8 +13,8 @@ export interface SitePlace {
 }
 
 /**
- * The facts about a site in the sites' folder, for those who run the machine and may read that folder, such as the
- * demo's seeding. The control protocol tells them to nobody. `host` is the address that the site host listens on.
+ * Reads facts about a site that the control protocol tells nobody. Programs of the machine's operator, who may read the
+ * sites' folder, use them, such as the demo's seeding. `host` is the address that the site host listens on.
  */
 export async function readSiteOnDisk(sitesDir: string, siteId: string, host: string): Promise<SitePlace> {
   for (const mode of modeSchema.options) {

@@ -317,7 +317,7 @@ export class Site {
     faultpoint('site_host.switch.after_rename');
   }
 
-  /** Chooses, before the site's first database is made, the place of its databases, and records it. */
+  /** Fixes and records the place of the site's databases before the first of them is made. */
   private async settleDatabases(): Promise<SiteRecord> {
     const settled = this.databases.settle(this.settings, this.organisation);
     if (settled !== this.settings) await this.folder.writeRecord(settled);

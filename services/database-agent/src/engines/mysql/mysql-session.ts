@@ -193,8 +193,8 @@ const sealMs = 10_000;
 const pollMs = 2;
 
 /**
- * Ends every session of the customer and lets none in again. Nobody writes once this has resolved. A restart undoes
- * neither: the account's lock is stored, and a frozen instance starts read-only. The customer has no right that
+ * Ends every session of the customer and lets none in again. Nobody writes once this has resolved, even after a
+ * restart, because the account's lock is stored and a frozen instance starts read-only. The customer has no right that
  * bypasses the lock or `read_only`. May be repeated. Throws `not_caught_up` after 10 s.
  */
 export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
