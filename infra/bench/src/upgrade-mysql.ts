@@ -154,7 +154,7 @@ async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlSer
   await timeCommand({ bin: path.join(folder, 'mariadb-upgrade'), args });
 }
 
-/** Compares each step of MariaDB under a live writer with a copy of the data folder. */
+/** Compares each upgrade of a MariaDB under a live writer with the upgrade of a copy of its data folder. */
 export async function benchUpgradeMysql(): Promise<void> {
   for (const step of steps) await benchStep(step);
 }

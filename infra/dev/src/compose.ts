@@ -217,10 +217,10 @@ function storeOf(plan: ProcessPlan) {
     // Limits the private memory of one session, in bytes. A value of a gigabyte then fails, instead of keeping both
     // cores busy.
     ulimits: { data: 536_870_912 },
-    // The server's port is reachable only in its container, for the health check, because applications could reach any
-    // other port. The site host connects through the socket. A backup locks all tables of a site at once, so the
-    // settings allow 80,000 locks for 100 connections. Failed statements are not logged, because an ALTER ROLE contains
-    // a password.
+    // The server listens only on its container's loopback address, for the health check, because applications could
+    // reach any other address. The site host connects through the socket. A backup locks all tables of a site at once,
+    // so the settings allow 80,000 locks for 100 connections. Failed statements are not logged, because an ALTER ROLE
+    // contains a password.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {

@@ -69,7 +69,7 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
     throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
 }
 
-/** Returns the secret of a label, as hex. Containers use the same labels. */
+/** The functions of a place that derive a value from a label, as hex. Containers use the same labels. */
 type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**

@@ -21,7 +21,7 @@ export interface DevProgramOptions {
   start: () => Promise<GuardedChild>;
   /** The URL at which the program answers HTTP. It is undefined for a program without a server. */
   url: string | undefined;
-  /** The command that calls the program. The line that says where the program listens shows it. */
+  /** The command that calls the program. It is shown on the line that says where the program listens. */
   how?: string;
   /** Gets the reason when the program is down, and null when it answers. */
   onState?: (reason: string | null) => void;

@@ -236,7 +236,7 @@ describe('completion', () => {
       return false;
     }
   };
-  /** Skips the test without its shell. The test's name then says how to install the shell. */
+  /** Skips the test if its shell is not installed. The test's name then says how to install the shell. */
   const itWith = (shell: string, name: string, test: () => Promise<void>): void => {
     const isThere = hasShell(shell);
     (isThere ? it : it.skip)(isThere ? name : `${name}: apt-get install ${shell}`, test);

@@ -13,7 +13,7 @@ export interface CrashCase {
   names?: readonly string[];
   arm: readonly { point: string; mode: FaultMode; times: number }[];
   step: string;
-  /** The expected end. `any` allows succeeded with NEW or failed with OLD, as the fixture decides. */
+  /** The status with which the workflow must end. */
   expect: 'succeeded' | 'failed' | 'needs_attention';
   /** How often the step must start, if the case determines that. */
   attempts?: number;

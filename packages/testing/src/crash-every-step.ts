@@ -63,7 +63,7 @@ export interface CrashOptions {
 /**
  * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run. Checks I1
  * to I4 and I8, that the resource is OLD or NEW as the outcome says, and that every fault happened. Throws one error
- * with all failed cases, whose cause is the first one.
+ * that lists all failed cases. Its cause is the error of the first.
  */
 export async function crashEveryStep<Run extends { workflowId: string }>(
   definition: CrashDefinition,

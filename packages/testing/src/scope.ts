@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * The extent of a run (DRYDOCK_TESTS). `quick`: the gate, `npm test`. `all`: also suites of `@tier long`, `npm run
- * test:all`, and suites named by hand. `effects`: also each death of the longest workflows in its own run. `chaos`:
- * hours of everything with new seeds, `npm run chaos`. A suite declares its tier itself. This file serves suites that
- * do more in a later tier.
+ * The extent of a run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` adds the long suites. It is
+ * for `npm run test:all` and for suites that are named by hand. `effects` adds each death of the longest workflows in
+ * its own run. `chaos` runs everything for hours with new seeds, as `npm run chaos` does. A suite declares its tier
+ * itself. This file serves suites that do more in a later tier.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -15,8 +15,8 @@ export const isChaos = scope === 'chaos';
 export type QueueBackend = 'redis' | 'postgres';
 
 /**
- * Returns the queue backends for `describe.each(queueBackends())`: both, or only Postgres without a Redis or Valkey on
- * the PATH (which is printed), or the one in QUEUE_BACKEND.
+ * Returns the queue backends for `describe.each(queueBackends())`. QUEUE_BACKEND chooses one. Otherwise both are
+ * returned, or only Postgres if neither Redis nor Valkey is on the PATH. The run then prints that.
  */
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];

@@ -21,7 +21,8 @@ export function composeApi(config: ServerConfig): ApiProcess {
     secret: config.AUDIT_TOKEN_SECRET,
     service: serviceName,
     log,
-    // Each change rings. The clock delivers what another process of this service has left.
+    // Each change starts a delivery at once (`changed`). The interval is for entries that another process of this
+    // service has left.
     everyMs: 5_000,
   });
   return composeApiProcess(foundation, config, {

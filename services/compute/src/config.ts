@@ -162,8 +162,8 @@ export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 /**
- * @throws ConfigError, also if the API has the worker's variables in place of its own. Otherwise it would have no
- * targets and refuse every call
+ * @throws ConfigError, also if the API has the worker's variables in place of its own. With those alone it would have
+ * no targets and refuse every call
  */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {

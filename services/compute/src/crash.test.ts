@@ -24,15 +24,15 @@ interface Run {
 const scope = crashScope({ delicate: ['send', 'create'] });
 
 /**
- * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
- * have their own definitions.
+ * `workflows` tells the cases only the steps' names, which steps can be undone, and the point of no return. The worker
+ * processes load the definitions themselves.
  */
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: ComputeWorld;
   beforeAll(async () => {
-    // The emulator's clock is so fast that no step waits for the provider. A step's starts then equal its crashes and
-    // one more.
+    // The emulator's clock is so fast that no step waits for the provider. So each step starts exactly once more than
+    // it crashes.
     world = await openWorld(backend, callerOf(), { clockScale: 5_000 });
   });
   afterAll(() => world.close());

@@ -21,7 +21,7 @@ interface Run {
   serverId: string;
 }
 
-/** Only `send` depends on the provider, because each provider shows in its own way whether it has accepted a change. */
+/** Only `send` is also frozen and repeated, because each provider shows in its own way whether it accepted a change. */
 const scope = crashScope({ delicate: ['send'] });
 
 let cluster: ProxmoxCluster;

@@ -29,8 +29,8 @@ interface Run {
 }
 
 /**
- * Except in chaos, a long upgrade runs only its deaths and one failure. A deletion and scheduled work have no failures,
- * because a failed run has had its effect and is started again.
+ * An upgrade takes long, so outside the chaos run its worker is only killed, and throws an error at one point.
+ * Deletions and scheduled work never throw, because a failed run has had its effect and is started again.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
@@ -172,7 +172,7 @@ describe('every step survives its crash', () => {
 
   /**
    * Judges an upgrade. A database whose workflow waits for staff serves customers, and stays locked until staff decide.
-   * If they retry a failed step, its previous effect is recorded.
+   * The retry by staff completes the workflow, so the record then agrees with the host.
    */
   const judgeUpgrade =
     (newest: string) =>
@@ -187,7 +187,7 @@ describe('every step survives its crash', () => {
       if (waitsForStaff) await succeed(world, 'POST', `/v1/databases/${databaseId}/workflows/${run.workflowId}/retry`);
       const [served, { engine_version: recorded }] = [await majorOf(url), await recordOf(databaseId)];
       if (recorded !== served) throw new Error(`${served}, on record ${recorded}`);
-      // The database is deleted, because its servers would run during all later cases.
+      // The database is deleted, because otherwise its servers would run during all later cases.
       await succeed(world, 'DELETE', `/v1/databases/${databaseId}`);
       return served === newest ? 'new' : 'old';
     };

@@ -116,7 +116,10 @@ export function createComeBack(perSecond: number, nowMs: () => number = () => pe
   };
 }
 
-/** The largest shares of the free places: half for a key, all for an organisation. */
+/**
+ * A key may have half as many places as are free, and an organisation as many as are free. So an organisation alone
+ * gets at most half of all places.
+ */
 const shareOfKey = 0.5;
 const shareOfOrganisation = 1;
 const callerShares = [shareOfKey, shareOfOrganisation] as const;

@@ -14,7 +14,8 @@ beforeAll(async () => {
   world = {
     call: (method, path, options) => api.call(options.caller, method, path, options),
     owner,
-    // There is no caller of the other mode, because keys and organisations belong to no mode.
+    // A caller of the other mode is no stranger, because live keys also manage sandbox keys, and both modes share the
+    // organisations.
     strangers: [stranger],
     newOwner: async () => (await api.bootstrap()).caller,
     makeThings: async (caller) => {

@@ -11,7 +11,7 @@ import { Tenant } from './tenant';
 
 jest.setTimeout(900_000);
 const measuredMs = isChaos ? 60_000 : 20_000;
-/** The test continues after this time without the answer, because an older version never answers. */
+/** A measurement ends after this time even without ten rounds, because an older version may never answer. */
 const giveUpMs = 400_000;
 
 let stack: TestStack;

@@ -304,7 +304,7 @@ test('audit_not_delivered: what waits is counted in the service, and falls to no
   expect((await customer.call('GET', page.says('GET /v1/audit-log').slice('GET '.length))).status).toBe(200);
 });
 
-/** Requests a restore that kills five workers in a row. It then waits for staff. */
+/** Requests a restore that kills five workers in a row. The restore then waits for staff. */
 async function parkRestore(): Promise<string> {
   faults.arm('restore_backup.verify.before', 'kill', 5);
   const location = await restore();

@@ -82,7 +82,7 @@ export async function digestSite(place: Place): Promise<{ tree: string; database
 export interface Samples {
   /** Every distinct body with status 200. */
   bodies: Set<string>;
-  /** Every distinct status or error of a read without the page. */
+  /** Every distinct status or error of a read that did not return the page. */
   failures: Set<string>;
   /** The longest time between two complete answers. */
   longestGapMs: number;

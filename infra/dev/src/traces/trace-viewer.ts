@@ -14,8 +14,8 @@ export interface TraceViewer {
 }
 
 /**
- * Starts a collector (OTLP/HTTP as JSON) on this machine, which shows the last few hundred traces as waterfalls. It
- * keeps them in memory. `port` is OTLP's own port, or a free one if that is taken.
+ * Starts a collector (OTLP/HTTP as JSON) on this machine, which shows the last few hundred traces as waterfalls. The
+ * traces are kept in memory. The collector listens on `port`, by default OTLP's own, or on a free one if that is taken.
  */
 export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
   const store = createTraceStore();

@@ -13,7 +13,7 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
   return { name, exported: Object.keys(exports).sort(), imported: [...new Set(imported)].sort() };
 });
 
-/** Modules that Node loads by name: a preload, the package itself without jest, the examples of a README. */
+/** Modules that may be exported although no source file imports them, because a README or Node loads them by name. */
 const namedToNode = ['@drydock/client .', '@drydock/service ./preload', '@drydock/postgres ./server/postgres'];
 
 it.each(surfaces)(

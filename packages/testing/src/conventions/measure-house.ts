@@ -149,8 +149,8 @@ function mutualImports(sources: readonly (readonly [string, string])[]): Finding
 }
 
 /**
- * Tells whether others import a package only by {@link isFrontDoor}. Test helpers are exceptions, because a test should
- * not load all of them, and so is a preload, which Node loads by name.
+ * Tells whether a package exports only front doors ({@link isFrontDoor}). Test helpers are exceptions, because a test
+ * should not load all of them. A preload is another exception, because Node loads it by name.
  */
 function hasFrontDoor(manifest: string): boolean {
   const { exports = {} } = JSON.parse(manifest) as { exports?: Record<string, { 'drydock-src'?: string }> };
@@ -164,7 +164,8 @@ function hasFrontDoor(manifest: string): boolean {
 }
 
 /**
- * Finds comments with such an opening. A block counts by its first line, and consecutive `//` lines are one comment.
+ * Finds comments that open as {@link backwards} matches. A block counts by its first line, and consecutive `//` lines
+ * are one comment.
  */
 function backwardComments(file: string, text: string): Finding[] {
   const lines = text.split('\n');

@@ -4,9 +4,9 @@ import { importRules } from './import-rules';
 import { isTest, listFiles, readText, root, sourceFiles } from './source-files';
 import { textRules } from './text-rules';
 
-/** The second rule of the house: files and folders have a limited size. */
 /** Matches folders of the build machines and hosts of package registries. */
 const machine = /\/(work|farm)\/|registry\.(npmjs|npmmirror)/;
+/** The most lines of a file. */
 const linesMax = { source: 400, test: 600 };
 
 describe('the tree keeps the rules of the house', () => {

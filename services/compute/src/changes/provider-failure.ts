@@ -104,8 +104,8 @@ const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
 const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 
 /**
- * Waits for a read from the provider within a step. After a transient failure the step is repeated later. A permanent
- * failure says nothing about the state of the machine.
+ * Waits for a read from the provider within a step. After a transient failure the step is repeated later. After a
+ * permanent one the step fails, because the state of the machine is unknown.
  */
 export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
   return work.catch((error: unknown) => {

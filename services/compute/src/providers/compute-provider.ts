@@ -83,8 +83,8 @@ export interface ComputeReader {
  * 2. `send` sends once, and never repeats a call that may have been accepted. If it rejects with any reason but
  * `ambiguous`, nothing was accepted and it may be called again.
  * 3. `find` returns the oldest work that was begun since `prepare`, however it ended. It is called after `ambiguous`.
- * Every step that sends also calls it first, because the step cannot know whether an earlier run has sent. If it is
- * null for longer than `lostAnswerSeconds` after the send, the provider never got the change.
+ * Every step that sends also calls `find` first, because the step cannot know whether an earlier run has sent. If
+ * `find` returns null for longer than `lostAnswerSeconds` after the send, the provider never got the change.
  * Then `readAction` is called until the action ends.
  */
 export interface ComputeDriver extends ComputeReader {

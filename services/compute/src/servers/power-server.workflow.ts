@@ -35,9 +35,9 @@ function changeOf(
 }
 
 /**
- * Changes the power of a machine. The driver reads the machine just before it sends, and leaves one alone that is in
- * the wanted state. The change is sent once. Then the provider's action is followed to its end, and the machine is
- * watched until it is in the wanted state.
+ * Changes the power of a machine. The driver reads the machine just before it sends, and sends nothing if the machine
+ * is already in the wanted state. The change is sent once. Then the provider's action is followed to its end, and the
+ * machine is watched until it is in the wanted state.
  */
 export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input })
   .step('prepare', {

@@ -226,7 +226,7 @@ export const applySeen = (
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
         AND status IN ('queued', 'running'))`;
 
-/** The message of a server whose machine has vanished. It is the word that providers use. */
+/** The vendor status of a server whose machine has vanished. Providers use the same word. */
 const vanishedWord = 'not_found';
 
 /** Marks servers whose machines have vanished. Resolves with the servers that were not marked before. */

@@ -15,14 +15,14 @@ import type { StoredArchive } from './backup.types';
 type Step = StepContext<unknown, unknown>;
 
 /**
- * Limits of steps that move every byte of a database. They are repeated more often than others, because a failure loses
- * much work.
+ * The limits of steps that move every byte of a database. Such a step gets more attempts than others, because a failed
+ * workflow loses much work.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /**
- * Packs an instance of the database into a new folder. It is the serving instance, or the one that the restore
- * `replacedBy` has replaced. The archive is not a backup before it was verified.
+ * Packs the serving instance of the database into a new folder, or the instance that the restore `replacedBy` has
+ * replaced. The archive counts as a backup only once it was verified.
  */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,
@@ -137,8 +137,8 @@ export async function completeBackup(
 }
 
 /**
- * Records that all of the backup was loaded into this major. It proves the database's backups only if a row was read
- * back too.
+ * Records that all of the backup was loaded into this major. The load proves the database's backups only if a row was
+ * read back too.
  */
 export async function recordLoad(
   tx: Tx,

@@ -20,7 +20,7 @@ const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   moved: 'upgrade_failed',
 };
 
-/** The reason why an archive or its content is refused; undefined for an error of another kind. */
+/** The reason for a refusal of an archive or its content, or for a full disk; undefined for any other error. */
 function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentReason): FailureReason | undefined {
   if (refusal === 'archive_refused') return archiveErrorIn(cause)?.reason ?? 'tampered';
   if (refusal === 'content_refused') return content;

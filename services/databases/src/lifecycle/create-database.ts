@@ -24,7 +24,7 @@ import { createFromBackupWorkflow } from './create-from-backup.workflow';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
-/** The stored answer. An answer that a version without metadata has stored has none. */
+/** The stored answer. `metadata` is missing in answers from versions of Drydock that do not know it. */
 const storedSchema = managedDatabaseSchema.extend({
   metadata: metadataSchema.default({}),
   made_with: z.string().optional(),

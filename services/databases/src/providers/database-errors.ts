@@ -38,7 +38,7 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
   if (error instanceof DatabaseHostError) return refusalOfControl[error.code];
   if (error instanceof ArchiveError) {
     if (error.reason === 'no_space') return 'no_space';
-    // An archive has a limit, which the content exceeds.
+    // The content of the database exceeds a limit of archives, so every attempt would fail.
     if (isPacking && error.reason === 'limit_exceeded') return 'content_refused';
     return isFinal(error.reason) ? 'archive_refused' : undefined;
   }

@@ -184,8 +184,7 @@ export interface Comparison {
   /** The tables, sequences and large objects that differ or could not be compared, for the log and for staff. */
   names: readonly string[];
   /**
-   * Derived data that the new version computes differently. The statements compute the objects anew that contain such
-   * data.
+   * Objects with derived data that the new version computes differently. `statements` compute an object's data anew.
    */
   recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: boolean | undefined }[];
   /** Only for `undecided`: names that differed in an earlier comparison of the same upgrade. */
@@ -205,8 +204,8 @@ export interface DatabaseReader {
    */
   describe(database: DatabaseRef, signal?: AbortSignal): Promise<HostedDatabase | null>;
   /**
-   * Finds everything that would stop an upgrade to this major now. Changes nothing. DatabaseProviderError
-   * `unknown_database`, `unavailable` (the instance does not answer).
+   * Finds everything that would stop an upgrade to this major now. Changes nothing. Rejects with DatabaseProviderError
+   * `unknown_database`, or with `unavailable` if the instance does not answer.
    */
   planUpgrade(database: DatabaseRef, toMajor: Major, signal?: AbortSignal): Promise<UpgradePlan>;
 }
@@ -216,9 +215,9 @@ export interface DatabaseReader {
  * -9 of the process that did the work, and has the same result. A {@link DatabaseProviderError} is permanent. After any
  * other rejection the call is repeated.
  * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`,
- * `finish`, and a day later `retireOld`. Until `cutover` has resolved, `abandon` undoes all of them;
- * `describe().upgrade.phase` says whether a database is before or after it. One pointer on disk decides which instance
- * serves. After a kill at any moment the old or the new one serves, and never can both be written to.
+ * `finish`, and a day later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves it.
+ * Until then `abandon` undoes everything; `describe().upgrade.phase` says whether the pointer has been moved. After a
+ * kill at any moment either the old or the new instance serves, and the two never accept writes at the same time.
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** Makes an instance with a database that the user owns. Resolves with the database and its address. */
@@ -239,8 +238,8 @@ export interface DatabaseProvider extends DatabaseReader {
   ): Promise<PackedArchive>;
   /**
    * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the row counts,
-   * reads a row back over TLS as an ordinary client, and removes the instance. DatabaseProviderError `archive_refused`
-   * if it is not the expected archive, `no_space`.
+   * reads a row back over TLS as an ordinary client, and removes the instance. Rejects with DatabaseProviderError
+   * `archive_refused` if it is not the expected archive, or with `no_space`.
    */
   verifyRestore(
     database: DatabaseRef,
@@ -264,15 +263,16 @@ export interface DatabaseProvider extends DatabaseReader {
    * Loads the backup into an instance beside the serving one, with the roles of the serving one, compares the row
    * counts and reads a row back. A repetition begins with an empty instance. Afterwards `cutover` puts the instance
    * behind the address, `finish` stops the replaced instance and keeps it, and `retireOld` removes it. Until the
-   * cutover `abandon` undoes everything. Resolves with null if the database has already been switched.
-   * DatabaseProviderError `archive_refused`, `content_refused` (the engine refuses an object of the backup),
-   * `no_space`, `moved`, `major_not_installed`.
+   * cutover `abandon` undoes everything. Resolves with null if the database has already been switched. Rejects with
+   * DatabaseProviderError `content_refused` if the engine refuses an object of the backup, or with `archive_refused`,
+   * `no_space`, `moved` or `major_not_installed`.
    */
   stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<VerifiedRestore | null>;
 
   /**
-   * Repeats the prechecks, then makes an empty instance of the new major beside the serving one. DatabaseProviderError
-   * `precheck_failed` (its `findings` contain an ERROR), `no_space`, `moved` (another upgrade is under way).
+   * Repeats the prechecks, then makes an empty instance of the new major beside the serving one. Rejects with
+   * DatabaseProviderError `precheck_failed` if a finding is an ERROR, with `moved` if another upgrade is under way, or
+   * with `no_space`.
    */
   createTarget(database: DatabaseRef, upgrade: Upgrade, call: FencedCall): Promise<void>;
   /**
@@ -296,8 +296,8 @@ export interface DatabaseProvider extends DatabaseReader {
    * disk. Before that, sessions end and new ones wait, writes to the old instance are blocked for good, a marker row
    * reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. Afterwards the
    * waiting sessions continue at the new instance. If the target does not catch up within seconds, the old instance
-   * stays in use and the call rejects; `catchUp` and `cutover` may then be called again. DatabaseProviderError `moved`
-   * if there is no such upgrade. Resolves at once if the pointer has been moved already.
+   * stays in use and the call rejects; `catchUp` and `cutover` may then be called again. Rejects with
+   * DatabaseProviderError `moved` if there is no such upgrade. Resolves at once if the pointer has been moved already.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**
@@ -314,8 +314,8 @@ export interface DatabaseProvider extends DatabaseReader {
   retireOld(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
    * Undoes an upgrade before its point of no return. It removes the target and everything else that the upgrade has
-   * made, and the old instance takes DDL again. A missing upgrade is no error. DatabaseProviderError `switched` if the
-   * pointer has been moved; then the upgrade can only be completed.
+   * made, and the old instance takes DDL again. A missing upgrade is no error. Rejects with DatabaseProviderError
+   * `switched` if the pointer has been moved; then the upgrade can only be completed.
    */
   abandon(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
 }

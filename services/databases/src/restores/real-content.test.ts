@@ -23,7 +23,7 @@ import {
 } from '../../test/databases-world';
 import { readContent } from '../../test/read-content';
 
-/** Other runs use two, because each takes most of a minute. */
+/** The chaos run uses all schemas. Other runs use two, because each takes most of a minute. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 const isHere = schemas.length > 0;
 

@@ -24,8 +24,8 @@ interface Run {
 }
 
 /**
- * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
- * have their own definitions.
+ * `workflows` tells the cases only the steps' names, which steps can be undone, and the point of no return. The worker
+ * processes load the definitions themselves.
  */
 
 describe('a restore survives the crash of every step', () => {

@@ -53,7 +53,7 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
   return { archive: backup.archive, major: hosted.major, failsRestore };
 }
 
-/** Reads everything that is about to be replaced, as the later backup of it will, and writes nothing. */
+/** Packs the content that is about to be replaced as its later backup does, but stores nothing. */
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
   const nowhere = { write: async () => undefined };
   const archive = { sink: nowhere, archiveId: randomUUID(), sequence: 1, createdAt: now() };

@@ -12,9 +12,10 @@ import { databaseResourceKey, databaseSubject, type ManagedDatabase } from '../d
 import { definitely } from '../databases/definite-failure';
 
 /*
- * The trial load of a preflight. It loads the schema of a backup, without any row, into an instance that exists only
- * for this. A worker does it, because no other process has the key of the archives. It locks the database like all work
- * on it, so a restore at the same moment is refused with `operation_in_progress`. It gets one attempt of one minute.
+ * The trial load of a preflight loads the schema of a backup, without any row, into an instance that exists only for
+ * this. A worker carries out the trial, because no other process has the key of the archives. The trial locks the
+ * database like every workflow, so a restore at the same moment is refused with `operation_in_progress`. The trial gets
+ * one attempt of one minute.
  */
 
 const trialSeconds = 60;

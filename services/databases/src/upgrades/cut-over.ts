@@ -6,8 +6,8 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The limit is lower than that of the workflow engine, which is five. So this step itself reports why the upgrade
- * failed.
+ * The attempt at which this step gives the upgrade up and reports the reason itself. It comes before the workflow
+ * engine's last attempt, the fifth.
  */
 const attemptsMax = 4;
 

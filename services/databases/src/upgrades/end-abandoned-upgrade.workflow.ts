@@ -10,9 +10,9 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * Ends an upgrade or a restore that staff have abandoned: undoes it before the switch, completes it after it. Only the
- * host knows whether it has switched. The host refuses the earlier worker, because this workflow's calls have a newer
- * fence.
+ * Ends an upgrade or a restore that staff have abandoned: undoes it before its switch, and completes it afterwards.
+ * Only the host knows whether the switch has happened. The host refuses the earlier worker, because this workflow's
+ * calls have a newer fence.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -21,7 +21,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // The attempts last for the minutes that a killed instance needs to restart, because nothing can be undone before.
+    // A killed instance needs minutes to restart, and nothing can be undone until it answers. Twelve attempts last that
+    // long.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;

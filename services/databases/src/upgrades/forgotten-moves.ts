@@ -102,7 +102,8 @@ async function beginEnd(
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
-    // The row is locked until the end is accepted. A request that has locked it is finished first.
+    // The row stays locked until the workflow that ends the move is accepted. A request that holds the lock finishes
+    // first.
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {

@@ -47,8 +47,8 @@ export async function retireLater(
     orgId,
     mode,
     input: { upgradeId },
-    // The schedule repeats hourly, because other work may have locked the database at that moment. The workflow removes
-    // the schedule.
+    // The schedule repeats hourly until the workflow has succeeded and removed it, because other work may have locked
+    // the database when the schedule is due.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });

@@ -113,8 +113,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // After a switch, the database has the new version, so the backup of the old one must be the one that was written
-    // before.
+    // After a switch the serving instance has the new version, so only an earlier run of this step can have written the
+    // backup of the old version.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step))
         ? findWritten(context, step, step.input.backupId)

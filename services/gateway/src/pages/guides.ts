@@ -6,7 +6,7 @@ import { escapeHtml, keptOnce, type Page, prosePage } from './page';
 
 const folder = path.resolve(__dirname, '../../../../docs/guides');
 
-/** The guides of docs/guides for people who call the API, in reading order. The others are for those who run it. */
+/** The guides of docs/guides for people who call the API, in reading order. Other guides are for operators. */
 export const guides = [
   {
     name: 'authentication',

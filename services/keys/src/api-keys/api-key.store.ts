@@ -214,9 +214,9 @@ export interface KeyUse {
 }
 
 /**
- * Records the last use of keys and their new hashes. A use is skipped if another one of the same minute is on record. A
- * key that another transaction has locked is skipped too, because its next use is recorded instead. One statement
- * writes both columns, so a key that was used after a change of the pepper has a new hash.
+ * Records the last use of keys and their new hashes. A use without a new hash is skipped if another one of the same
+ * minute is on record. A key that another transaction has locked is skipped too, because its next use is recorded
+ * instead. One statement writes both columns, so a key that was used after a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

@@ -109,7 +109,7 @@ export function listAudit(
 }
 
 /**
- * The largest difference between an entry's time and the time in its id, which another machine's clock may have made. A
- * query by time reads only ids within this distance, because the log is indexed by id and grows for ever.
+ * The largest difference between an entry's time and the time in its id. The two may come from the clocks of different
+ * machines. A query by time reads only ids within this distance, because the log is indexed by id and grows for ever.
  */
 const clockSlackMs = 3_600_000;

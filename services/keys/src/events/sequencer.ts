@@ -15,8 +15,8 @@ export interface Sequencer extends EventNumbers {
 /** The shortest pause between two looks, however often `ring` is called. */
 const lookMsLeast = 100;
 /**
- * The longest pause while events arrive, because more of them may wait than one turn takes, and while a stream waits,
- * because another process may number the events.
+ * The longest pause while events arrive or a stream waits. More events may have arrived than one turn takes, and
+ * another process may number the events for which the stream waits.
  */
 const busyMs = 1_000;
 /** The longest pause otherwise. */

@@ -40,8 +40,8 @@ export interface KeySecrets {
    */
   newSecret(origin: SecretOrigin | null): string;
   /**
-   * Derives a secret again. `madeWith` names the service's secret that it came from; if that one is no longer accepted,
-   * this throws.
+   * Derives a secret again. `madeWith` names the service's secret from which it was derived. Throws if that secret of
+   * the service is no longer accepted.
    */
   deriveAgain(origin: SecretOrigin, madeWith: string | undefined): string;
   hash(secret: string): HashedSecret;

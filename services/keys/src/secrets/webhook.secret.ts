@@ -9,8 +9,8 @@ export interface WebhookSecrets {
   /** A secret, which is `whsec_` and 32 bytes as base64. */
   of(webhookId: string, generation: number): string;
   /**
-   * Derives a secret again. `madeWith` names the service's secret that it came from; if that one is no longer accepted,
-   * this throws.
+   * Derives a secret again. `madeWith` names the service's secret from which it was derived. Throws if that secret of
+   * the service is no longer accepted.
    */
   ofAgain(webhookId: string, generation: number, madeWith: string | undefined): string;
   /** The name of the service's secret from which new secrets are derived. */

@@ -40,8 +40,8 @@ export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<s
 }
 
 /**
- * Refuses a URL that is not allowed, as far as this shows without DNS. The sender checks every address that it connects
- * to.
+ * Refuses a URL whose text alone shows that it is not allowed. Its name is not resolved here, because the sender checks
+ * every address that it connects to.
  */
 function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');

@@ -272,7 +272,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // The provider has accepted a change of another machine, which the error names.
+  // The provider has accepted an action on another machine. The error names the action.
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };

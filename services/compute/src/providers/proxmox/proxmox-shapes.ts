@@ -191,7 +191,8 @@ const noteSchema = z.object({ spec: z.string(), image: z.string(), labels: z.rec
 const noteStart = 'drydock ';
 
 /**
- * The text that stores an order with its VM. A VM has no other place for it than its description, where it is one line.
+ * The text that stores an order with its VM. The text is one line of the VM's description, because a VM has no other
+ * place for an order.
  */
 export const noteOf = ({ spec, image, labels }: MachineOrder): string =>
   `${noteStart}${JSON.stringify({ spec, image, labels })}`;

@@ -84,7 +84,7 @@ export async function listTasks(
   return (await api.read(['nodes', node, 'tasks'], query, dataOf(z.array(taskSchema)), signal)) ?? [];
 }
 
-/** Whether a task has succeeded. Then its status is `OK` or `WARNINGS: n`, and otherwise the error's text. */
+/** Whether a task has succeeded, by its status: `OK` or `WARNINGS: n` for success, otherwise the text of the error. */
 const isSuccess = (exitstatus: string): boolean => exitstatus === 'OK' || /^WARNINGS: \d+$/.test(exitstatus);
 
 export const actionOf = (upid: string, ended: string | null): ProviderAction => ({

@@ -108,8 +108,8 @@ async function prepareChange({ folders }: QemuChanges, change: Change): Promise<
 }
 
 /**
- * Whether the machine should run: unless its owner has powered it off. A paused or busy machine has a process. A
- * machine without one may have crashed and is then started again.
+ * Whether the machine should run. A machine with a process should, even if it is paused or busy, unless its guest has
+ * shut down. A machine without a process may have crashed, so its jobs decide.
  */
 async function isMeantToRun(machineFolder: string): Promise<boolean> {
   const status = await readStatus(machineFolder);

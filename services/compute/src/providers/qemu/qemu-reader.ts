@@ -113,7 +113,7 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
     return job;
   };
   const readMachine = async (machineId: string): Promise<Machine | null> => {
-    // Jobs are read before and after the process, because the state of a machine with a running job is not final.
+    // The jobs are read before and after QEMU's state, because a job that runs at either time may change that state.
     const before = await readRunning(machineId);
     const record = await folders.read(machineId);
     if (record === null) return null;
