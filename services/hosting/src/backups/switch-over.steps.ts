@@ -238,9 +238,9 @@ const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
  * Proves that the live release can be packed for its safety copy. Packs the release and discards the result, while the
- * site keeps serving. The result cannot serve as the safety copy: it lacks what visitors write until the switch, or the
- * site would have to be frozen all that time. Permanent failure `site_content_refused`, before anything has changed, if
- * something in the site cannot be packed.
+ * site keeps serving. The result cannot serve as the safety copy, because visitors write to the site until the switch,
+ * and a freeze of the site for all that time would be too long. Permanent failure `site_content_refused`, before
+ * anything has changed, if something in the site cannot be packed.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;
