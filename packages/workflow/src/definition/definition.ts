@@ -250,7 +250,7 @@ export function logWith(log: Log, fields: object): Log {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-/** The fault points of a step, at which tests make it fail: before its work, after it, after its checkpoint. */
+/** The fault points of a step, at which tests make it fail: around its work, after its checkpoint, around its undo. */
 export const stepPoint = (
   kind: string,
   step: string,
