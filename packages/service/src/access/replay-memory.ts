@@ -44,9 +44,10 @@ interface UsedToken {
 /**
  * Remembers the tokens that a process has accepted, so that each is accepted once. It has one bit for each number of
  * each signer, so its memory and its cost are constant.
- * Each process has its own memory. After a restart it is empty, so tokens that were signed before the start are
- * refused. Other processes of the same service do not share it. So an attacker who copies a token in the internal
- * network can have the call carried out once by each of them within the 35 s for which the token is valid.
+ * Each process has its own memory. After a restart it is empty, so tokens that were signed more than `toleranceSeconds`
+ * before the start are refused. Other processes of the same service do not share it. So an attacker who copies a token
+ * in the internal network can have the call carried out once by each of them within the 35 s for which the token is
+ * valid.
  */
 export interface ReplayMemory {
   /** Undefined for a new token, which is then remembered. Otherwise the reason for its refusal. */

@@ -13,7 +13,7 @@ const waitMsMaxDefault = 8_000;
 export interface Turns {
   /**
    * Resolves with the result of `work`, which runs once all earlier callers for `thing` have had their turn. Throws 503
-   * if the turn does not come within eight seconds, or within `withinMs`.
+   * if the turn does not come within `withinMs`, or within eight seconds if that is shorter.
    */
   take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }

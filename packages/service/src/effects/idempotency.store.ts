@@ -41,9 +41,10 @@ interface ClaimRow {
 }
 
 /**
- * Claims the key if it is new, if its 24 hours are over, or if its attempt's lease has run out without an answer (by
- * Postgres' clock) and the body is the same. Otherwise it reads the record. If the result has no row, the key is
- * `running`: another attempt has committed the record after this statement's snapshot.
+ * Claims the key in three cases: the key is new, its 24 hours are over, or the earlier attempt had the same request and
+ * its lease has run out without an answer. Postgres' clock decides about both times. Otherwise the record is read. If
+ * the result has no row, the key is `running`: another attempt has committed the record after this statement's
+ * snapshot.
  */
 const claimSql = `
 WITH claimed AS (

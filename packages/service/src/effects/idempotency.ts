@@ -68,8 +68,8 @@ const sha256 = (text: string): Buffer => createHash('sha256').update(text).diges
 
 /**
  * Claims the key, or returns the stored answer of the first request. Throws 422 `idempotency_key_reused` for another
- * body. Waits while the first request is still running. If that request outlasts the wait, throws 409, or 503 if the
- * endpoint has no 409.
+ * body or query. Waits while the first request is still running. If that request outlasts the wait, throws 409, or 503
+ * if the endpoint has no 409.
  */
 export async function claimOrReplay(
   sql: Sql,

@@ -46,8 +46,8 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   /** Milliseconds after which the outbox is read without a call of `ring`. Default 1,000. */
   everyMs?: number;
   /**
-   * The longest pause while the keys service does not answer. The first pause is one to two seconds, or `everyMs` if
-   * that is shorter.
+   * The longest pause while the keys service does not answer. The first pause is one to two times `everyMs`, and at
+   * most two seconds.
    */
   backoffMsMax?: number;
 }

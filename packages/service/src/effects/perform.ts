@@ -276,8 +276,9 @@ function runAfterwards(work: () => unknown, log: Log): void {
 }
 
 /**
- * Stores a 422 that waiting would not change as the answer of the key. Any other error frees the key for a retry. A
- * failure here is only logged, because the lease runs out by itself.
+ * Stores a 422 that waiting would not change as the answer of the key. A key that is bound to an accepted effect stays
+ * bound. Any other error frees the key for a retry. A failure here is only logged, because the lease runs out by
+ * itself.
  */
 async function concludeRefusal<Tx>(
   kit: Performance<Tx>,

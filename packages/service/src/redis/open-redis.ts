@@ -79,13 +79,13 @@ type RedisBehaviour = Pick<
 
 /**
  * Whether an error shows that the connection leads to a former master. Only a new connection finds the present master,
- * and nothing else would cause one.
+ * and the client opens none by itself while this one works.
  */
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 
 /**
- * Milliseconds for a socket to end. ioredis waits for all of them and keeps the process alive, even if the socket has
- * ended before.
+ * How long ioredis waits for a socket to end, in milliseconds. ioredis always waits for the whole time, even if the
+ * socket has ended before, and keeps the process alive meanwhile.
  */
 const disconnectTimeoutMs = 200;
 

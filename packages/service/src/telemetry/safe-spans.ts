@@ -81,8 +81,9 @@ function safeText(name: string, text: string): string {
 const shownMax = 2_048;
 
 /**
- * The parts of a statement that are replaced: comments, strings in each of their forms (even unfinished ones), quoted
- * names, and the end of a statement.
+ * The parts of a statement that masking recognises: comments, strings in each of their forms, quoted names, and the end
+ * of a statement. An unfinished one ends with the text. A quoted name is kept. It is recognised, so that no string
+ * seems to begin in it.
  */
 const pieces = new RegExp(
   [

@@ -13,11 +13,11 @@ import { routineAttribute, streamAttribute } from './spans';
 
 // Decides which traces are sent. The process in which a trace begins decides for all, and `traceparent` tells the
 // others. Every write and every workflow is sent. Of the reads, and of the routine work that the clock starts, a share
-// is sent. For customers' requests the gateway decides (`request-traces.ts`). Each process holds its spans of a trace
-// outside that share until its part of the trace has ended. It sends them if something in its part failed or was slow,
-// and otherwise drops them. After a failure it also tells the processes that it calls later to send theirs. A process
-// that it called before sends its part only if that part failed or was slow itself. To send more, a collector would
-// have to see whole traces and decide at their end (tail sampling).
+// is sent. For customers' requests the gateway decides (`request-traces.ts`). Each process holds its spans of every
+// other trace until its part of the trace has ended. It sends them if something in its part failed or was slow, and
+// otherwise drops them. After a failure it also tells the processes that it calls later to send theirs. A process that
+// it called before sends its part only if that part failed or was slow itself. To send more, a collector would have to
+// see whole traces and decide at their end (tail sampling).
 
 /**
  * The most reads whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2
@@ -48,8 +48,9 @@ export interface Sampling {
   /** Makes the processor that gets every span and passes those that are sent on to `next`. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Must be called in the process in which customers' requests begin, because their sampling is decided before their
-   * spans are made. In any other process, a read or a delivery without a trace is the process's own.
+   * Must be called in the process in which customers' requests begin. Its spans of such requests are made only after
+   * their sampling was decided, so each of them is sent. In any other process, a read or a delivery without a trace
+   * belongs to no customer's request, and is held.
    */
   beginsHere(): void;
 }
@@ -97,8 +98,8 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
 }
 
 /**
- * Whether a span is a delivery of events or audit entries. The clock starts deliveries, each of many entries, and the
- * requests that caused these have their own traces.
+ * Whether a span is a delivery of events or audit entries. A delivery is started by the clock and carries many entries.
+ * The requests that caused the entries have traces of their own.
  */
 const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean =>
   String(path ?? target).startsWith('/internal/');

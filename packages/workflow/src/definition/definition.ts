@@ -119,9 +119,10 @@ interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> 
 export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   /**
    * Appends a step. `name` is shown to people. It must be unique in the workflow and never change, because the record
-   * identifies the step by it. `skipIfPassed` is for a step that is inserted between existing ones. With it, a run that
-   * has already passed the place of the new step continues without the step. So the later steps must not need the step,
-   * and its output is optional for them. Without `skipIfPassed` such a run waits for staff.
+   * identifies the step by it. Throws if another step has the name, or if the name cannot be part of a fault point.
+   * `skipIfPassed` is for a step that is inserted between existing ones. With it, a run that has already passed the
+   * place of the new step continues without the step. So the later steps must not need the step, and its output is
+   * optional for them. Without `skipIfPassed` such a run waits for staff.
    */
   step<const Name extends string, Output, Skip extends boolean = false>(
     name: Name,
@@ -133,12 +134,12 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
     Outputs & (Skip extends true ? { readonly [N in Name]?: Output } : { readonly [N in Name]: Output })
   >;
   /**
-   * Once every step before has succeeded nothing is undone any more: later failures are retried, and then wait for
-   * staff. Only a step that throws `conclude` still has the steps before it undone.
+   * Once every step before this point has succeeded, nothing is undone any more. A later failure is retried, and then
+   * waits for staff. Only if a step throws `conclude`, the workflow is undone nevertheless.
    */
   pointOfNoReturn(): WorkflowBuilder<Context, Tx, Input, Outputs>;
   onEnd(hooks: EndHooks<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs>;
-  /** Throws if the workflow has no step, two steps of one name, or a name that cannot be part of a fault point. */
+  /** Throws if the workflow has no step. */
   build(): WorkflowDefinition<Context, Tx, Input>;
 }
 
@@ -249,7 +250,7 @@ export function logWith(log: Log, fields: object): Log {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-/** The fault points of a step, at which tests make it fail: before its work, after it, after its checkpoint. */
+/** The fault points of a step, at which tests make it fail: around its work, after its checkpoint, around its undo. */
 export const stepPoint = (
   kind: string,
   step: string,

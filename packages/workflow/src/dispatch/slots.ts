@@ -24,9 +24,9 @@ const waitingMax = 64;
 
 /**
  * Shares slots by a dynamic threshold, as network switches share their buffers. An organisation may take a slot while
- * it has fewer slots than are free. A single organisation gets half of the slots, two get a third each, and a new one
- * always finds one. So an organisation with endless work does not make others wait. No slot is ever taken away from an
- * organisation, because a running step cannot be interrupted.
+ * it has fewer slots than are free. A single organisation gets half of the slots, and two get a third each. The last
+ * free slot goes only to an organisation that has none. So a single organisation with endless work does not make others
+ * wait. No slot is ever taken away from an organisation, because a running step cannot be interrupted.
  */
 export function createSlots(total: number): Slots {
   const held = new Map<string, number>();

@@ -23,8 +23,8 @@ export interface DueQuery {
   /** The organisation at which the query begins. Organisations are in the order of their ids. */
   fromOrg: string;
   /**
-   * Whether each organisation has had its turn. Then the remaining room is for further work of organisations that had
-   * one. A query that covers all organisations at once finds this out itself.
+   * Whether each organisation has had its turn. The organisations then share the remaining room, with more than one
+   * workflow each. A query that covers all organisations at once finds this out itself.
    */
   hadTurns: boolean;
 }

@@ -44,8 +44,8 @@ export interface SweptQueue {
   /** Whether the last sweep had more work than fitted into the queue. */
   hasBacklog: boolean;
   /**
-   * The organisation at which the next query begins. Each process has its own. Processes need not agree, and nothing is
-   * lost with it.
+   * The organisation at which the next query begins. Each process has a value of its own. The processes need not agree
+   * on it, and it may be lost.
    */
   fromOrg: string;
 }

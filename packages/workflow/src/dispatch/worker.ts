@@ -52,7 +52,7 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     removeOnFail: keptJobs,
     // Milliseconds to pause after a refused connection. BullMQ's default is 15 s.
     runRetryDelay: 1_000,
-    // Seconds that a blocking call waits for a job. BullMQ itself never waits for longer than this for a delayed job.
+    // Seconds that a blocking call waits for a job. BullMQ has the same limit for the wait for a delayed job.
     drainDelay: 10,
   };
   const processor = (job: Job): Promise<void> => handleJob(options, job);
@@ -134,9 +134,8 @@ type ConnectCallback = Parameters<Pool['connect']>[0];
 const pauseMs = 500;
 
 /**
- * A pool that waits for its database. BullMQ keeps the failure of a first connection for ever. After a later failure it
- * asks again at once, so a worker that starts while Postgres is unreachable would loop without a pause. Each failure is
- * reported as an `error` event.
+ * A pool that waits for its database, because BullMQ cannot. BullMQ keeps the failure of a first connection for ever,
+ * and after any later failure it asks again without a pause. Each failure is reported as an `error` event.
  */
 class PatientPool extends Pool {
   private isPatient = true;

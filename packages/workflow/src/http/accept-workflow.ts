@@ -111,7 +111,9 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
  */
 export const startWithinSeconds = 10;
 
-/** How long a request waits for that decision. It is a little longer than `startWithinSeconds`. */
+/**
+ * How long a request waits until its work has begun or is cancelled. It is a little longer than `startWithinSeconds`.
+ */
 export const startDecidedMs = startWithinSeconds * 1_000 + 500;
 
 /**
@@ -139,9 +141,9 @@ export function assertAllowed(refusal: Refusal | null): void {
 }
 
 /**
- * Throws the refusal of `refuse`. It is first called as if no work were in progress, which saves a query, because
- * {@link acceptWorkflow} itself refuses work in progress. Only if there is another refusal, the real state is read,
- * because work in progress is reported first.
+ * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress. If it has no objection, no
+ * query is needed, because {@link acceptWorkflow} itself refuses work in progress. If it has one, the real state is
+ * read, because work in progress is reported before everything else.
  */
 export async function assertAllowedOn(
   sql: Sql,

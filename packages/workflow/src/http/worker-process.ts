@@ -86,8 +86,8 @@ interface WorkerOptions<Context, Tx> {
 }
 
 /**
- * The pause between two reads of an outbox without an announcement. An announcement may be lost, and a change without a
- * workflow has none for its audit entry.
+ * The pause between two reads of an outbox by the clock. An announcement causes a read sooner, but it may be lost, and
+ * the audit entry of a change without a workflow has none.
  */
 const outboxMs = 5_000;
 

@@ -109,8 +109,9 @@ export const listWorkflows = <Tx, Name extends string>(
 type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
 /**
- * Streams each change of a workflow as an event. The event's id is the workflow's version, so that a client that
- * reconnects gets the missed changes, and does not reconnect after the last one.
+ * Streams the changes of a workflow as events. Changes in quick succession may be one event. The event's id is the
+ * workflow's version, so that a client that reconnects gets the newest version if it has missed any, and does not
+ * reconnect after the last one.
  */
 export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {

@@ -58,8 +58,8 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
 }
 
 /**
- * Whether the text about the resource is shown. It is shown as soon as staff have abandoned a workflow, and not only
- * when the workflow has ended.
+ * Whether the view shows the error. The error of an abandoned workflow describes the resource, so it is shown as soon
+ * as staff have decided, and not only when the workflow has ended.
  */
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');

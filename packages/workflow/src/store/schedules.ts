@@ -75,7 +75,7 @@ interface ScheduleRow {
   now: Date;
 }
 
-/** Seconds until a schedule is tried again whose resource is locked or which cannot be started. */
+/** Seconds until a schedule is tried again if its resource is locked or its workflow cannot be started. */
 const busyPauseSeconds = 60;
 
 /**
@@ -106,7 +106,7 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
 interface DueSchedule {
   name: string;
   next_run_at: Date;
-  /** False if the schedule is read only because its last run is in the future. Then a clock was wrong. */
+  /** False if the schedule is not due, but its last run is in the future, which shows that a clock was wrong. */
   by_clock: boolean;
 }
 

@@ -42,7 +42,8 @@ export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
 
 /**
  * The parent of the spans for a row's work. It is the active span if that belongs to the row's own trace. Otherwise it
- * is the row's `traceparent`, because a job can come from anywhere. Work without a request begins a trace of its own.
+ * is the row's `traceparent`, because a job can come from anywhere. A row without a trace uses the active span, and
+ * begins a trace of its own if there is none.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);

@@ -16,8 +16,8 @@ interface Case {
   status: WorkflowStatus;
   direction: Direction;
   /**
-   * A queued workflow with this mark was claimed before. A running one has an expired lease, while the leases of others
-   * are released.
+   * Whether a queued workflow was claimed before. For a running workflow: true if its lease has expired, and false if
+   * its lease was released.
    */
   isClaimed: boolean;
   steps: readonly StepStatus[];

@@ -162,8 +162,9 @@ const progressSql = `
   WHERE ${claimedFor('reportProgress')}`;
 
 /**
- * Replaces the recorded list of steps with that of the present code. `recorded` has the attempts before this claim,
- * which may have begun a step of the older list. A step that has succeeded stays as it is, and no step is left running.
+ * Replaces the recorded list of steps with that of the present code. `recorded` has each step's attempts before this
+ * claim, because the claim may have begun a step of the older list. A step that has succeeded stays as it is, and no
+ * step is left running.
  */
 export const relistSteps = (
   sql: Sql,

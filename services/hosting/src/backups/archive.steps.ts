@@ -70,8 +70,8 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage. Drydock's database may not know the archive, because
- * the database was put back to a moment before the archive was written. Null if there is none. The facts in its
+ * Finds the newest complete archive of a backup in the storage. Drydock's database does not know the archive if the
+ * database was put back to a moment before the archive was written. Null if there is none. The facts in the archive's
  * manifest are sealed with `archiveKey`. The content is not verified here.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {

@@ -66,7 +66,7 @@ export function listSkipped(
 }
 
 /**
- * Finds the last backup that a deletion took before it was abandoned in the middle of the site's destruction. The
+ * Finds the last backup that a deletion took, if staff abandoned the deletion while the site was being destroyed. The
  * backup is recognised by having no expiry. Null if there is none.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {

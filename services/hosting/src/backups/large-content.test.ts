@@ -20,8 +20,9 @@ import { differences, missingForTrees, readTree } from '../../test/trees/read-tr
 
 /*
  * A large site is backed up, replaced by an older backup, and restored. The memory must not grow with the site, and
- * afterwards the paths and the database must be the same. Only `npm run chaos` uses the full sizes; other runs use a
- * hundredth of the first three. packages/postgres/src/load/large-cases.test.ts covers content that is too large.
+ * afterwards the paths and the database must be the same. Only `npm run chaos` uses the full sizes. Other runs use a
+ * hundredth of each, but the full number of columns. packages/postgres/src/load/large-cases.test.ts covers content that
+ * is too large.
  */
 
 const mb = 2 ** 20;

@@ -45,10 +45,10 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * Finds the release that a restore replaces, which is the live one when the restore begins. If the live release is one
- * that this restore has unpacked, an earlier run has made it live, and the record of that run was lost. The replaced
- * release is then the only other one. If there is no other release, or several, returns the live one. A caller that
- * gets one of the restore's own releases knows that the old one is unknown.
+ * Finds the release that a restore replaces, which is the live one when the restore begins. If the live release is the
+ * restore's own, an earlier run has made it live, and the record of that run was lost. The replaced release is then the
+ * only release that is not the restore's own. If there is not exactly one such release, the replaced release is
+ * unknown, and the live one is returned.
  */
 export function replacedBy(
   step: Step,
@@ -150,8 +150,8 @@ interface Expected {
 }
 
 /**
- * Probes the restored site while its visitors still wait. If it answers worse than the recorded `answer` allows, fails
- * permanently with `restore_probe_failed`, and everything is switched back.
+ * Probes the restored site while its visitors still wait. Permanent failure `restore_probe_failed` if the site answers
+ * worse than the recorded `answer` allows. Everything is then switched back.
  */
 export async function assertServes(
   context: WorkContext,

@@ -227,7 +227,9 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
-/** The result if the replaced state could not be packed. The replaced release then stays on the host. */
+/**
+ * The result if there is no safety copy. The replaced release cannot be packed and stays on the host, or it is gone.
+ */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
   findings: Finding[];
@@ -238,9 +240,9 @@ const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
  * Proves that the live release can be packed for its safety copy. Packs the release and discards the result, while the
- * site keeps serving. The result cannot serve as the safety copy: it lacks what visitors write until the switch, or the
- * site would have to be frozen all that time. Permanent failure `site_content_refused`, before anything has changed, if
- * something in the site cannot be packed.
+ * site keeps serving. The result cannot serve as the safety copy, because visitors write to the site until the switch,
+ * and a freeze of the site for all that time would be too long. Permanent failure `site_content_refused`, before
+ * anything has changed, if something in the site cannot be packed.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;
@@ -285,8 +287,8 @@ async function packSafetyCopy(
 }
 
 /**
- * Whether the host still has the replaced release. If it is gone, its copy was taken already, and Drydock's record of
- * the copy was lost.
+ * Whether the host still has the replaced release. If it is gone, an earlier run may have taken its copy, and Drydock's
+ * record of that run was lost.
  */
 async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
   const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);

@@ -9,7 +9,7 @@ import { admitServing, listWaiting, type WaitingSite } from './deleted-site.stor
 /** The most sites that one run checks. The others are due in the next run, a minute later. */
 const checksMax = 40;
 const checksAtOnce = 8;
-/** The time for all checks of a run, as a page may take 15 s before it counts as no answer. */
+/** The time for all checks of a run. A check may take 15 s, because a page that takes longer counts as no answer. */
 const checkSeconds = 120;
 
 /**

@@ -22,8 +22,8 @@ import { deleteSiteWorkflow } from './delete-site.workflow';
 type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'newest'; id: string } | { kind: 'nothing' };
 
 /**
- * The preflight decides as the first step of the deletion does, and changes nothing. If the host does not answer, the
- * preflight still succeeds and reports this as a finding.
+ * The preflight looks at the host as the first step of the deletion does, and changes nothing. If the host does not
+ * answer, the preflight still succeeds and reports this as a finding.
  */
 export const preflightDeletion = (context: HandlerContext) =>
   ({

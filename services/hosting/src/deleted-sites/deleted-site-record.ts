@@ -75,7 +75,7 @@ interface LastBackup {
   hasObject: boolean;
 }
 
-/** The caller of the request: staff may see and restore records that a customer may not. */
+/** The caller of the request. Staff may also restore a site that is held for abuse. */
 interface Asking {
   caller: Caller;
   now: Date;

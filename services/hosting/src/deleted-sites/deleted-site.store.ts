@@ -210,7 +210,10 @@ export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: numbe
   return rows.map(({ id: siteId, ...site }) => ({ siteId, ...site }));
 }
 
-/** Makes a site that serves `active`. A site that other work has locked is not changed, and is checked again later. */
+/**
+ * Makes the sites that serve `active`, and schedules a check of the others. A site whose status has changed stays as it
+ * is.
+ */
 export async function admitServing(
   tx: Tx,
   { asked, serving }: { asked: readonly string[]; serving: readonly string[] },

@@ -14,8 +14,8 @@ import {
 } from './deleted-site.store';
 
 /**
- * Removes every archive of a purged site, and the leftovers of failed attempts. Data that the storage does not release
- * yet (a lock that still holds, an outage) is left to the next purge, and does not keep other sites from being purged.
+ * Removes every archive of a purged site, and the leftovers of failed attempts. Data that is still locked, or whose
+ * storage does not answer, is left to the next purge, and does not keep other sites from being purged.
  */
 async function removeData(
   context: WorkContext,

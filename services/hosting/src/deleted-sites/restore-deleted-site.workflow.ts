@@ -182,9 +182,9 @@ async function findLive(
 }
 
 /**
- * Applies the rule of the request again, as of the time when the request was accepted. Only the backup may have changed
- * since then. The changes of the record and of the domain are this workflow's own, and the caller's right was decided
- * by the request.
+ * Applies the rule of the request again, as of the time when the request was accepted. Only a change of the backup can
+ * refuse the restore now. The record and the domain were changed by the restore itself, and the request has decided
+ * about the caller's right.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

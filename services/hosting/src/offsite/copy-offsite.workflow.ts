@@ -43,8 +43,8 @@ interface PackedCopy {
 }
 
 /**
- * Packs files and database of the current release, all or only the differences, into the customer's storage, then reads
- * the copy back and verifies it.
+ * Packs the files and the database of the current release into the customer's storage. An incremental copy has only the
+ * differences from the copy before. The copy is then read back and verified.
  */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })

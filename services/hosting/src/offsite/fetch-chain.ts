@@ -122,10 +122,11 @@ export const clearFetched = (context: WorkContext, step: Step): Promise<void> =>
 let spooled = 0;
 
 /**
- * An archive of a customer's storage with a cache on the worker's disk. An object is read from the storage only if it
- * is not in the cache. It gets its final name in the cache only after its MACs were compared, and its readers compare
- * them again. The cache is not synced to disk, because an object that a crash loses is fetched again. With `isLastUse`
- * segments are removed after they are read, so that syncing the restored files does not have to write them too.
+ * An archive of a customer's storage with a cache on the worker's disk. An object is read from the storage only if the
+ * cache does not have it. The manifest is cached as it was read. Every other object gets its final name in the cache
+ * only after its MACs were compared. The reader of the archive compares the MACs of all objects again. The cache is not
+ * synced to disk, because an object that a crash loses is fetched again. With `isLastUse` each segment is removed after
+ * it was read, so that it need not be written to disk when the restored files are synced.
  */
 export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): Required<ArchiveSource> {
   const local = folderSource(folder);

@@ -62,9 +62,9 @@ function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCrede
 const rowsMax = 500;
 
 /**
- * Seals the credentials again that a key other than the current one has sealed, so that the other key can be removed.
- * It runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once,
- * because a row is replaced only if it has not changed since it was read.
+ * Seals credentials with the current key if another key has sealed them, so that the other key can be removed. This
+ * runs once at the start of a process, and only while the secret is rotated. Two processes may do it at once, because a
+ * row is replaced only if it has not changed since it was read.
  */
 export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
   let running: Promise<void> = Promise.resolve();

@@ -43,8 +43,8 @@ export async function insertPending(tx: Tx, { sealedCredentials, ...destination 
 }
 
 /**
- * Makes the pending destination the site's only one. If the site had the same bucket and prefix before, that row gets
- * the new credentials instead, so that its copies are known again.
+ * Makes the pending destination the site's only one. If the site has had the same endpoint, bucket and prefix before,
+ * the earlier row becomes active with the new credentials instead, so that its copies are known again.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });

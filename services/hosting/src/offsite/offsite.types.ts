@@ -23,11 +23,11 @@ export interface Copy {
   archive: CopyArchive | null;
   /** The paths skipped in the whole site. An incremental copy lists all of them too. */
   skipped: SkippedSummary;
-  /** How the site answered when it was taken. */
+  /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;
-  /** The time when it was found to be gone from the storage. */
+  /** The time when the copy was found to be gone from the storage. */
   missingAt: Date | null;
 }

@@ -24,8 +24,8 @@ interface Planted {
 }
 
 /**
- * Findings that break the promise of Object Lock. All other reasons mean that the check itself could not be made, and
- * are shown with each backup.
+ * The reasons that raise an alarm, because the storage has broken the promise of Object Lock. Every other reason means
+ * that the check itself could not be made. Backups show all reasons.
  */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 

@@ -96,8 +96,8 @@ export interface DrillChoice {
 }
 
 /**
- * The most backups that each of the two parts of the search reads. If no more than these are completed, every recent
- * one is chosen with the same probability.
+ * The most backups that each of the two parts of the search reads. If there are no more completed backups than this,
+ * every recent one is chosen with the same probability.
  */
 const candidatesMax = 200;
 

@@ -115,7 +115,7 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
 }
 
 /**
- * Whether the error is a refusal that depends on the backup. `stale_fence` is none, because it only says that a newer
+ * Whether the error is a refusal that depends on the backup. `stale_fence` does not, because it only says that a newer
  * attempt has taken over.
  */
 const isRefusal = (error: unknown): boolean =>

@@ -292,7 +292,7 @@ function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
   };
 }
 
-/** Errors are ignored: if the storage refuses this, the check itself meets the same refusal and reports it. */
+/** Ignores a refusal by the storage, because the check itself meets the same refusal and reports it. */
 async function removeUnlocked(client: S3Client, Bucket: string, prefix: string): Promise<void> {
   try {
     const versions: ObjectVersion[] = [];

@@ -36,9 +36,9 @@ const documentTypesMax = 1;
 const documentType = '<!doctype';
 
 /**
- * Limits answers. The client reads everything but an object's content whole into memory, errors too, so an answer
- * larger than any real one is cut off. An answer with many document types is cut off too: the client's parser copies
- * the whole answer for each, which blocked the process for half a second with 4 MB.
+ * Limits answers. The client reads every answer except an object's content whole into memory, errors included. So an
+ * answer that is larger than any real one is cut off. An answer with many document types is cut off too. The client's
+ * parser copies the whole answer for each document type, which takes half a second for an answer of 4 MB.
  */
 function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -96,7 +96,7 @@ interface S3OffsiteOptions {
   pagesMax?: number;
 }
 
-/** The deadlines are twice the time of the largest object of an archive over a line of 4 Mbit/s. */
+/** `objectMs` is about twice the time of the largest object of an archive over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
 /**

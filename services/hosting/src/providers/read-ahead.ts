@@ -3,8 +3,7 @@ import { type ArchiveSource, segmentName } from '@drydock/archive';
 /** The most readers of one archive at a time. They are the threads that extract it. */
 const readersMax = 2;
 /**
- * The most segments whose numbers are remembered, those read last. A read of the segment after one of them is in
- * order.
+ * How many segments are remembered, those that were read last. A read is in order if the segment before is remembered.
  */
 const recentMax = 16;
 

@@ -88,7 +88,10 @@ export interface ObjectVersion {
 
 const pageKeys = 1000;
 
-/** Every version and delete marker below `prefix`, newest first for each key. */
+/**
+ * Every version and delete marker below `prefix`. The versions of a key come newest first, apart from its delete
+ * markers.
+ */
 export async function* listVersions(client: S3Client, bucket: string, prefix: string): AsyncGenerator<ObjectVersion> {
   try {
     yield* listAllVersions(client, bucket, prefix);

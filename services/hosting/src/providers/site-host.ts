@@ -7,9 +7,9 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 /**
- * A database of either engine that could not give or take a site's content: a TransferError of packages/postgres or
- * packages/mysql, as an agent's job reports it. `message` may quote SQL and values of the customer, so it belongs in
- * the log only; `object` and `reason` are for the customer.
+ * Thrown if a database of either engine could not dump or load a site's content. It carries a TransferError of
+ * packages/postgres or packages/mysql out of an agent's job. `message` may quote SQL and values of the customer, so it
+ * belongs in the log only; `object` and `reason` are for the customer.
  */
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';

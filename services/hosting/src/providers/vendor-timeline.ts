@@ -10,8 +10,8 @@ export interface VendorPackage {
 export interface VendorRestore {
   item: VendorItemRef;
   /**
-   * The name of the mailbox beside the original, before `temp-` is put in front of it. A mailbox of that name is
-   * overwritten. Only `isBeside` uses it.
+   * The name of the mailbox beside the original, without the prefix `temp-`. The restore overwrites an existing mailbox
+   * with this name and the prefix. Only `isBeside` uses the name.
    */
   name: string;
   handle: string;

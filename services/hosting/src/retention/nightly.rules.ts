@@ -32,8 +32,8 @@ export interface SiteOfTheNight {
 
 export interface NightlyDecision {
   /**
-   * Whether the backup is due. The site's slot has come, even if no worker ran at that time, and no backup was taken
-   * since.
+   * Whether a backup is begun now. The site's slot has come, even if no worker ran at that time, and every backup since
+   * then has failed. The site is ready, has no other work, and has attempts left.
    */
   isDue: boolean;
   /** The time when a sweep next considers the site. */

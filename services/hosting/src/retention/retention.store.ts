@@ -61,10 +61,7 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
 
 /** How many backups are handled at once. A sweep goes from page to page. */
 const pageBackups = 100;
-/**
- * The age after which the data of a failed attempt is not locked any more. Data can be locked for as long as a backup
- * is kept.
- */
+/** The age after which the data of a failed attempt is not locked any more. A lock lasts for `immutableDays`. */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
 interface Spent {

@@ -16,7 +16,7 @@ type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
 
 /**
  * The nightly backups. Each site's row says when it is looked at next, so that a sweep reads only the sites that are
- * due, and begins the backups of all of them: 300,000 sites in the six hours of a night are 8,333 a sweep.
+ * due. It begins the backups of all of them. With 300,000 sites these are 8,333 for each of the 36 sweeps of a night.
  */
 export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
   // The whole sweep uses one point in time, even if another worker completes it. Sites that become due later belong to

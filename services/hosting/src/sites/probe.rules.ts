@@ -6,7 +6,8 @@ interface Answer {
 }
 
 /**
- * The site's answer when a backup of it was taken. Null: it did not answer, or the backup is older than this record.
+ * The site's answer when a backup of it was taken. A part is null if it did not answer, or if the backup was taken
+ * before answers were recorded.
  */
 export interface RecordedAnswer {
   httpStatus: number | null;
@@ -49,8 +50,8 @@ export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer)
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
 /**
- * The answer to expect when only the files are restored: SQL as `before`, and the page may fail if it failed before or
- * in `recorded`.
+ * The answer to expect when only the files are restored. The database stays, so SQL must answer as in `before`. The
+ * page may fail if it failed in `before` or in `recorded`.
  */
 export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer): RecordedAnswer => ({
   httpStatus: (failedHttp(before) ? before : recorded).httpStatus,

@@ -36,7 +36,8 @@ interface Shown {
 }
 
 /**
- * Gives the domain to the site that shows the proof. A site that has it already keeps it while its own proof is shown.
+ * Gives the domain to the site if its proof is shown. Another site that has the domain keeps it while its own proof is
+ * shown.
  */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({

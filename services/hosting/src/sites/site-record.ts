@@ -117,7 +117,7 @@ export const listSites = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listSitesEndpoint>;
 
-/** Changes the name and metadata. The row is locked, so that of two changes at once neither is lost. */
+/** Changes the name and metadata. The row is locked, so that neither of two simultaneous changes is lost. */
 export const updateSite = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -7,7 +7,7 @@ import {
 import type { Site } from './site.types';
 
 /**
- * The behaviour that a sandbox site's name asks for, an error or slowness. It lets a client test how it handles them
+ * The errors and the slowness that a sandbox site's name asks for, so that a client can test how it handles them
  * (decisions.md 5). A live site's name asks for nothing.
  */
 export function sandboxBehaviour(

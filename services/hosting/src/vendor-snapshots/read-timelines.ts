@@ -49,8 +49,9 @@ export function viewVendorSurface(
 }
 
 /**
- * Shows the site as `in_progress`, without permission for a snapshot, while a workflow of Drydock works on it. The
- * vendor knows nothing of the workflow, and its job ends before the workflow does.
+ * Adds the work of Drydock to the vendor's statements, because the vendor knows nothing of a workflow, and its job ends
+ * before the workflow does. While a workflow is unfinished, no snapshot is permitted. Unless the workflow waits for
+ * staff, the site is also `in_progress`.
  */
 export function amendByWork(
   surface: VendorSnapshotSurface,
@@ -90,9 +91,9 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The times for reading the listing, in milliseconds: `before` an order is accepted, and `after` that for the answer.
- * Together with the wait for the vendor they are less than `answerWithinMs` of packages/service. `after` is less than
- * the time that perform.ts reserves for the answer.
+ * The times for reading the listing, in milliseconds: `before` an order is accepted, and `after` its acceptance, for
+ * the answer. Together with the wait for the vendor they are less than `answerWithinMs` of packages/service. `after` is
+ * less than the time that perform.ts reserves for the answer.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 

@@ -16,8 +16,8 @@ import { nameBeside } from './vendor-snapshot.rules';
 const laterSeconds = 5;
 
 /**
- * Waits for a vendor that does not answer, without using up an attempt: an outage is no failure of the work. Any other
- * error is thrown as it is.
+ * Postpones the step after an error of the vendor, without using up an attempt, because an outage is no failure of the
+ * work. Throws `not_found` and every other error as it is.
  */
 function sitOut(error: unknown): never {
   if (error instanceof VendorError && error.fault !== 'not_found')

@@ -220,8 +220,9 @@ drop_role
 `,
   /**
    * A file that changes, disappears or cannot be read by this account is no failure, because the site keeps serving.
-   * Devices are left out by their names as patterns, and are reported as tar reports a socket. tar would pack them, but
-   * an ordinary account cannot make them again.
+   * Devices are excluded, because tar would pack them, but an ordinary account cannot make them again. They are
+   * reported in the form in which tar reports a socket. `--exclude` takes patterns, so special characters in their
+   * names are escaped.
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"

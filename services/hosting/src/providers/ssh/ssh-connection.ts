@@ -85,8 +85,8 @@ interface Line {
 }
 
 /**
- * Connections to one host, opened when they are first wanted and again after they were lost; a second one when the
- * first is full.
+ * Connections to one host. A connection is opened when a call finds none with a free channel. A lost connection is
+ * forgotten, so the next call opens another.
  */
 export class SshConnection {
   readonly #address: Address;
