@@ -224,11 +224,14 @@ export async function admitServing(
     where: { id: { in: [...serving] }, ...waits },
     data: { status: 'active', serveCheckAt: null },
   });
-  const rows = await tx.site.findMany({
-    where: { id: { in: [...asked] }, ...waits },
-    select: { id: true, createdAt: true },
+  const records = await tx.deletedSite.groupBy({
+    by: ['siteId'],
+    where: { siteId: { in: [...asked] }, restoredAt: { not: null } },
+    _max: { restoredAt: true },
   });
-  for (const { id, createdAt } of rows) {
-    await tx.site.updateMany({ where: { id, ...waits }, data: { serveCheckAt: nextServeCheck(now, createdAt) } });
+  const cameBackAt = new Map(records.map(({ siteId, _max }) => [siteId, _max.restoredAt]));
+  for (const id of asked) {
+    const serveCheckAt = nextServeCheck(now, cameBackAt.get(id) ?? now);
+    await tx.site.updateMany({ where: { id, ...waits }, data: { serveCheckAt } });
   }
 }

@@ -134,6 +134,7 @@ describe('a site that was broken when it was deleted', () => {
   it('comes back with everything that was in it, stays suspended while it is broken, and is active once it is mended', async () => {
     const siteId = await brokenSite();
     const before = await stateOf(world, siteId);
+    await world.api.rows("UPDATE sites SET created_at = now() - interval '1 year' WHERE id = $1", [siteId]);
     const id = await deletedSite(siteId);
     await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
     const after = await stateOf(world, siteId);
@@ -141,6 +142,12 @@ describe('a site that was broken when it was deleted', () => {
     await isDue(siteId);
     await succeedPlatformWork(world.api, checkServingWorkflow);
     expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
+    // However old the site is, it is asked often in the first minutes after it came back.
+    const [next] = await world.api.rows<{ is_soon: boolean }>(
+      "SELECT serve_check_at < now() + interval '10 minutes' AS is_soon FROM sites WHERE id = $1",
+      [siteId],
+    );
+    expect(next).toEqual({ is_soon: true });
     writeFileSync(await pageOf(siteId), 'mended');
     await isDue(siteId);
     await succeedPlatformWork(world.api, checkServingWorkflow);
