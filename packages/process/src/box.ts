@@ -322,7 +322,7 @@ function isPassedOn(fd: number): boolean {
     const flags = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '';
     return (Number.parseInt(flags, 8) & closedOnExec) === 0;
   } catch {
-    // The descriptor belonged to the listing, which is closed by now.
+    // The descriptor is closed by now. `readdirSync` used it to list this folder.
     return false;
   }
 }

@@ -197,8 +197,8 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // The others would trace each request, and each call that it causes, a second time, and work for each layer of
-      // Express and each log line, although they would add nothing there.
+      // Only the instrumentation of the runtime stays on. The others would trace each request and each of its calls a
+      // second time. They would also spend time on each layer of Express and each log line, for no result.
       for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.

@@ -121,8 +121,8 @@ const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
 });
 
 /**
- * The unfinished workflows of one kind. `dueSeconds` is how long the oldest of those that nobody has claimed has been
- * due; 0 if there is none.
+ * The unfinished workflows of one kind. `dueSeconds` is the time since which the oldest unclaimed workflow is due. It
+ * is 0 if every due workflow is claimed.
  */
 export interface UnfinishedCount {
   kind: string;

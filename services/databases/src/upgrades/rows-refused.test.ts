@@ -1,5 +1,6 @@
 /**
- * Uses rows that contradict the present functions of their indexes and partition keys.
+ * Tests upgrades of tables whose rows no longer fit an index or a partition key, because the function in it was
+ * redefined after the rows were written.
  *
  * @tier long
  * @processes

@@ -89,8 +89,8 @@ export interface ObjectVersion {
 const pageKeys = 1000;
 
 /**
- * Every version and delete marker below `prefix`. The versions of a key come newest first, apart from its delete
- * markers.
+ * Lists every version and delete marker below `prefix`. The versions of a key come newest first, and so do its delete
+ * markers. The two lists are not merged into one order.
  */
 export async function* listVersions(client: S3Client, bucket: string, prefix: string): AsyncGenerator<ObjectVersion> {
   try {

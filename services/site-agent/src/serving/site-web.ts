@@ -122,7 +122,7 @@ async function serveRequest(
     app_runs: release.app.running !== null,
   };
   const { content } = release;
-  // The answer to a probe first gets the header with the process's generation, so the child may not forward at once.
+  // The child must not forward a probe at once, because the answer needs the header with the generation of the process.
   const due = isProbe ? null : release.app.due;
   const visited =
     due === null
