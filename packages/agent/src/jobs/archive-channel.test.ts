@@ -31,9 +31,16 @@ runJobProgram(async ({ names, end }, { openChannel, progress }) => {
 }, () => null);
 `;
 
+/** A child's program: answers with a text of the given length. */
+const talker = `
+const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
+runJobProgram(async ({ length }) => 'x'.repeat(length), () => null);
+`;
+
 const children: StartedChild[] = [];
-async function start(stdio: StdioOptions): Promise<StartedChild> {
-  const child = spawn(process.execPath, ['-e', program], { stdio, env: {} });
+const start = (stdio: StdioOptions): Promise<StartedChild> => startScript(program, stdio);
+async function startScript(script: string, stdio: StdioOptions): Promise<StartedChild> {
+  const child = spawn(process.execPath, ['-e', script], { stdio, env: {} });
   const exited: StartedChild['exited'] = new Promise((resolve) =>
     child.once('exit', (code, signal) => resolve({ code, signal })),
   );
@@ -123,6 +130,18 @@ test('a refusal of the archive comes by its reason, and a storage that fails wit
   const reason = new Error('the bucket has gone');
   const broken: ArchiveSource = { read: () => Promise.reject(reason) };
   await expect(run({ sources: [broken], sink }, { names: [nameOf(1)] })).rejects.toBe(reason);
+});
+
+test('an answer that is larger than what a pipe holds arrives whole', async () => {
+  const answer = await runChildJob({
+    start: (stdio) => startScript(talker, stdio),
+    setup: { length: 3_000_000 },
+    channel: null,
+    signal: new AbortController().signal,
+    progress: () => undefined,
+    result: z.string(),
+  });
+  expect(answer.length).toBe(3_000_000);
 });
 
 test('a job asks for nothing but objects of archives, whatever name it makes up', async () => {

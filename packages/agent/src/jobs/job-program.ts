@@ -35,7 +35,7 @@ export function runJobProgram(
     progress: (share) => {
       if (performance.now() - lastMs < progressMs) return;
       lastMs = performance.now();
-      say({ progress: share });
+      void say({ progress: share });
     },
   };
   text(process.stdin)
@@ -48,9 +48,9 @@ export function runJobProgram(
     .finally(() => process.exit(0));
 }
 
-/** Writes an event. The text is written when this returns, because pipes are synchronous on Linux. */
-function say(event: object): void {
-  process.stdout.write(`${JSON.stringify(event)}\n`);
+/** Writes an event. Resolves once it is written: an answer larger than the pipe's buffer must not be cut by the exit. */
+function say(event: object): Promise<void> {
+  return new Promise((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
 }
 
 function problemOf(error: unknown, nameProblem: NameProblem): JobProblemView {

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { refuse, systemErrorCode } from './archive-error';
@@ -109,9 +110,12 @@ async function syncFolder(folder: string): Promise<void> {
  * collection.
  */
 async function readWhole(path: string): Promise<Buffer> {
-  const file = await open(path, 'r');
+  // Without O_NONBLOCK, opening a FIFO would keep a thread of this process for ever.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    const { size } = await file.stat();
+    const stat = await file.stat();
+    if (!stat.isFile()) refuse('tampered', 'an object that is no file');
+    const { size } = stat;
     if (size > 2 * formatBounds.blockIndexRawBytes) refuse('tampered', 'an object larger than any');
     const bytes = Buffer.allocUnsafeSlow(size);
     let filled = 0;

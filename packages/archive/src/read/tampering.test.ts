@@ -1,12 +1,13 @@
+import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type MemoryArchive, reasonOf } from '../../test/memory-archive';
 import { freshFolder, key, type PackedLink, packDirectory, removeFolders } from '../../test/trees';
 import { extract } from '../extract/extract';
 import { ArchiveError } from '../format/archive-error';
 import { completeLimits } from '../format/archive-limits';
-import type { SealedPiece } from '../format/archive-objects';
+import { folderSource, type SealedPiece } from '../format/archive-objects';
 import { openChain } from './open-archive';
 import { piecesOf, verifyArchive, verifyChain } from './verify-archive';
 
@@ -47,6 +48,14 @@ test('one bit flipped at 200 random places is refused', async () => {
     const at = randomInt(link.source.objects.get(name)?.length ?? 0);
     expect(await verify(link.source.with(name, flip(at)))).toEqual(expect.any(String));
   }
+});
+
+test('a FIFO, a folder or a device in the place of an object is refused, and keeps no thread', async () => {
+  const folder = freshFolder();
+  execFileSync('mkfifo', [join(folder, 'manifest')]);
+  mkdirSync(join(folder, 'index-00000000'));
+  symlinkSync('/dev/zero', join(folder, 'segment-00000000'));
+  for (const name of readdirSync(folder)) expect(await reasonOf(folderSource(folder).read(name))).toBe('tampered');
 });
 
 test('a truncated or missing object is refused', async () => {
