@@ -48,7 +48,7 @@ export function runJobProgram(
     .finally(() => process.exit(0));
 }
 
-/** Writes an event. Resolves once it is written: an answer larger than the pipe's buffer must not be cut by the exit. */
+/** Writes an event. Resolves once it is written, because the exit would cut an answer that the pipe cannot hold. */
 function say(event: object): Promise<void> {
   return new Promise((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
 }
