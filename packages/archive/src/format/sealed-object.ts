@@ -29,7 +29,8 @@ export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
     if (frame.readUInt8(5) !== rawBytes) throw new TypeError('unexpected zstd content size');
     return frame;
   }
-  // With a single segment the window is the content, so a decoder allocates only that instead of the encoder's 2 MB.
+  // This header sets zstd's flag for a single segment. The window is then as large as the content, so a decoder
+  // allocates only the content's size. The encoder's own header asks for 2 MB.
   const head = Buffer.alloc(9);
   head.writeUInt32LE(frameMagic, 0);
   head.writeUInt8((descriptor & 0x04) | 0xa0, 4);

@@ -281,7 +281,7 @@ async function backUpAndRestore({ from, restored, canaries }: Rig, numbers: read
   }
 }
 
-/** Drops everything that an upgrade refuses, as its message tells the customer. */
+/** Converts the tables `noted` to InnoDB, and then drops every object that an upgrade refuses. */
 async function makeMovable(from: MysqlServer, target: MysqlServer, numbers: readonly number[]): Promise<void> {
   for (const number of numbers) await ask(from.admin, `ALTER TABLE ${schemaName(number)}.noted ENGINE = InnoDB`);
   for (;;) {

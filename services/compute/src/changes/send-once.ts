@@ -25,12 +25,13 @@ export interface Sending {
 }
 
 /**
- * Sends a change at most once in the life of the workflow, even if workers die, and resolves with what the provider has
- * accepted. A note is committed before the call. A step that finds a note does not send. It searches for the change at
- * the provider, and if nothing appears for as long as an accepted call may stay invisible, the workflow ends. Only a
- * definite refusal removes the note. If the provider recognises a repeated change (`takesOnOnce`), a step that finds a
- * note sends the change again, so a worker that dies between note and call does no harm. The provider is searched even
- * without a note, because Drydock's database may have been restored to a moment before the note.
+ * Has a change accepted at most once in the life of the workflow, even if workers die, and resolves with what the
+ * provider has accepted. A note is committed before the call, and only a definite refusal removes it. A step that finds
+ * a note searches for the change at the provider. If the search finds nothing, the provider decides what follows. One
+ * that recognises a repeated change (`takesOnOnce`) gets the change again, so a worker that dies between note and call
+ * does no harm. With any other provider the step only goes on searching, and the workflow ends when an accepted call
+ * would have become visible. A step without a note searches too, because Drydock's database may have been restored to a
+ * moment before the note.
  */
 export async function sendOnce(
   { database }: Pick<WorkContext, 'database'>,

@@ -196,7 +196,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** If `expiresAt` is null, the backup is kept as long as the deleted site that needs it. */
+/** If `expiresAt` is null, the backup has no expiry: it goes when the deleted site that needs it is purged. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,

@@ -189,8 +189,8 @@ export class SitesCluster {
   }
 
   /**
-   * Resolves once the server takes statements. Throws its last answer after a minute, and at once an error that waiting
-   * cannot cure.
+   * Resolves once the server takes statements. An error that waiting cannot cure is thrown at once. Any other error is
+   * thrown if it still occurs after a minute.
    */
   async waitForServer(): Promise<void> {
     const endsAtMs = performance.now() + recoveryMs;

@@ -125,7 +125,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
       ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
       : await spawnInBox({
           isolation,
-          // As owner, the child also counts folders whose mode excludes the site's account.
+          // The child has the rights of the files' owner. So it also counts folders whose mode excludes the site's account.
           command: [...asOwner, ...countIn(filesInBox)],
           env,
           account: uid,

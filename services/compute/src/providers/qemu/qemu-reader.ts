@@ -101,7 +101,10 @@ const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderAction =
       : null,
 });
 
-/** Called whenever a running job is read. A worker starts the process that carries it out. */
+/**
+ * Called whenever a running job is read. The callback of a worker starts the process that carries the job out, because
+ * an earlier process may have died.
+ */
 type OnRunning = (machineFolder: string) => void;
 
 /** The reading part of the provider. It reads files, asks QEMU's processes, and changes nothing. */
