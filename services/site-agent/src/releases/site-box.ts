@@ -125,7 +125,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
       ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
       : await spawnInBox({
           isolation,
-          // The child has the rights of the files' owner. So it also counts folders that the site's account cannot enter.
+          // The child has the rights of the files' owner. So it counts folders that the site's account cannot enter.
           command: [...asOwner, ...countIn(filesInBox)],
           env,
           account: uid,
