@@ -10,7 +10,11 @@ import { compare, failuresOf, Neighbour, prepareTaker, reportOf } from './noisy-
 import { Tenant } from './tenant';
 
 jest.setTimeout(900_000);
-const measuredMs = isChaos ? 60_000 : 20_000;
+/**
+ * The p99 of a minute is the time of its fourth or fifth slowest call, which chance decides. Three minutes have about
+ * fifteen calls above it.
+ */
+const measuredMs = isChaos ? 180_000 : 20_000;
 /** A measurement ends after this time even without ten rounds, because an older version may never answer. */
 const giveUpMs = 400_000;
 
