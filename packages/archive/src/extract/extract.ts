@@ -65,7 +65,10 @@ export interface ExtractOptions {
    * The absolute target directory of each tree root. It must be empty, or be missing in an existing parent directory.
    */
   roots: Readonly<Record<string, string>>;
-  /** The owner of all extracted paths. It needs the right to change owners. The default is this process's user. */
+  /**
+   * The owner of all extracted paths. Setting an owner needs the right to change owners. The default is this process's
+   * user.
+   */
   owner?: Owner;
   limits?: Partial<ArchiveLimits>;
   /** Worker threads. More than two gain nothing. */
@@ -77,10 +80,7 @@ export interface ExtractOptions {
   foldsNames?: boolean;
   signal?: AbortSignal;
   onProgress?: (progress: ExtractProgress) => void;
-  /**
-   * Called for each path that the file system did not store completely, for example without its attributes
-   * (`lostParts`).
-   */
+  /** Called for each path that the file system did not store completely. `lostParts` has the possible reasons. */
   onLost?: (lost: SkippedPath) => void;
 }
 

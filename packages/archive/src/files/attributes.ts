@@ -94,18 +94,15 @@ function readAttribute(holder: Holder, name: ByteString, onLost: OnLost): Buffer
 }
 
 /**
- * Sets the `user.` attributes. It comes before the mode, because the mode may remove this process's right to write the
- * file.
+ * Sets the `user.` attributes. Call this function before the mode is set, because the mode may remove this process's
+ * right to write the file.
  */
 export function giveUserAttributes(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes)
     if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
 }
 
-/**
- * Sets the access lists. It comes after owner and mode, because both change the access list, and the list contains the
- * bits of the mode.
- */
+/** Sets the access lists. Call this function after owner and mode are set, because both change the access list. */
 export function giveAccessLists(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes) {
     if (attribute.name.startsWith('user.') || give(holder, attribute)) continue;

@@ -8,7 +8,10 @@ const locationBytesMax = 4095;
  * name in every call.
  */
 const stepBytes = 1000;
-/** Linux's O_PATH, which Node does not export. It needs only the right to pass through the directory. */
+/**
+ * Linux's O_PATH, which Node does not export. Opening a directory with O_PATH needs only the right to pass through the
+ * directory.
+ */
 const openPath = 0o10000000;
 
 interface Anchor {

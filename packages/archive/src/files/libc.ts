@@ -21,7 +21,7 @@ export interface Libc {
 }
 
 /**
- * Null on a system without these calls. Times are then kept to the microsecond, and `pack` reports that it keeps no
+ * Null on a system that is not Linux. Times are then kept to the microsecond, and `pack` reports that it keeps no
  * attributes.
  */
 export const libc: Libc | null = process.platform === 'linux' ? loadLibc() : null;
@@ -43,8 +43,8 @@ function loadLibc(): Libc {
 }
 
 /**
- * Returns the error name of the last call, such as `ENOTSUP`. It must be read at once, because the next call overwrites
- * it.
+ * Returns the error name of the last call, such as `ENOTSUP`. Call this function at once, because the next call
+ * overwrites the error.
  */
 export function lastErrorCode(): string {
   const number = koffi.errno();

@@ -29,7 +29,7 @@ export function describeStat(type: EntryType, path: ByteString, stat: BigIntStat
 }
 
 /**
- * Tells whether a file has fewer blocks than its size needs. That is also true for compressed files, where it does no
+ * Tells whether a file has fewer blocks than its size needs. A compressed file also counts as sparse, which does no
  * harm.
  */
 export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.blocks * 512n < stat.size;

@@ -9,13 +9,16 @@ export const saltBytes = 16;
  */
 export interface ArchiveKeys {
   salt: Buffer;
-  /** The first 16 bytes of the SHA-256 of the archive id. Each object contains them, so that it names its archive. */
+  /**
+   * The first 16 bytes of the SHA-256 of the archive id. Each object contains these bytes, so that a reader recognises
+   * an object of another archive.
+   */
   archiveTag: Buffer;
   encryption: Buffer;
   authentication: Buffer;
 }
 
-/** All keys of one archive and of no other. A process gets them if it may handle only that archive. */
+/** All keys of one archive. A process that may handle only this archive gets these keys and not the archive key. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
   /** 16 public bytes that distinguish a wrong key from tampering. */
@@ -65,8 +68,8 @@ export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string):
 }
 
 /**
- * Returns the keys of the manifest's MAC. They do not depend on the archive id, because that is read only after the MAC
- * was checked.
+ * Returns the keys of the manifest's MAC. They do not depend on the archive id, because the id is read only after the
+ * MAC was checked.
  */
 export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys, 'manifest' | 'check'> {
   if (isDerived(key)) return derivedFor(key, salt);

@@ -15,15 +15,15 @@ export interface Entry {
   /** The modification time: seconds since 1970, which may be negative, and the nanoseconds of that second. */
   mtimeSeconds: number;
   mtimeNanoseconds: number;
-  /** Bytes of content. It is 0 unless the entry is a file. */
+  /** Bytes of content. 0 for an entry of any other type than a file. */
   size: number;
   /** Set for a file, symlink or FIFO that had several names when it was packed. Hard links may refer to it. */
   linked: boolean;
-  /** Set for a file with holes, which must take no space after a restore either. */
+  /** Set for a file with holes, whose holes must take no space after a restore. */
   sparse: boolean;
   /** SHA-256 of a file's content, otherwise empty. */
   sha256: Buffer;
-  /** The target of a symlink, or the path that a hard link shares a file with (in the same root). Otherwise ''. */
+  /** The target of a symlink, or the earlier path in the same root whose file a hard link shares. Otherwise ''. */
   link: ByteString;
   /** Encoded extended attributes and access lists of a file, directory or FIFO. Most have none. */
   attributes: Buffer;

@@ -49,7 +49,7 @@ export const manifestSchema = z.strictObject({
   size_bytes: count,
   /** The roots, in the order of their blocks. */
   roots: z.array(manifestRoot).max(16),
-  /** `[size, mac]` of each index block. Each block has the same for its segments. */
+  /** `[size, mac]` of each index block. Each index block lists `[size, mac]` of its segments. */
   blocks: z.array(z.tuple([count.max(2 * formatBounds.blockIndexRawBytes), mac])),
 });
 

@@ -4,8 +4,8 @@ import { MessageChannel } from 'node:worker_threads';
 
 /**
  * Frees the memory of an unused Buffer, whose length is 0 afterwards. Such memory is outside of the JavaScript heap,
- * and the garbage collector lets about 60 MB of it accumulate in each thread. Running it more often costs more than
- * decoding. A Buffer with shared memory is not changed.
+ * and the garbage collector lets about 60 MB of it accumulate in each thread. Running the garbage collector more often
+ * would cost more time than decoding. A Buffer with shared memory is not changed.
  */
 export function releaseMemory(buffer: Buffer): void {
   const memory = buffer.buffer;
@@ -13,7 +13,7 @@ export function releaseMemory(buffer: Buffer): void {
     detach(memory);
 }
 
-/** Freeing less memory is not worth a call. */
+/** A call of `detach` costs more than it gains for a smaller Buffer. */
 const smallBytes = 65_536;
 
 /**

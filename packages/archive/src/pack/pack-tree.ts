@@ -27,8 +27,8 @@ interface FirstName {
 }
 
 /**
- * Remembers the packed files with several names, and the name of each in the archive. Readers accept a limited number.
- * Further files are packed as separate files: they keep their content, but no longer share it.
+ * Remembers the packed files with several names, and the name of each in the archive. Readers accept a limited number
+ * of such files. Each name of a further file is packed as a separate file with its own copy of the content.
  */
 class HardLinks {
   private readonly firstNames = new Map<string, FirstName>();
@@ -41,8 +41,8 @@ class HardLinks {
   }
 
   /**
-   * Counts a path whose file has several names but is packed separately. It is unknown which name is the first, so each
-   * counts for its share of the copies. @throws ArchiveError `limit_exceeded`
+   * Counts a path whose file has several names but is packed separately. No name of the file is known as the first, so
+   * each name counts for an equal share of the copies. @throws ArchiveError `limit_exceeded`
    */
   countCopy({ size, nlink }: BigIntStats): void {
     this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
@@ -222,7 +222,10 @@ async function addEntry(packing: TreePacking, entry: Entry): Promise<void> {
 const attemptsMax = 3;
 
 export interface PackedContent {
-  /** The state of the file before reading. If the file changed later, the next increment sees another time or size. */
+  /**
+   * The state of the file before reading. If the file changed after that, the next incremental archive finds another
+   * time or size.
+   */
   stat: BigIntStats;
   size: number;
   sha256: Buffer;
@@ -241,7 +244,7 @@ async function packFile(
   { writer, pace }: { writer: BlockWriter; pace: Pace },
   onLost: (part: LostPart) => void,
 ): Promise<PackedContent | 'closed' | null> {
-  // Opening must not wait, because a FIFO in the file's place would block the whole process.
+  // O_NONBLOCK is set, because opening a FIFO that has replaced the file would block the whole process.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = unlessClosed(() => openSync(live.location, flags));
   if (file === null || file === 'closed') return file;
@@ -284,7 +287,7 @@ async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise
   }
 }
 
-/** Reads at most `sizeMax` bytes, because a log that grows as fast as it is read would have no end. */
+/** Reads at most `sizeMax` bytes, because reading a log that grows fast would never end. */
 async function appendLarge(
   file: number,
   sizeMax: number,

@@ -42,7 +42,10 @@ export interface OpenArchive {
   key: ArchiveKey;
 }
 
-/** Verifies a manifest, and that it is the expected one. @throws ArchiveError with any reason of a manifest */
+/**
+ * Verifies a manifest, and checks that it agrees with `link.expected`. @throws ArchiveError with any reason of a
+ * manifest
+ */
 export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive> {
   const opened = openManifest(key, await link.source.read(manifestName));
   checkExpected(opened, link.expected);
@@ -202,8 +205,8 @@ export interface NumberedBlock {
 
 /**
  * Yields the blocks of a root of one archive, in order and verified. A block is valid until the next one is requested.
- * The counts are compared with the manifest at the end. One block is read ahead. @throws ArchiveError; `mismatch` when
- * entries are missing, too many, or use segments out of order
+ * The next block is read while the caller uses this block. The counts are compared with the manifest at the end.
+ * @throws ArchiveError with any reason; `mismatch` for missing or surplus entries, and for segments out of order
  */
 export async function* readBlocks(
   archive: OpenArchive,

@@ -66,8 +66,8 @@ export function listSkipped(
 }
 
 /**
- * Finds the last backup that a deletion took, if staff abandoned the deletion while the site was being destroyed. The
- * backup is recognised by having no expiry. Null if there is none.
+ * Finds the backup that a deletion took before staff abandoned it while the site was being destroyed. Such a backup has
+ * no expiry. Returns null if there is no such backup.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
@@ -78,7 +78,7 @@ export async function findLeftBackup(tx: Reader, siteId: string): Promise<string
   return row?.id ?? null;
 }
 
-/** The id of the site's newest completed backup that has not expired. Null if there is none. */
+/** The id of the site's newest completed backup that has not expired. Null if there is no such backup. */
 export async function findNewestBackup(tx: Reader, siteId: string, now: Date): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: { gt: now } },
@@ -145,7 +145,7 @@ export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Pro
   await tx.backup.createMany({ data: [{ ...backup, orgId, mode, sequence, status: 'queued' }], skipDuplicates: true });
 }
 
-/** The site's backup with this id; null if there is none, or if it is another site's. */
+/** The site's backup with this id; null if the site has no such backup. */
 export async function findBackup(tx: Reader, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
   const row = await tx.backup.findFirst({
     where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode },
@@ -168,7 +168,10 @@ export async function listBackups(
   return withSkipped(tx, siteId, rows);
 }
 
-/** A backup's row counts its skipped paths. Most backups have none, so the query for the paths is usually saved. */
+/**
+ * A backup's row counts its skipped paths. Most backups have skipped no path, so most calls need no query for the
+ * paths.
+ */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
     ? await listSkippedOfSite(tx, siteId)
@@ -176,7 +179,7 @@ async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[
   return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 
-/** The unpacked size of the site's newest completed backup. Null if there is none. */
+/** The unpacked size of the site's newest completed backup. Null if there is no such backup. */
 export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed' },
@@ -196,7 +199,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** If `expiresAt` is null, the backup has no expiry: it goes when the deleted site that needs it is purged. */
+/** If `expiresAt` is null, the backup has no expiry. It is removed when its deleted site is purged. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,

@@ -15,7 +15,7 @@ export interface BackupProofs {
   isOffsiteEnabled: boolean;
   /** The newest check of the storage that is in use. Null if there was none. */
   immutability: Finding<ImmutabilityReason> | null;
-  /** The last time that this storage refused to delete a locked object. */
+  /** The last time that the current storage refused to delete a locked object. */
   refusedAt: Date | null;
   drill: Finding<RestoreDrillReason> | null;
 }
