@@ -67,7 +67,7 @@ export const restoreBackup = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const page = readListPage(context, backupList, { ...request, query: {} });
       const rows = await readSurfaceRows(tx, site, page);
-      // The backup to restore is usually on the page that the answer needs anyway, which saves a query.
+      // The answer shows a page of backups, which usually has the backup to restore. That saves a query.
       const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
       const refuse = (unfinished: UnfinishedWorkflow | null) => refuseRestore({ site, unfinished }, backup, now);
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
@@ -108,7 +108,7 @@ export interface PreflightFacts {
   answer?: RecordedAnswer;
   /** Whether the archive is missing from the storage that should hold it. */
   isMissing: boolean;
-  /** The part of the contents to restore. Undefined stands for everything. */
+  /** The contents to restore. Undefined stands for files and database. */
   contents: RestoreContents | undefined;
 }
 
@@ -132,7 +132,9 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-/** `left` completes the sentence that says what happens to the database when only the files are restored. */
+/**
+ * `left` completes the sentence "the database ...", which says what a restore of only the files does to the database.
+ */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
     ? { level: 'WARNING', code: 'files_only', detail: `Only the files are restored; the database ${left}.` }

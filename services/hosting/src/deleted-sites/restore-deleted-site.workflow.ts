@@ -49,8 +49,8 @@ interface RevivalPlan {
 }
 
 /**
- * Replaces the step's subject by the site. The step's own subject is the deleted site's record, but hosts and archives
- * know the site by its old id.
+ * Returns the step with the site as its subject. The step's own subject is the deleted site's record, but hosts and
+ * archives know the site by its old id.
  */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
   ...step,
@@ -59,9 +59,8 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 
 /**
  * Restores a deleted site. A failure up to `probe` removes everything that the restore made, and the record can be
- * restored again. After `probe` the site stays, because its freeze ends by itself and visitors may write to it even if
- * `thaw` fails. If the site's own code fails, as it may have before the deletion, the site stays suspended until its
- * owner has repaired it.
+ * restored again. After `probe` the site stays live. Its freeze ends by itself, so visitors may have written to the
+ * site even if `thaw` fails. If the site's own code fails, the site stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -127,7 +126,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // Visitors use the site already, so it is not taken down whatever it answers.
+      // Visitors already use the site, so it stays up even if its answer is bad.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -141,7 +140,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: (step, context) =>
       hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
-      // A restore that had passed `probe` under an earlier version may not have released the site yet.
+      // If an earlier version ran `probe`, the site may not have been released yet.
       if (!(await isLetGo(tx, step.input.siteId))) await letGo(tx, step, step.outputs.probe.serves, context.now());
     },
   })
@@ -162,7 +161,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   })
   .build();
 
-/** Gives the site to its owner and its visitors: active, or, if its page fails, suspended until it serves. */
+/** Releases the site to its owner and its visitors. A site whose page fails stays suspended until it serves. */
 async function letGo(tx: Tx, step: StepContext<RevivalInput, unknown>, serves: boolean, now: Date): Promise<void> {
   const { siteId, backupId } = step.input;
   await (serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, now));
@@ -170,7 +169,10 @@ async function letGo(tx: Tx, step: StepContext<RevivalInput, unknown>, serves: b
   if (record !== null) await limitBackup(tx, backupId, expiryOf(now, retentionDaysOf(record)));
 }
 
-/** The release that the site serves. Null if it is still the empty first one, or if the site is not on the host. */
+/**
+ * The release that the site serves. Null if the site still serves its empty first release, or if the site is not on the
+ * host.
+ */
 async function findLive(
   context: WorkContext,
   step: StepContext<RevivalInput, unknown>,
@@ -182,9 +184,8 @@ async function findLive(
 }
 
 /**
- * Applies the rule of the request again, as of the time when the request was accepted. Only a change of the backup can
- * refuse the restore now. The record and the domain were changed by the restore itself, and the request has decided
- * about the caller's right.
+ * Checks again that the record and the backup allow the restore. Only a change of the backup can refuse the restore
+ * now. The restore itself has changed the record and taken the domain, and the request has checked the caller's rights.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -6,7 +6,7 @@ import { type DeletedSite, deletedSitePath } from './deleted-site.rules';
 import { findRecord, setReason } from './deleted-site.store';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
-/** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */
+/** Actions of staff on a deleted site. Only the command offers them, not the public API. */
 export interface StaffActions {
   /**
    * Lets only staff restore the site from now on. Throws if there is no such record, or if it was restored or purged.

@@ -44,7 +44,7 @@ interface PackedCopy {
 
 /**
  * Packs the files and the database of the current release into the customer's storage. An incremental copy has only the
- * differences from the copy before. The copy is then read back and verified.
+ * differences from its parent copy. The copy is then read back and verified.
  */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
@@ -85,9 +85,7 @@ interface CopyPlan {
   answer?: RecordedAnswer;
 }
 
-/**
- * Applies the rule of the request again. The chain that the copy continues was chosen when the request was accepted.
- */
+/** Applies the rule of the request again, but keeps the chain that the request has chosen for the copy. */
 async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, unknown>): Promise<CopyPlan> {
   const { copyId, kind, platform } = step.input;
   const { pool } = context.database;
@@ -165,7 +163,7 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   }
 }
 
-/** After this many attempts the leftovers stay, because they are no reason to keep the site locked. */
+/** After this many attempts the leftovers stay, because more attempts would only keep the site locked. */
 const discardAttempts = 3;
 
 /**

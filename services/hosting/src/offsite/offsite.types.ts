@@ -21,7 +21,7 @@ export interface Copy {
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
-  /** The paths skipped in the whole site. An incremental copy lists all of them too. */
+  /** The paths skipped in the whole site. An incremental copy also lists all of them. */
   skipped: SkippedSummary;
   /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;

@@ -23,15 +23,15 @@ export const lookMs = 8_000;
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** How many objects are read at once. Each one is held in memory, and most of them are 8 MB large. */
+/** How many objects are read at once. Each object is held in memory, and most objects have 8 MB. */
 export const readsAtOnce = 6;
 
 /** The problem for a storage that does not answer: 503, with the time to try again (decisions.md 1). */
 export const storageUnavailable = { extra: { dependency: 'customer_storage' }, retryAfterSeconds: 60 } as const;
 
 /**
- * Runs a step's work on a customer's storage. Permanent errors end the workflow. Others are tried again, and at the
- * last attempt they count as a storage that does not answer.
+ * Runs a step's work on a customer's storage. Permanent errors end the workflow. Other errors are tried again. At the
+ * last attempt the failure is that the storage does not answer.
  */
 export async function onStorage<T>(
   step: { attempt: number; signal: AbortSignal },

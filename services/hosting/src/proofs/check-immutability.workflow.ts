@@ -9,12 +9,12 @@ import { recordProof } from './proof.store';
 
 const secondMs = 1_000;
 const dayMs = 24 * 3_600 * secondMs;
-/** The tolerance for storages, which keep whole seconds and have clocks of their own. */
+/** The tolerance in comparisons of times, because a storage has its own clock and keeps whole seconds. */
 const clockSlackMs = 1.5 * secondMs;
 
 /**
- * The two test objects: the canary and the control. The canary must survive its deletion. The control must not, because
- * its lock ends soon.
+ * The two test objects: the canary and the control. The storage must refuse to delete the canary. It must delete the
+ * control, because the control's lock ends soon.
  */
 interface Planted {
   canary: Canary;

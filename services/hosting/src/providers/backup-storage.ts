@@ -1,18 +1,18 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** One version of an object that was written to be deleted, or to withstand deletion. */
+/** One version of a test object. A check tries to delete it. */
 export interface Canary {
   key: string;
   versionId: string;
 }
 
-/** The storage's answer to a delete of one version: a lock answers `refused`. `unclassified` is any other error. */
+/**
+ * The storage's answer to a delete of one version. `refused` may come from a lock. `unclassified` is any other error.
+ */
 export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
 
-/**
- * Test objects beside the backups, under the same prefix. They show whether a lock really keeps the objects under it.
- */
+/** Test objects beside the backups, under the same prefix. They show whether a lock really prevents deletion. */
 export interface CanaryStorage {
   /** Whether the bucket offers locks. */
   hasLock(): Promise<boolean>;
@@ -44,7 +44,7 @@ export class CanaryError extends Error {
 /** The place of backups, as the API names it. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
-/** Finds out whether backups exist, for a process that may not read them. */
+/** Tells whether backups exist, for a process that may not read them. */
 export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
@@ -53,7 +53,10 @@ export interface BackupReader {
    * nothing about another.
    */
   placeIn(mode: Mode): string;
-  /** Whether a finished archive (one with a manifest) is there. Rejects if that cannot be found out. */
+  /**
+   * Whether a finished archive exists. An archive is finished when it has a manifest. Rejects if the storage cannot be
+   * asked.
+   */
   has(storageKey: string): Promise<boolean>;
 }
 
@@ -63,8 +66,8 @@ interface Removal {
 }
 
 /**
- * The storage of archives: a key names a folder of objects. Each archive is written under a key of its own that is
- * never used again, so that a worker that lost its lease cannot change an archive that another one has verified.
+ * The storage of archives: a key names a folder of objects. Each archive gets a new key. So a worker that has lost its
+ * lease cannot change an archive that another worker has verified.
  */
 export interface BackupStorage extends BackupReader {
   /**
@@ -73,17 +76,18 @@ export interface BackupStorage extends BackupReader {
    */
   source(storageKey: string): ArchiveSource;
   /**
-   * Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive.
+   * Writes objects. An object is durable when its write resolves. The manifest must be written last, because an archive
+   * without a manifest does not count.
    */
   sink(storageKey: string): ArchiveSink;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order. For the folder of a backup these are its
-   * attempts that were completed.
+   * Keys of the finished archives in the folder `prefix`, in no order. The folder of a backup has a finished archive
+   * for each completed attempt.
    */
   listFinished(prefix: string): Promise<string[]>;
   /**
-   * Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. A folder that is
-   * not there is no error.
+   * Removes every archive whose key begins with the folder `prefix`, except `keep` and locked objects. A missing folder
+   * is no error.
    */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**
@@ -92,7 +96,7 @@ export interface BackupStorage extends BackupReader {
    * time.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
-  /** The access for testing the locks of this mode's storage. Null if that storage has no locks. */
+  /** Access to test objects in this mode's storage. Null if the storage cannot have locks. */
   canary(mode: Mode): CanaryStorage | null;
 }
 
