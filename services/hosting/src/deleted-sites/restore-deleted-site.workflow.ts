@@ -59,7 +59,7 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 
 /**
  * Restores a deleted site. A failure up to `probe` removes everything that the restore made, and the record can be
- * restored again. After `probe` the site stays live. Its freeze ends by itself, so visitors may have written to the
+ * restored again. After `probe` the site is not removed. Its freeze ends by itself, so visitors may have written to the
  * site even if `thaw` fails. If the site's own code fails, the site stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })

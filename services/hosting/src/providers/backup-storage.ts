@@ -116,12 +116,12 @@ export const backupPrefix = ({
 /** The key of one attempt. It ends with the attempt's fence, a number that no other attempt has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
 
-/** The folder of all attempts, from the key of one of them. */
+/** The folder of all attempts to which the attempt with this key belongs. */
 export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
 
 /**
- * The folder of a backup's archives. It is the folder of all attempts, because any attempt of a failed backup may have
- * left objects.
+ * The folder of a backup's archives. It holds the archives of all attempts, because any attempt of a failed backup may
+ * have left objects.
  */
 export const backupFolder = (backup: {
   storageKey: string | null;
@@ -131,10 +131,10 @@ export const backupFolder = (backup: {
   id: string;
 }): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
 
-/** The form of a key. Keys from before organisations were part of them have one segment less. */
+/** The form of a key. Keys from before keys contained the organisation have one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 
-/** Drydock makes keys from ids. This check keeps a bug from reaching outside the folder. @throws Error */
+/** Drydock makes keys from ids. This check prevents access outside the folder if a key is wrong. @throws Error */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
 }

@@ -109,7 +109,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
     response.write(piece, () => {
       all.push(() => response.end(piece));
       if (all.length < links) return;
-      // Every upload has sent all but its last piece.
+      // Every answer has been sent except its last piece.
       most = bytesHeld() - before;
       for (const end of all) end();
     });
@@ -145,8 +145,8 @@ it.each([
   });
 });
 
-// The client's parser would copy the whole answer for each document type. An answer of 4 MB with 500 of them blocked
-// the process for minutes.
+// The client's parser would copy the whole answer for each document type. An answer of 4 MB with 500 document types
+// blocks the process for minutes.
 it.each([
   ['an error', 500, read],
   ['a refusal', 403, read],
