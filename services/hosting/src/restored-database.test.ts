@@ -221,7 +221,7 @@ describe('a database that was put back from a backup', () => {
         }
         await world.endWorkers();
         await putBack(world.api.postgres.adminUrl, moment);
-        // The older database contains leases of workers that no longer exist.
+        // The older database contains leases of workers that have ended since.
         await world.expireLeases();
         hire();
         await over(works);

@@ -9,7 +9,7 @@ export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
   daysAgo?: number;
   domain?: string;
-  /** False when the row exists and the object does not. */
+  /** If false, the backup has a row but no object in the storage. */
   hasObject?: boolean;
   hasBackup?: boolean;
   purged?: boolean;
@@ -34,7 +34,7 @@ export async function deletionOf(api: ServiceApi, siteId: string): Promise<strin
   return row.id;
 }
 
-/** A deleted site as the tables and the storage know it, without its ever having been one. */
+/** Writes the rows and the object of a deleted site, without creating and deleting a site. */
 export async function givenDeletedSite(
   api: ServiceApi,
   backupsDir: string,

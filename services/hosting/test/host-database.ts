@@ -7,7 +7,7 @@ export interface Login {
   database: string;
 }
 
-/** A host's own database server, as Debian has it, and ways around the driver to fill a database and to look at it. */
+/** Debian's database server on a host. Tests fill and read its databases without the driver under test. */
 export interface HostDatabase extends StartedProcess {
   adminUrl: string;
   /** The first value of the first row. */

@@ -9,7 +9,7 @@ import { freePort, isRoot, startProcess } from './ssh-processes';
 
 const serversDir = '/usr/lib/postgresql';
 
-/** Debian's server programs, of the version that its client programs speak to; null without them. */
+/** Debian's server programs, in the version of its client programs. Null if they are not installed. */
 export function findPostgresDir(): string | null {
   const versions = existsSync(serversDir)
     ? readdirSync(serversDir).sort((left, right) => Number(right) - Number(left))

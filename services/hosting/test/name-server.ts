@@ -49,7 +49,7 @@ function answerTo(query: Buffer, records: ReadonlyMap<string, string[]>): Buffer
 function recordOf(value: string): Buffer {
   const text = Buffer.from(value);
   const head = Buffer.alloc(12);
-  // The name is that of the question, by a pointer to it.
+  // The record's name is a pointer to the name in the question.
   head.writeUInt16BE(0xc000 | headerBytes, 0);
   head.writeUInt16BE(txt, 2);
   head.writeUInt16BE(classIn, 4);

@@ -76,7 +76,10 @@ export interface ArchiveAtHand {
   manifestMac: string;
 }
 
-/** An archive to stage. `parents`: the archives that it depends on, full one first; absent for a full archive. */
+/**
+ * An archive to stage. `parents` are the archives that it depends on, the full archive first. A full archive has no
+ * parents.
+ */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
   /**

@@ -32,8 +32,8 @@ export interface SiteOfTheNight {
 
 export interface NightlyDecision {
   /**
-   * Whether a backup is begun now. The site's slot has come, even if no worker ran at that time, and every backup since
-   * then has failed. The site is ready, has no other work, and has attempts left.
+   * Whether a backup is begun now. True if every backup since the site's latest slot has failed, and the site is ready,
+   * has no other work and has attempts left. The slot may be past, because no worker may have run at its time.
    */
   isDue: boolean;
   /** The time when a sweep next considers the site. */

@@ -14,7 +14,7 @@ import { hostUnavailable, viewSite } from './site-record';
 
 /**
  * Whether the installation has the platform in this mode. A vendor and an ssh host are configured for each mode
- * separately, so that the sandbox never reaches the live one.
+ * separately, so that the sandbox never reaches a live vendor or host.
  */
 export function offersPlatform(
   { siteHosts, sshModes, vendorTimelines }: HandlerContext,
@@ -68,7 +68,8 @@ export const createSite = (context: HandlerContext) =>
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
       await assertOffersDatabase(context, platform, body.database ?? null);
       if (!context.domainProofs.isRequired(mode)) return { isProven: true };
-      // A vendor gives a domain to the first customer who names it, so it must be proven first.
+      // A vendor gives a domain to the first customer who names it, so the customer must prove the domain before the
+      // vendor gets the order.
       if (platform !== 'vendor') return { isProven: false };
       if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });

@@ -31,7 +31,7 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
 interface Shown {
   /** Whether the site has proven the domain before. */
   isProven: boolean;
-  /** The site that has the domain now, although it no longer shows its proof. */
+  /** The site that has the domain now but no longer shows its proof. Null if there is no such site. */
   formerSiteId: string | null;
 }
 

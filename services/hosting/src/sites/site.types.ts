@@ -3,7 +3,9 @@ import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access';
 import type { WorkTarget } from '@drydock/workflow/http';
 
-/** Workflows with the same key exclude each other: restores, backups and the deletion of a site. */
+/**
+ * Workflows with the same key exclude each other. So at most one restore, backup or deletion of a site runs at a time.
+ */
 export const siteResourceKey = (siteId: string): string => `site:${siteId}`;
 
 export const siteSubject = (siteId: string): { type: 'site'; id: string } => ({ type: 'site', id: siteId });
