@@ -155,7 +155,7 @@ function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Pla
   throw new Error(`BACKUPS_S3_BUCKET, ${names} are needed together`);
 }
 
-/** Opens the ssh host of each mode that has one. If no mode has one, the platform ssh is not offered. */
+/** Opens the configured ssh host of each mode. Without any ssh host, the platform ssh is not offered. */
 function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
   const open = (text: string | undefined, name: string): SshTools | undefined => {
     if (text === undefined) return undefined;

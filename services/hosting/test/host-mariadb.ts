@@ -15,7 +15,7 @@ export function missingForMariadb(): string {
   return [...(existsSync(server) ? [] : ['mariadbd']), ...programs].join(', ');
 }
 
-/** Debian's own MariaDB with a password; as root, it runs as nobody. */
+/** Starts Debian's MariaDB with a password. If the test runs as root, the server runs as `nobody`. */
 export async function startHostMariadb(folder: string): Promise<HostDatabase> {
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
   const account = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};

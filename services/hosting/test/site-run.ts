@@ -10,7 +10,7 @@ export interface SiteRun {
   siteId: string;
 }
 
-/** Reads the run as the site's owner does. */
+/** Reads the run through the API, with the path of its site. */
 export const lookAtRun = ({ api }: HostingWorld, { workflowId, siteId }: SiteRun): Promise<CrashLook> =>
   lookAt(api, `/v1/sites/${siteId}/workflows/${workflowId}`);
 

@@ -141,5 +141,5 @@ export const describeOn = ({ missing }: Pick<(typeof sshRigs)[number], 'missing'
 
 const [onPostgres] = sshRigs;
 
-/** Like {@link describeOn}, for suites that need only one kind of database. */
+/** Works like {@link describeOn} with Postgres, for suites that need only one kind of database. */
 export const describeOnHost = () => describeOn(onPostgres);

@@ -70,7 +70,7 @@ function forward({ port }: App, response: ServerResponse): void {
 const siteUrlPattern = /^\/(live|sandbox)\/([^/]+)\/$/;
 
 /**
- * Serves the release at each site's `current` link. Runs applications. Makes visitors wait while the maintenance flag
+ * Serves the release at each site's `current` link. Runs applications. Answers visitors 503 while the maintenance flag
  * is set.
  */
 export async function serveSites(

@@ -60,7 +60,7 @@ const restingMax = 2;
  */
 const resting: Worker[] = [];
 
-/** Takes an idle thread, or starts a new one. */
+/** Takes an idle thread, or starts a new thread. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
   // A new thread has listeners of Node itself. If `restThread` removed these listeners, the message port would stop for

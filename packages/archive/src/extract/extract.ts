@@ -17,7 +17,7 @@ import { createPace, type Pace } from '../read/pace';
 import { type LostPath, type Owner, runWorkers } from './extract-workers';
 
 /**
- * Ensures an empty directory to extract into. A missing one is created with mode 0700.
+ * Ensures an empty directory to extract into. A missing directory is created with mode 0700.
  * @throws ArchiveError `staging_not_empty`
  */
 async function prepareStaging(directory: string): Promise<void> {
@@ -58,7 +58,7 @@ interface ExtractProgress {
 }
 
 export interface ExtractOptions {
-  /** The archives of the chain, the full one first. */
+  /** The archives of the chain, the full archive first. */
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
   /**

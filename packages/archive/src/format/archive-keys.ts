@@ -38,7 +38,7 @@ export function deriveKeys(archiveKey: RootKey, salt: Buffer, archiveId: string)
   return { ...archiveKeysOf(archiveKey, salt, archiveId), ...manifestKeysOf(archiveKey, salt) };
 }
 
-/** Returns the key that sealed the archive with this salt and key check. If none fits, returns the first one. */
+/** Returns the key that sealed the archive with this salt and key check. If no key fits, returns the first key. */
 export function sealingKey(key: ArchiveKey, salt: Buffer, check: Buffer): ArchiveKey {
   if (isDerived(key) || Buffer.isBuffer(key)) return key;
   return key.find((each) => manifestKeysOf(each, salt).check.equals(check)) ?? key[0];
@@ -80,7 +80,7 @@ export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys,
   };
 }
 
-/** Returns the salt for a new archive: the derived keys' own salt, or a fresh one. */
+/** Returns the salt for a new archive: the salt of the derived keys, or a fresh salt. */
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
   if (!isDerived(key)) return fresh();
   const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);

@@ -140,7 +140,7 @@ export function encodeEntry(entry: Entry): Buffer {
 }
 
 /**
- * Decodes the entry at `at` and returns the offset of the next one. It checks only the form, because the tree checker
+ * Decodes the entry at `at` and returns the offset of the next entry. Only the form is checked here. The tree checker
  * decides which paths are allowed. @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that
  * no writer produces
  */

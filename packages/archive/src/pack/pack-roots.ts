@@ -29,7 +29,7 @@ export const partlyKept: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A path that the archive lacks, holds incompletely, or that will not work after a restore. For the reasons in
+ * A path that the archive lacks or holds incompletely, or that will not work after a restore. For the reasons in
  * `partlyKept`, the archive has the path.
  */
 export interface SkippedPath {

@@ -218,7 +218,10 @@ async function addEntry(packing: TreePacking, entry: Entry): Promise<void> {
   await packing.writer.add(entry);
 }
 
-/** How often a file that changes during its reading is read. After the last reading its content is recorded anyway. */
+/**
+ * How often a file that changes during its reading is read. The content of the last reading is recorded even if the
+ * file has changed.
+ */
 const attemptsMax = 3;
 
 export interface PackedContent {
@@ -236,8 +239,8 @@ export interface PackedContent {
 }
 
 /**
- * Appends a file's content to the archive. Size and SHA-256 are those of the appended bytes. Returns null if the path
- * is no longer a file, and `closed` if this process may not read it.
+ * Appends a file's content to the archive. Size and SHA-256 are computed from the appended bytes. Returns null if the
+ * path is no longer a file, and `closed` if this process may not read it.
  */
 async function packFile(
   live: LivePath,

@@ -38,7 +38,7 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The key that sealed the archive, of those that the caller gave. */
+  /** The one of the caller's keys that sealed the archive. */
   key: ArchiveKey;
 }
 
@@ -190,7 +190,7 @@ function checkLink(parent: OpenArchive, child: OpenArchive): void {
   if (newer.parent_mac !== parent.manifestMac) refuse('chain_gap', `archive ${newer.archive_id} has another parent`);
   if (newer.base_id !== older.base_id) refuse('chain_gap', `archive ${newer.archive_id} has another base`);
   if (newer.sequence <= older.sequence) refuse('chain_gap', `archive ${newer.archive_id} is not newer than its parent`);
-  // A newer archive may have stream roots that an older one lacks, because streams are complete in each archive.
+  // A newer archive may have stream roots that an older archive lacks, because streams are complete in each archive.
   const has = (roots: ManifestRoot[], { name, kind }: ManifestRoot): boolean =>
     roots.some((other) => other.name === name && other.kind === kind);
   const isContinued = older.roots.every((root) => has(newer.roots, root));

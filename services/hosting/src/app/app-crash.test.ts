@@ -17,7 +17,8 @@ interface Run extends SiteRun {
   pid: number;
 }
 
-// Three dead workers take longer than a request waits, so the restart is rightly cancelled. That case is left out.
+// Cases in which three workers die are left out. Replacing three workers takes longer than a request waits, and then
+// the restart is cancelled.
 const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 
 it(

@@ -77,10 +77,7 @@ interface SurfaceFacts {
   proofs: BackupProofs;
 }
 
-/**
- * The backup surface of interface.md 2.2. Its promises about backups are limited to those that a recent check has
- * proved.
- */
+/** The backup surface of interface.md 2.2. It promises only properties of backups that a recent check has proved. */
 function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;
   const unsupportedReason = unsupportedReasonOf(site.platform);

@@ -11,7 +11,7 @@ import type { Backup, StoredArchive } from './backup.types';
 const overheadFactor = 1.25;
 const overheadBytes = 64 * 2 ** 20;
 
-/** Bytes that a whole new release needs while the live one exists beside it. */
+/** Bytes that a complete new release needs in addition to the live release. */
 export const neededBytes = ({ rawBytes }: Pick<StoredArchive, 'rawBytes'>): number =>
   Math.ceil(rawBytes * overheadFactor) + overheadBytes;
 

@@ -10,7 +10,7 @@ import type { Owner } from '../sites/site.types';
 import type { Backup, KeptBackup, StoredArchive } from './backup.types';
 import { type SkippedSummary, sampleSize } from './skipped.view';
 
-/** Records the paths that an attempt at a backup has skipped, and replaces those of an earlier attempt. */
+/** Records the paths that an attempt at a backup has skipped, and replaces the list of an earlier attempt. */
 export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }: Skipped): Promise<void> {
   const list = JSON.stringify(paths.map(storable));
   await tx.$executeRaw`DELETE FROM backup_skipped_paths WHERE backup_id = ${backupId}::uuid`;

@@ -65,7 +65,9 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/** A passed drill is repeated after `passedAgeMinDays` days, a failed one at the next opportunity. */
+/**
+ * A passed drill is repeated after `passedAgeMinDays` days. A failed drill is repeated at the next run of the schedule.
+ */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

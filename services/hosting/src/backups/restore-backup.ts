@@ -96,15 +96,15 @@ type Finding = Preflight['findings'][number];
 
 export interface PreflightFacts {
   site: Site;
-  /** The backup or copy that was named; null when it does not exist. */
+  /** The named backup or copy. Null if it does not exist. */
   point: { id: string; createdAt: Date } | null;
   /** The unpacked size of the content; null when it is not known. */
   rawBytes: number | null;
   /** The free bytes of the site's host; null when the host does not answer. */
   freeBytes: number | null;
-  /** The paths that the point left out; absent for a kind of point that does not record them. */
+  /** The paths that the backup or copy left out. Absent if they were not recorded. */
   skipped?: SkippedSummary;
-  /** How the site answered when the point was taken; left out for a kind of point that does not record it. */
+  /** How the site answered when the backup or copy was taken. Absent if the answer was not recorded. */
   answer?: RecordedAnswer;
   /** Whether the archive is missing from the storage that should hold it. */
   isMissing: boolean;

@@ -165,8 +165,8 @@ export async function assertServes(
 
 /**
  * Probes a rebuilt site. There is no release to switch back to, and the page's answer may be the fault of the site's
- * own code. So only the database counts. Permanent failure `restore_probe_failed` if the database takes no query now
- * but took one when the backup was taken.
+ * own code. So only the database counts. Permanent failure `restore_probe_failed` if it takes no query. Such a database
+ * is accepted only if it also took no query when the backup was taken.
  */
 export async function assertRebuilt(
   context: WorkContext,

@@ -345,8 +345,8 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
 }
 
 /**
- * Removes every release except the served one and `keptRelease`. Releases that earlier restores have kept are removed
- * too.
+ * Removes every release except the live release and `keptRelease`. Releases that earlier restores have kept are also
+ * removed.
  */
 async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
   const host = hostOf(context.siteHosts, step.input.platform);

@@ -82,7 +82,7 @@ interface Asking {
 }
 
 /**
- * Asks the storage whether the record's last backup exists, unless the restore is refused for another reason anyway.
+ * Asks the storage whether the record's last backup exists, unless the restore is already refused for another reason.
  * Throws 503 if the storage cannot be asked.
  */
 export async function lookForObject(

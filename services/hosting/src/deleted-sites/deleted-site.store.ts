@@ -48,7 +48,7 @@ export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | nu
     take: purgePageSize,
   });
 
-/** The folders of every backup of the site that may still have data in the storage, failed ones included. */
+/** The folders of every backup of the site that may still have data in the storage, including failed backups. */
 export async function listBackupFolders(tx: Reader, siteId: string): Promise<string[]> {
   const where = { siteId, purgedAt: null };
   const rows = await tx.backup.findMany({

@@ -41,7 +41,7 @@ interface RevivalPlan {
   archive: StoredArchive;
   /** How the site answered when the backup was taken. Absent in checkpoints from before this was recorded. */
   answer?: RecordedAnswer;
-  /** The database in the record. Absent in checkpoints from before sites could choose one. */
+  /** The database in the record. Absent in checkpoints from before sites could choose a database. */
   database?: SiteDatabase | null;
   /** True only for sandbox sites whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
@@ -75,8 +75,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const host = hostOf(context.siteHosts, step.input.platform);
       const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
       const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
-      // A live release other than the first one means that an earlier run has restored the site, and the record of that
-      // run was lost.
+      // If another release than the first is live, an earlier run has restored the site, and the record of that run was
+      // lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
     undo: async (step, context) => {
@@ -184,8 +184,9 @@ async function findLive(
 }
 
 /**
- * Checks again that the record and the backup allow the restore. Only a change of the backup can refuse the restore
- * now. The restore itself has changed the record and taken the domain, and the request has checked the caller's rights.
+ * Checks again that the record and the backup allowed the restore when the request was accepted. Only a change of the
+ * backup can refuse the restore now. The restore itself has changed the record and taken the domain, and the request
+ * has checked the caller's rights.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -30,7 +30,7 @@ const input = z.strictObject({
 type CopyInput = z.infer<typeof input>;
 
 /**
- * The copies that an incremental copy builds on, the full one first. Empty for a full copy. The type is plain JSON,
+ * The copies that an incremental copy builds on, the full copy first. Empty for a full copy. The type is plain JSON,
  * because it is part of a checkpoint.
  */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
@@ -150,8 +150,8 @@ function packCopy(
 }
 
 /**
- * Removes everything that any attempt has written. If the customer's storage refuses access, the leftovers stay there.
- * They do not count as an archive, because they have no manifest.
+ * Removes everything that any attempt has written. If the customer's storage refuses access, the leftovers stay. They
+ * do not count as an archive, because they have no manifest.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);

@@ -75,7 +75,7 @@ describe.each(crashBackends())(
           world,
           configureOffsiteWorkflow,
           {
-            // The audit log has an entry for a configured destination, and none for a refused one.
+            // The audit log has an entry for a configured destination, and no entry for a refused destination.
             look: (run) => lookAtRun(world, run),
             ledger: async () => world.ledger(),
             start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),

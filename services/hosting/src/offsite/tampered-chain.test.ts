@@ -128,7 +128,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // The worker trusts only the recorded manifest, whatever the request has accepted.
+    // The request now accepts the archive. The worker still refuses it, because its MAC differs from the recorded MAC.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],

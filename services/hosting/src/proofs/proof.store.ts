@@ -91,7 +91,7 @@ export interface DrillChoice {
   archive: StoredArchive;
   /** How the site answered when it was backed up. Absent in checkpoints from before this was recorded. */
   answer?: RecordedAnswer;
-  /** The database that the site has. Absent in checkpoints from before sites could choose one. */
+  /** The database that the site has. Absent in checkpoints from before sites could choose a database. */
   database?: SiteDatabase | null;
 }
 

@@ -49,8 +49,8 @@ export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
   /**
-   * Identifies the place where backups of this mode are written, without any secret. A proof about one place proves
-   * nothing about another.
+   * Identifies the place where backups of this mode are written, without any secret. A proof about one storage proves
+   * nothing about another storage.
    */
   placeIn(mode: Mode): string;
   /**

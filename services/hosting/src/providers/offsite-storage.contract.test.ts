@@ -7,7 +7,7 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
 const bucket = 'copies';
-/** The deadlines are so long that only tests of deadlines reach one. */
+/** The deadlines are so long that no call reaches them. */
 const patient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
 /** The deadlines are far shorter than in production, because a test waits until they are over. */
 const hasty: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };

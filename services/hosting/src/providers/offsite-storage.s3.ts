@@ -254,7 +254,7 @@ class OpenS3 implements OffsiteStorage {
     return false;
   }
 
-  /** Lists page by page, because the storage decides how many keys are on one. */
+  /** Lists page by page, because the storage decides how many keys are on a page. */
   private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {

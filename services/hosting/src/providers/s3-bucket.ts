@@ -78,7 +78,7 @@ export function leaveRequestsOutOfTraces(client: S3Client): void {
 /** The key of the object at `path` below the prefix. */
 export const keyAt = ({ prefix }: S3Place, path: string): string => (prefix === '' ? path : `${prefix}/${path}`);
 
-/** A version of an object; in a bucket without versions, the object itself. */
+/** A version of an object. In a bucket without versions, the object itself. */
 export interface ObjectVersion {
   key: string;
   versionId: string | undefined;

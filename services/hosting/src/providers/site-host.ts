@@ -178,7 +178,10 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
     archive: ArchiveToStage,
     call: FencedCallWithProgress,
   ): Promise<StagedRelease>;
-  /** Makes new requests and database sessions wait and ends running ones. The freeze ends by itself after `ttlMs`. */
+  /**
+   * Makes new requests and database sessions wait, and ends running requests and sessions. The freeze ends by itself
+   * after `ttlMs`.
+   */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
   /**

@@ -11,11 +11,11 @@ export interface VendorRestore {
   item: VendorItemRef;
   /**
    * The name of the mailbox beside the original, without the prefix `temp-`. The restore overwrites an existing mailbox
-   * with this name and the prefix. Only `isBeside` uses the name.
+   * with the prefix and this name. The name has an effect only with `isBeside`.
    */
   name: string;
   handle: string;
-  /** Whether the restore goes into a mailbox beside the original, whose name begins with temp-. */
+  /** Whether the restore makes a separate mailbox, whose name begins with `temp-`. */
   isBeside: boolean;
 }
 

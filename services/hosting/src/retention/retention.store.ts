@@ -59,7 +59,7 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
     WHERE sites.id = look.id`;
 }
 
-/** How many backups one transaction handles. */
+/** The most backups on a page. */
 const pageBackups = 100;
 /** The age after which the data of a failed backup is not locked any more. A lock lasts for `immutableDays`. */
 const failedAgeMs = 31 * 24 * 3_600_000;

@@ -19,8 +19,8 @@ type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
  * are due. With 300,000 sites, each of the 36 sweeps of a night begins 8,333 backups.
  */
 export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
-  // The whole sweep uses one point in time, even if another worker completes it. Sites that become due later belong to
-  // the next sweep, so that every sweep ends.
+  // The whole sweep uses one point in time, even if another worker completes it. A site that becomes due later waits
+  // for the next sweep, so that every sweep ends.
   .step('find_due', { run: async (_step, context) => ({ until: context.now().toISOString() }) })
   .step('start_due', {
     ...movingLimits,

@@ -57,7 +57,7 @@ export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_b
 
 /**
  * The database that a site has. A site on Drydock's own hosts without an entry has Postgres, because it was made before
- * sites could choose a database. Null for a site on another platform without an entry.
+ * sites could choose a database. Null on other platforms, because Drydock does not know their databases.
  */
 export function databaseOf({
   platform,

@@ -115,7 +115,7 @@ function run(program: string, args: readonly string[], cwd: string, input: Buffe
     throw new Error(`${program} ${args.join(' ')}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
 }
 
-/** Removes all content of a folder, however deep and closed it is. */
+/** Removes all content of a folder, even if it is deep or its modes deny access. */
 export function emptyFolder(directory: string): void {
   run('find', ['.', '-type', 'd', '!', '-perm', '-700', '-exec', 'chmod', 'u+rwx', '{}', '+'], directory);
   run('find', ['.', '-mindepth', '1', '-delete'], directory);

@@ -138,7 +138,7 @@ ask_database() {
 }
 `;
 
-/** The scripts' functions for a host's Postgres; each release's database belongs to the site's role. */
+/** The scripts' functions for a host's Postgres. The site's role owns the database of each release. */
 const remotePostgres = String.raw`
 export PGHOST="$dbhost" PGPORT="$dbport" PGCONNECT_TIMEOUT=10
 as_admin() { PGUSER=$admin PGPASSWORD=$secret psql -X -q -A -t -v ON_ERROR_STOP=1 -d postgres 9>&-; }
@@ -266,7 +266,7 @@ if [ "$as" = owner ]; then set -- unshare --user --map-current-user --keep-caps;
   --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
 `,
-  /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */
+  /** $1 database; the rest of stdin is the dump. It is loaded with only the rights of the site's own role. */
   writeDatabase: `
 claim
 exec 9>&-
@@ -292,7 +292,7 @@ end_sessions
 claim
 rm -f "$site/maintenance"
 `,
-  /** $1 the release that must be the current one. */
+  /** $1 the release that must be current before the switch. */
   switchRelease: String.raw`
 claim
 now=$(pointer)

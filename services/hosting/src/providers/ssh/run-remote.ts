@@ -69,7 +69,7 @@ export class RemoteError extends Error {
 }
 
 /**
- * Whether a command that asks the database got an answer, even a bad one. A lost connection or server is not an answer.
+ * Whether a failed command got an answer of the database, even a bad answer. A lost connection or server is no answer.
  */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof RemoteError && !error.message.includes('a lost connection') && !lostServer.test(error.message);

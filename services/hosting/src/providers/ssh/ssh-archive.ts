@@ -131,8 +131,8 @@ interface Content {
 }
 
 /**
- * The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform
- * or database wrote
+ * Yields the only stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another
+ * platform or database wrote
  */
 async function* contentOf(
   { root, path }: { root: string; path: string },

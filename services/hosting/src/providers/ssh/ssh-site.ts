@@ -114,6 +114,6 @@ function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
 export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> =>
   runRemote(tools.connection, remoteCallOf(tools, call));
 
-/** Runs a script as {@link runOnSite} does. Its output is a stream that ends only after the script has succeeded. */
+/** Works like {@link runOnSite}, but yields the output as a stream, which ends only after the script has succeeded. */
 export const streamFromSite = (tools: SshTools, call: SiteCall): AsyncGenerator<Buffer> =>
   streamRemote(tools.connection, remoteCallOf(tools, call));
