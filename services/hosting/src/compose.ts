@@ -260,7 +260,7 @@ function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DI
   };
 }
 
-/** Both processes use this name, for the queue and for the gateway's tokens. */
+/** The API and the workers use this name for the queue and for the gateway's tokens. */
 const serviceName = 'hosting';
 
 /** The quota does not count sites whose creation failed. */

@@ -236,7 +236,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
         ).toEqual([]);
-        // Each site must accept its next work, and the records of archives must be true.
+        // Each site must still accept work, and every recorded archive must exist.
         await Promise.all(
           works.filter(({ kind }) => kind !== 'removal').map(({ siteId }) => makeBackup(world, siteId)),
         );
@@ -248,7 +248,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
         ).toEqual([]);
-        // Scheduled backups do not count towards the allowance, so the backups' kind is changed.
+        // The backups become scheduled backups, so that they do not use up the allowance in the next round.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }
       expect(fenceViolations(world.ledger())).toEqual([]);

@@ -27,7 +27,7 @@ export const isHosted = ({ host }: HostingWorld, siteId: string): Promise<boolea
     () => false,
   );
 
-/** The state of a site before its restore (`old`), and the state that the restore should give it (`wanted`). */
+/** The state of a site before its restore (`old`), and its expected state after the restore (`wanted`). */
 export interface TwoStates {
   old: SiteState;
   wanted: SiteState;

@@ -39,7 +39,7 @@ export interface SiteState {
   database: string;
 }
 
-/** Everything that a restore replaces: the page as it is served, the whole tree and the whole database. */
+/** Reads everything that a restore replaces, which is the served page, the whole tree and the whole database. */
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
   const { url } = await world.host.readSite(siteId);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);

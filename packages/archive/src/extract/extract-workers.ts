@@ -51,7 +51,7 @@ export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number
 
 /** The memory for new JavaScript objects is small, because a worker's objects live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** How many idle threads are kept: as many as one extraction uses. */
+/** How many idle threads are kept. One extraction uses as many. */
 const restingMax = 2;
 
 /**
@@ -85,8 +85,8 @@ function startThread(): Worker {
 }
 
 /**
- * Ends a thread at any time after it is loaded. A native module that is interrupted while it loads would crash the
- * whole process.
+ * Ends a thread, but waits until it is loaded. Interrupting the loading of a native module would crash the whole
+ * process.
  */
 export async function endThread(thread: Worker): Promise<void> {
   await loaded.get(thread);

@@ -29,7 +29,7 @@ async function prepareStaging(directory: string): Promise<void> {
   if ((await readdir(directory)).length > 0) refuse('staging_not_empty', 'the target directory holds something');
 }
 
-/** Tells whether the directory's file system treats names as equal that differ only in case or normalisation. */
+/** Tells whether the directory's file system ignores differences of case or Unicode normalisation in names. */
 async function probeFolding(directory: string): Promise<boolean> {
   const probes: [string, string][] = [
     ['drydock-probe-a', 'DRYDOCK-PROBE-A'],
@@ -62,7 +62,8 @@ export interface ExtractOptions {
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
   /**
-   * The absolute target directory of each tree root. It must be empty, or be missing in an existing parent directory.
+   * The absolute target directory of each tree root. The directory must be empty, or missing in an existing parent
+   * directory.
    */
   roots: Readonly<Record<string, string>>;
   /**
@@ -74,8 +75,8 @@ export interface ExtractOptions {
   /** Worker threads. More than two gain nothing. */
   workers?: number;
   /**
-   * Tells whether the target treats names as equal that differ only in case or normalisation. By default a trial
-   * decides.
+   * Tells whether the target's file system ignores case or Unicode normalisation in names. By default a trial with test
+   * files decides.
    */
   foldsNames?: boolean;
   signal?: AbortSignal;

@@ -4,8 +4,8 @@ import type { Entry } from '../format/entry';
 import { type ByteString, bytesOfText } from '../format/path-bytes';
 
 /*
- * Functions of the C library that Node lacks: FIFOs, extended attributes, and times to the nanosecond. Calls in this
- * process are used, because a child process for each file would cost more than the rest of a restore.
+ * Functions of the C library that Node lacks: FIFOs, extended attributes, and times to the nanosecond. They are called
+ * in this process, because a child process for each file would take longer than the rest of a restore.
  */
 
 export interface Libc {

@@ -83,7 +83,7 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
 
 /**
  * Returns why a symlink's target is refused, or null if it is allowed. A target may be any path, because nothing
- * follows the link: no entry is below a link, links are created last, and a site's server follows no link out of the
+ * follows the link. No entry is below a link, links are created last, and a site's server follows no link out of the
  * tree.
  */
 export function symlinkProblem(target: ByteString): string | null {
@@ -92,8 +92,8 @@ export function symlinkProblem(target: ByteString): string | null {
 }
 
 /**
- * The mode bits that an archive keeps. Set-id bits are safe: after a restore the file belongs to the account that
- * requested it, and the bits give only that account's rights.
+ * The mode bits that an archive keeps. Set-id bits are safe, because they give only the rights of the restored file's
+ * owner. That owner is the site's own account.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,

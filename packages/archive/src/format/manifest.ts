@@ -39,7 +39,7 @@ export const manifestSchema = z.strictObject({
   sequence: count,
   /** The MAC of the parent's manifest, or null for a full archive. */
   parent_mac: mac.nullable(),
-  /** The id of the chain's full archive. A full archive has its own id here. */
+  /** The id of the chain's full archive. In a full archive, this is its own id. */
   base_id: text,
   created_at: z.iso.datetime(),
   entries: count,

@@ -1,6 +1,6 @@
 /**
  * Names on Linux are bytes, not text. In this package a path is a "byte string" with one character (U+0000 to U+00FF)
- * for each byte. It compares and sorts like its bytes, and an ASCII path equals its text.
+ * for each byte. A byte string sorts like its bytes. The byte string of an ASCII path equals its text.
  */
 export type ByteString = string;
 

@@ -17,7 +17,7 @@ export function releaseMemory(buffer: Buffer): void {
 const smallBytes = 65_536;
 
 /**
- * Node 20 has no `ArrayBuffer.prototype.transfer`. V8's internal function does the same, also for the memory of native
+ * Node 20 has no `ArrayBuffer.prototype.transfer`. V8's internal function also frees memory, even memory of native
  * modules.
  */
 const detach = findDetach() ?? moveAway();
@@ -33,8 +33,8 @@ function findDetach(): ((memory: ArrayBuffer) => void) | null {
 }
 
 /**
- * The fallback if V8's function is missing: memory that is moved into a closed port is freed. Memory of native modules
- * cannot be moved and waits for the garbage collector.
+ * The fallback if V8's function is missing. Moving memory into a closed port frees it. Memory of native modules cannot
+ * be moved and waits for the garbage collector.
  */
 function moveAway(): (memory: ArrayBuffer) => void {
   const { port1, port2 } = new MessageChannel();

@@ -173,7 +173,8 @@ const objectKinds = { segment: 1, block: 2 } as const;
 type ObjectKind = keyof typeof objectKinds;
 
 /**
- * The kind and number of an object. They are part of the authenticated header, so that no object can replace another.
+ * The kind and number of an object. They are part of the authenticated header, so that no object can stand in for
+ * another object.
  */
 export interface ObjectPlace {
   kind: ObjectKind;

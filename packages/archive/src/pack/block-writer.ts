@@ -223,7 +223,7 @@ export class BlockWriter {
     await this.closing;
   }
 
-  /** Resolves when nothing is written any more, also after a failure. */
+  /** Resolves when nothing is written any more, even after a failure. */
   async settle(): Promise<void> {
     await this.segments.settle();
     await this.closing.catch(() => undefined);

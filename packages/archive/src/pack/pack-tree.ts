@@ -86,8 +86,8 @@ interface TreePacking {
 }
 
 /**
- * Packs a directory: everything, or the differences from the parent, with tombstones for deleted paths. It merges two
- * sorted walks as streams.
+ * Packs a directory: everything, or the differences from the parent, with tombstones for deleted paths. The walk of the
+ * directory and the parent's index are merged as sorted streams.
  */
 export async function packTree(packing: TreePacking): Promise<void> {
   const hardLinks = new HardLinks();

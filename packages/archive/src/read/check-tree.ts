@@ -44,8 +44,8 @@ class TreeChecker {
   }
 
   /**
-   * Finds the parent of a path. It must be a directory of this tree, because a missing parent, a file or a link could
-   * lead elsewhere.
+   * Finds the parent of a path. The parent must be a directory of this tree. Otherwise an entry could be written
+   * through a link to a place outside of the tree.
    */
   private enterParent(path: ByteString): OpenDirectory {
     const parent = parentPath(path);
@@ -84,7 +84,7 @@ class TreeChecker {
 
 interface TreeTarget {
   limits: ArchiveLimits;
-  /** True if the target treats names as equal that differ only in case or normalisation. */
+  /** True if the target's file system ignores case or Unicode normalisation in names. */
   folds: boolean;
   signal?: AbortSignal;
 }

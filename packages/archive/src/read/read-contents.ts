@@ -131,8 +131,8 @@ export class ContentReader {
   }
 
   /**
-   * Yields the content of the file at `row` of `block`. Its SHA-256 is compared after the last piece. Each content must
-   * be read before the next.
+   * Yields the content of the file at `row` of `block`. Its SHA-256 is compared after the last piece. A content must be
+   * read to its end, or abandoned, before the next read.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
     // Concurrent reads would share one position, and each read would get bytes of the other file.

@@ -68,7 +68,7 @@ interface VerifyOptions {
 }
 
 /**
- * Verifies one archive: its manifest, every index block and segment, every entry, and all counts. Resolves with the
+ * Verifies one archive with its manifest, every index block, segment and entry, and all counts. Resolves with the
  * manifest. Memory does not grow with the archive. @throws ArchiveError
  */
 export async function verifyArchive(

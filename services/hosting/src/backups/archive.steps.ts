@@ -13,8 +13,8 @@ import type { KeptBackup, StoredArchive } from './backup.types';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**
- * Limits of steps that move every byte of a site. The time allows for 4 TB, the most an archive may hold, at 200 MB/s.
- * These steps are tried more often than others, because a failure loses much work.
+ * Limits of steps that move every byte of a site. Six hours are enough for the largest archive of 4 TB at 200 MB/s.
+ * These steps are tried more often than other steps, because a failure loses much work.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
@@ -113,7 +113,7 @@ export async function packOrFind(context: WorkContext, step: Step, backup: Backu
   return { ...written, findings: [] };
 }
 
-/** Removes everything that any attempt at the backup has written. */
+/** Removes the objects of all attempts at the backup. */
 export async function discardPacked(context: WorkContext, step: Step, backupId: string): Promise<void> {
   await context.backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }));
 }

@@ -88,7 +88,7 @@ export async function findNewestBackup(tx: Reader, siteId: string, now: Date): P
   return row?.id ?? null;
 }
 
-/** Removes the backup's expiry. From then on the purge of the deleted site decides how long the backup is kept. */
+/** Removes the backup's expiry. The purge of the deleted site then removes the backup. */
 export async function keepBackup(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'completed' }, data: { expiresAt: null } });
 }
@@ -241,8 +241,8 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
 }
 
 /**
- * Schedules the sweep's next look at the site, because its nightly backup has failed. Does nothing for a backup of
- * another kind.
+ * Sets the time of the sweep's next check of the site, because its nightly backup has failed. Does nothing for any
+ * other kind of backup.
  */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`

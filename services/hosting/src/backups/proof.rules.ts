@@ -22,7 +22,7 @@ export interface BackupProofs {
 
 const hourMs = 3_600_000;
 /**
- * The age up to which a check of the storage counts as recent. It is twice the interval of the check, which runs daily
+ * The age up to which a check of the storage counts as recent. The check runs daily, and may be a day late
  * (decisions.md 3).
  */
 const immutabilityAgeMaxMs = 48 * hourMs;

@@ -24,7 +24,7 @@ import { findingsOfSkipped, type SkippedSummary } from './skipped.view';
 
 /**
  * The preflight decides by the same rule as the restore, and changes nothing. If the host does not answer, the
- * preflight still succeeds and reports this as a finding.
+ * preflight still succeeds and has a finding.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({

@@ -82,7 +82,7 @@ export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Err
   return conclude('superseded', { internal: `${found}: the record of this restore is older than the site` });
 }
 
-/** Whether the restored release is live already. The steps before the switch then have nothing to do. */
+/** Whether the restored release is live already. If it is, the steps before the switch do nothing. */
 export async function isRestored(
   context: WorkContext,
   step: Step,
@@ -95,8 +95,8 @@ export async function isRestored(
 }
 
 /**
- * Each attempt stages a release of its own, so that an attempt that has lost its lease can never write into a live
- * release of another attempt.
+ * Each attempt stages a release of its own, because an attempt that has lost its lease may still write. It must not
+ * write into the live release of another attempt.
  */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 

@@ -60,7 +60,9 @@ export interface SwitchOverInput {
 
 /** The outputs of the earlier steps that these steps need. */
 interface Staged {
-  /** `answer` is how the site answered when the backup was taken. It is absent in checkpoints of earlier versions. */
+  /**
+   * `answer` is how the site answered when the backup was taken. `answer` is absent in checkpoints of earlier versions.
+   */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };
   readonly stage: { releaseId: string };
 }
@@ -255,8 +257,8 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
 }
 
 /**
- * Makes a backup of the replaced release. If packing fails although the trial succeeded, the host keeps the release and
- * the restore ends, because nobody can repair content that is no longer served.
+ * Makes a backup of the replaced release. If packing fails in spite of the trial, the host keeps the release and the
+ * restore ends. Nobody could repair content that is no longer served.
  */
 async function packSafetyCopy(
   context: WorkContext,

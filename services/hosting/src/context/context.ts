@@ -43,11 +43,11 @@ export interface WorkContext {
    */
   vendorPollMs: number;
   vendorWatchMs: number;
-  /** 32 bytes: every archive is sealed with a key derived from it. */
+  /** 32 bytes, from which the keys of all archives are derived. */
   archiveKey: RootKey;
   /** The shortest time of a restore on a sandbox site whose name asks for a slow restore. */
   slowMs: number;
-  /** The end of the lock on the control object of an immutability check, if the object is written now. */
+  /** Returns when the lock on the control object of an immutability check must end if the object is written now. */
   controlEnd(): Date;
   /** Reads a site's files and rows for the restore drill. Null if the platform has no site for drills. */
   drillProbe: DrillProbe | null;

@@ -23,7 +23,7 @@ type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'newest'; id: stri
 
 /**
  * The preflight asks the host the same questions as the first step of the deletion, and changes nothing. If the host
- * does not answer, the preflight still succeeds and reports this as a finding.
+ * does not answer, the preflight still succeeds and has a finding.
  */
 export const preflightDeletion = (context: HandlerContext) =>
   ({

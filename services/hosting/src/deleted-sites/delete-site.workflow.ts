@@ -62,7 +62,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       // the backup that the earlier deletion took.
       if (left !== null) return { releaseId: null, keptBackupId: left };
       const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-      // The owner may delete a site without a last backup, because some content cannot be packed.
+      // A customer may skip the last backup, because otherwise a site whose content cannot be packed could not be
+      // deleted.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null) {
@@ -97,7 +98,7 @@ export const deleteSiteWorkflow = defineWorkflow({
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
       // An earlier run of this workflow has destroyed the site, and the record of that run was lost. The last backup
-      // was complete by then.
+      // was complete before the destruction.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },
@@ -113,7 +114,7 @@ export const deleteSiteWorkflow = defineWorkflow({
     commit: async (tx, step, kept) => {
       const { pack, inspect } = step.outputs;
       const { answer = noAnswer } = inspect;
-      // The backup has no expiry: the deleted site's purge decides how long it is kept.
+      // The backup has no expiry, because the purge of the deleted site removes it.
       if (pack !== null && kept !== null)
         await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');

@@ -181,7 +181,8 @@ const share = 1 / 20;
 const pauseMsMax = 60 * minuteMs;
 
 /**
- * The next time at which a site that came back at `since` is checked: every minute at first, every hour after a while.
+ * The next time at which a site that came back at `since` is checked: every minute at first, later after ever longer
+ * pauses of at most an hour.
  */
 export function nextServeCheck(now: Date, since: Date): Date {
   const waitedMs = now.getTime() - since.getTime();

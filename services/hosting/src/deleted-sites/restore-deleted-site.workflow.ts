@@ -25,7 +25,7 @@ import {
   waitToServe,
 } from './deleted-site.store';
 
-/** `siteId` is the id that the site had before its deletion and gets again. */
+/** `siteId` is the id of the site before its deletion. The restored site gets the same id. */
 const input = z.strictObject({
   siteId: z.uuid(),
   backupId: z.uuid(),

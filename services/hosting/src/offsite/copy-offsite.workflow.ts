@@ -78,7 +78,7 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   })
   .build();
 
-/** `answer` is the site's answer to a probe. It is absent in checkpoints of earlier versions. */
+/** `answer` is the site's answer to a probe. `answer` is absent in checkpoints of earlier versions. */
 interface CopyPlan {
   releaseId: string;
   parents: ParentChain;

@@ -85,7 +85,7 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
   return isReady(site.status) ? null : { code: 'site_not_ready' };
 }
 
-/** The most bytes that a restore can write: the sum of the chain's archives. */
+/** The most bytes that a restore can write, which is the sum over the chain's archives. */
 export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
   chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
 

@@ -46,8 +46,7 @@ export async function insertPending(tx: Tx, { sealedCredentials, ...destination 
 
 /**
  * Makes the pending destination the site's only one. If the site has had the same endpoint, bucket and prefix before,
- * the earlier row gets the new credentials and becomes active, so that its copies are known again. The pending row is
- * then removed.
+ * the earlier row becomes active with the new credentials. Its copies are then known again. The pending row is removed.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });

@@ -6,8 +6,8 @@ import { definiteFailure } from '../sites/definite-failure';
 import { findUsable } from './offsite.store';
 
 /**
- * The time for a whole probe of a customer's bucket, while the customer waits for an answer. It leaves room for a slow
- * handshake.
+ * The time for a whole probe of a customer's bucket, while the customer waits for an answer. Seven seconds leave room
+ * for a slow handshake.
  */
 export const probeSeconds = 7;
 

@@ -52,7 +52,7 @@ function refusalOf(error: unknown): Refusal {
 
 /**
  * The preflight decides by the same rule as the restore from a copy, and checks the storage in the same way. If the
- * host does not answer, the preflight still succeeds and reports this as a finding.
+ * host does not answer, the preflight still succeeds and has a finding.
  */
 export const preflightOffsite = (context: HandlerContext) =>
   ({

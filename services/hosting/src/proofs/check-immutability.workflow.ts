@@ -35,8 +35,8 @@ const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
 /**
- * Each step continues with the result of the step before. The first reason that a step finds is recorded. A storage
- * that does not answer fails the workflow.
+ * Each step continues with the result of the previous step. If a step finds a reason, later steps keep it, and the last
+ * step records it. If the storage does not answer, the workflow fails.
  */
 export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
   .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
@@ -109,8 +109,8 @@ async function readBack(storage: CanaryStorage, planted: Planted): Promise<Findi
 }
 
 /**
- * Deletes the control, to prove that the credential may delete objects. Without that right the canary's deletion would
- * be refused too, and would prove nothing about its lock.
+ * Deletes the control, to prove that the credential may delete objects. Without the right to delete, the storage would
+ * also refuse to delete the canary, which would prove nothing about the canary's lock.
  */
 async function deleteControl(
   { now }: WorkContext,

@@ -20,7 +20,7 @@ type NewProof = { mode: Mode; place: string; workflowId: string; finishedAt: Dat
   | { kind: 'restore_drill'; reason: RestoreDrillReason; backupId: string | null }
 );
 
-/** Records one proof for each workflow: a second call changes nothing. */
+/** Records the proof of a workflow. A second call for the same workflow changes nothing. */
 export async function recordProof(tx: Tx, proof: NewProof): Promise<void> {
   await tx.proof.createMany({ data: [{ id: uuidv7(), ...proof }], skipDuplicates: true });
 }

@@ -40,8 +40,7 @@ const sentinelsMax = 8;
 const bytesMax = 2 ** 20;
 
 /**
- * A site with this file is an application. Its files are not requested, because the application itself answers for its
- * paths.
+ * A site with this file is an application. Its files are not requested, because the application answers every request.
  */
 const appEntry = 'app.js';
 
@@ -215,7 +214,7 @@ const drillSeconds = 6 * 3_600;
 
 /**
  * Restores a backup onto a site that is made for this drill. The site is removed at the end, so that no customer's data
- * stays on it. Each step continues with the result of the step before.
+ * stays on it. Each step continues with the result of the previous step.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',

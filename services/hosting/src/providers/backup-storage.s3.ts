@@ -90,7 +90,8 @@ const unlessStatus =
   };
 
 /**
- * The size of the parts of larger objects, so that a broken connection costs one part. Almost every segment is smaller.
+ * A larger object is uploaded in parts of this size, so that after a broken connection only one part is sent again.
+ * Almost every segment is smaller.
  */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;

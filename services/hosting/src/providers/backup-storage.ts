@@ -91,9 +91,9 @@ export interface BackupStorage extends BackupReader {
    */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**
-   * Keeps everybody, Drydock included, from changing or removing the archive before `until`. Resolves with that time
-   * once the storage has confirmed it, or with null if the storage has no such lock. May be called again with a later
-   * time.
+   * Locks the archive until `until`, so that nobody, not even Drydock, can change or remove it. Resolves with the end
+   * of the lock when the storage has confirmed it. Resolves with null if the storage has no locks. May be called again
+   * with a later time.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
   /** Access to test objects in this mode's storage. Null if the storage cannot have locks. */

@@ -32,7 +32,7 @@ export interface DomainProofOptions {
   isRequired: boolean;
   /** `address:port` of the name servers to ask. If the list is empty, the system's name servers are asked. */
   nameServers: readonly string[];
-  /** `host:port` that may also have a private address. Drydock's own tests set it, and it is empty in production. */
+  /** `host:port` that may also have a private address. Drydock's own tests set this. In production it is empty. */
   allowed?: ReadonlySet<string>;
   resolve?: ResolveAll;
 }

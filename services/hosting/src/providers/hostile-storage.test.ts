@@ -126,7 +126,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
   }));
   const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
   expect(error).toBeNull();
-  // This process also holds the pieces that are still being sent.
+  // The measured memory includes the server's unsent pieces, because the server runs in this process.
   expect(most).toBeLessThan((links * sentMb * megabyte) / 2);
 });
 

@@ -63,7 +63,7 @@ export interface HostedApp {
   lastRestartAt: Date | null;
 }
 
-/** `generation` counts the application's processes before the restart: a process with a greater number is fresh. */
+/** `generation` is the number of the last process before the restart. A process with a greater number is fresh. */
 export interface AppRestarted {
   restartedAt: Date;
   generation: number;

@@ -26,8 +26,8 @@ import { type Account, throughHost } from '../../test/trees/through-host';
 import { localBackupStorage } from './backup-storage.local';
 
 /*
- * A restore brings back every property of every path, as other programs (find, sha256sum, getfattr, getfacl) read it.
- * `kept` lists the exceptions, and docs/what-a-backup-keeps.md explains them.
+ * A restore brings back every property of every path, read with find, sha256sum, getfattr and getfacl. `kept` lists the
+ * exceptions, and docs/what-a-backup-keeps.md explains them.
  */
 
 const isRoot = process.getuid?.() === 0;

@@ -63,7 +63,8 @@ export interface VendorHttp {
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
 /**
- * After `failuresMax` failures in a row, no call is made for `openMs`. Then one call tries whether the vendor is back.
+ * After `failuresMax` failures in a row, no call is made for `openMs`. Then one call tests whether the vendor answers
+ * again.
  */
 const circuit = { failuresMax: 6, openMs: 15_000 };
 

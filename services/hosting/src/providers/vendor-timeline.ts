@@ -54,7 +54,7 @@ export type VendorFault =
   | 'unavailable'
   /** The answer to a change was lost or makes no sense, so the change may have been made. */
   | 'unknown'
-  /** Another job runs, or there were too many calls. The change was not begun. */
+  /** The change was not begun, because another job runs or there were too many calls. */
   | 'busy'
   /** A permanent refusal. Nothing was begun. */
   | 'refused'

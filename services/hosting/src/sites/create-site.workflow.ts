@@ -14,7 +14,7 @@ import { changeStatus, forgetVendorPackage, recordUrl, recordVendorPackage, rele
  */
 export const createSiteWorkflow = defineWorkflow({
   kind: 'create_site',
-  /** `database`: absent if it is the platform's default. */
+  /** `database` is absent if the site gets the platform's default. */
   input: z.strictObject({ domain: z.string(), platform: sitePlatformSchema, database: siteDatabaseSchema.optional() }),
 })
   .step('provision', {

@@ -62,7 +62,7 @@ export function definitely<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-/** The failure for a rule's refusal when a workflow asks the rule again. */
+/** The failure of a workflow that applies a request's rule again and gets a refusal. */
 const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
 
 export function assertStillAllowed(refusal: Refusal | null): void {

@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 
 /** The properties of one path that a restore must bring back. */
 export interface TreeFacts {
-  /** The type as `find` prints it: d, f, l, p, s, b or c. */
+  /** The letter that `find` prints for the type: d, f, l, p, s, b or c. */
   type: string;
   /** Octal, with set-id and sticky bits. */
   mode: string;
@@ -158,7 +158,7 @@ function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   }
 }
 
-/** Each field that differs, one line each: `path: field is this, was that`. */
+/** Returns one line for each field that differs, with its path and both values. */
 export function differences(before: Tree, after: Tree): string[] {
   const lines: string[] = [];
   const readable = (text: string): string => JSON.stringify(text.slice(0, 300));

@@ -38,8 +38,8 @@ const lostServer = new RegExp(
 );
 
 /**
- * Matches errors of a dump that are the same at every attempt. Other errors may come from a lock, a limit or a table
- * that was just dropped.
+ * Matches errors of a dump that come again at every attempt. Other errors may come from a lock, a limit or a table that
+ * was just dropped.
  */
 const unreadable = new RegExp(
   'query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|' +

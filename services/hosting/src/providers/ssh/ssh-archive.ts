@@ -153,8 +153,8 @@ async function* contentOf(
 }
 
 /**
- * GNU tar creates a file with its final mode before it sets its attributes. So an account that is not root cannot
- * restore the attributes of a read-only file.
+ * GNU tar creates a file with its final mode before it sets the file's attributes. So an account that is not root
+ * cannot restore the attributes of a read-only file.
  */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 

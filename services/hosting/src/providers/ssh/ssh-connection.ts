@@ -31,8 +31,8 @@ export class HostKeyError extends Error {
 const answerMsMax = 10_000;
 const keepaliveMs = 10_000;
 /**
- * The number of unanswered keepalives after which the host counts as gone. Its calls end then, and the next call
- * connects again.
+ * The number of unanswered keepalives after which the host counts as gone. All running calls then fail, and the next
+ * call opens a new connection.
  */
 const keepaliveMissesMax = 3;
 
@@ -78,7 +78,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** The most channels of a connection. This is below OpenSSH's MaxSessions, which is 10 by default. */
+/** The most channels of a connection. OpenSSH's MaxSessions is 10 by default. */
 const channelsMax = 8;
 
 interface Line {

@@ -105,7 +105,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
     proxy.reset();
     proxy.faults.isBlackhole = false;
-    // The old connection's end may be reported only now, so the test waits for a new connection.
+    // The end of the old connection may be noticed late, so the test waits until a call succeeds on a new connection.
     await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
   });
 

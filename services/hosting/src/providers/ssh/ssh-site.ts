@@ -49,8 +49,8 @@ const fencePattern = /^\d{1,18}$/;
 
 /**
  * `total` is the number of seconds after which the host ends a script. `silence` is the number of seconds without
- * output after which this process gives up. It is long for scripts that move data, because a database builds a large
- * index without any output.
+ * output after which this process gives up. `silence` is long for scripts that move data, because a database builds a
+ * large index without any output.
  */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
 
