@@ -203,6 +203,6 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff run next to the database, and need only its URL. */
+/** The commands of staff need only the database's URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('hosting'), environment);

@@ -129,8 +129,8 @@ describe('a database that was put back from a backup', () => {
   };
 
   /**
-   * Starts work that the older database does not know. The work restores the safety copy, so that the site is as
-   * before.
+   * Starts work that the older database does not know. The work restores the safety copy, so that the site has its
+   * earlier content again.
    */
   const beginLater = async ({ siteId }: Work): Promise<void> => {
     const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;

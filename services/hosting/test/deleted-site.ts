@@ -24,7 +24,7 @@ export interface GivenDeletedSite {
   domain: string;
 }
 
-/** The record of the deletion after which this site was not restored. @throws when there is none */
+/** The record of the deletion after which this site was not restored. @throws Error if the site has no such record */
 export async function deletionOf(api: ServiceApi, siteId: string): Promise<string> {
   const [row] = await api.rows<{ id: string }>(
     'SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL',

@@ -14,6 +14,6 @@ export interface HostDatabase extends StartedProcess {
   ask(login: Login, sql: string): Promise<string>;
   /** Everything is of this version afterwards. */
   fill(login: Login, version: number): Promise<void>;
-  /** A fingerprint of the database's content, which is the same text for the same content. */
+  /** A fingerprint of the database's content, which is equal for equal content. */
   fingerprint(login: Login): Promise<string>;
 }

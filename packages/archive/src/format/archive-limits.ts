@@ -44,7 +44,7 @@ export const formatBounds = {
   targetBytes: 4095,
   /** Encoded extended attributes of one path. */
   attributeBytes: 8 * 2 ** 20,
-  /** Entries of a stream root, whose names are kept in memory. */
+  /** The most entries of a stream root, because a reader keeps their names in memory. */
   streamEntries: 100_000,
 } as const;
 

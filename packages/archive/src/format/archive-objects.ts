@@ -27,7 +27,7 @@ export interface ArchiveSource {
   hold?(piece: SealedPiece): Promise<void>;
 }
 
-/** An object as its manifest or block records it. */
+/** An object with its record in the manifest or in a block. */
 export interface SealedPiece {
   name: string;
   /** The object's size in bytes. */

@@ -210,7 +210,7 @@ const attributeNameBytesMax = 255;
 export const attributeValueBytesMax = 65_536;
 export const attributeHeadBytes = 6;
 
-/** Tells whether an archive keeps attributes of this name. */
+/** Tells whether an archive keeps attributes with this name. Other attributes could give rights. */
 export const isKeptAttribute = (name: ByteString): boolean =>
   name.startsWith('user.') || name === accessList || name === defaultList;
 

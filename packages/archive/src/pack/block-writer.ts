@@ -7,7 +7,7 @@ import { compressFrame, type ObjectSeal, sealFrames, sealObject } from '../forma
 
 /** The most frames that are being filled, or compressed by the thread pool. */
 const buffersMax = 2;
-/** The most segments that are compressed but not yet written. */
+/** The most segments that are sealed and written at the same time. */
 const sealingMax = 2;
 
 /**

@@ -21,7 +21,7 @@ export const linkIntoRelease =
   'a link to a release by its absolute path, which leads nowhere after a restore: ' +
   'write it relative, or through `current`';
 
-/** Reasons for which the path itself is still in the archive. */
+/** The reasons for paths that the archive has. Such a path is incomplete, or will not work after a restore. */
 export const partlyKept: ReadonlySet<string> = new Set([
   changedWhileRead,
   linkIntoRelease,

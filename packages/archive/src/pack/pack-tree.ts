@@ -232,7 +232,7 @@ export interface PackedContent {
   stat: BigIntStats;
   size: number;
   sha256: Buffer;
-  /** True if the file changed during every reading. */
+  /** True if the file changed during every reading, so that the content may mix several moments. */
   hasChanged: boolean;
   /** The encoded attributes. */
   attributes: Buffer;

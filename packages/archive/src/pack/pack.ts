@@ -184,7 +184,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** Refuses an archive above the limits of readers, because they would refuse it. */
+/** Refuses an archive above the default limits, because no reader would accept it. */
 function assertAccepted(entries: number, rawBytes: number): void {
   if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
   if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);

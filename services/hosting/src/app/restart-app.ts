@@ -77,7 +77,7 @@ export const preflightRestart = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightSiteAppRestart>;
 
 interface FoundApp {
-  /** Null if the host did not answer. `error` then holds the reason. */
+  /** Null if the host did not answer. In this case `error` holds the reason. */
   hasApp: boolean | null;
   error?: unknown;
 }

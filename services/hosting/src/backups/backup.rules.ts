@@ -106,7 +106,7 @@ export const lockEnd = (completedAt: Date): Date =>
 export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
   new Date(completedAt.getTime() + retentionDays * dayMs);
 
-/** The pause before another look at a site that could not be backed up, because it was busy or its backup failed. */
+/** The pause before the next try to back up a site that was busy, or whose backup failed. */
 const pauseMs = 5 * 60_000;
 
 export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);

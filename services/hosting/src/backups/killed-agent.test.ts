@@ -87,7 +87,7 @@ it('between the switch and the probe keeps the site closed when it starts again,
     body: { backup_id: backupId },
   });
   await until(() => agent.isGone, { timeoutMs: 90_000, what: 'the death of the agent' });
-  // Without workers, nobody probes or thaws the site.
+  // Without workers, no process probes or thaws the site.
   await world.endWorkers();
   await agent.run();
   const found = await world.host.readSite(siteId);

@@ -33,7 +33,7 @@ interface LargeCase {
   what: string;
   paths?: () => PathToMake[];
   statements?: string[];
-  /** The limit of each process's memory beyond its memory for a nearly empty site. */
+  /** The most memory that a process may use in addition to its memory for a nearly empty site. */
   growthMaxMb: number;
   /** A digest for content that a fingerprint cannot read, because the text of a value of 1 GB is too long. */
   digestSql?: string;

@@ -160,7 +160,7 @@ async function change(siteId: string, version: number): Promise<void> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
   for (const [at, name] of files.entries()) {
     const file = path.join(directory, name);
-    // A link to a folder shows the same file twice, so it may have been removed already.
+    // The list has a file twice if a link leads to its folder, so the file may have been removed already.
     const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     const turn = (at + version) % 40;
     if (isFile && turn === 0) rmSync(file);

@@ -112,7 +112,7 @@ export interface PreflightFacts {
   contents: RestoreContents | undefined;
 }
 
-/** A backup older than this gets a warning, in seconds. */
+/** The age in seconds from which a backup gets a warning. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal'], now: Date): Preflight {

@@ -227,7 +227,8 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
 /**
- * The result if there is no safety copy. The replaced release cannot be packed and stays on the host, or it is gone.
+ * The result if there is no safety copy. Either the replaced release cannot be packed and stays on the host, or it is
+ * gone.
  */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };

@@ -1,4 +1,4 @@
-// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run this command on a machine
+// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run the command on a machine
 // with access to the database. `hold` reserves a deleted site for staff because of abuse, `release` ends the
 // reservation, and `purge` has the site's data removed now.
 import { parseArgs } from 'node:util';

@@ -47,12 +47,12 @@ export interface DeletedSite {
 
 const dayMs = 86_400_000;
 
-/** The record, and the facts from elsewhere that the rules need. */
+/** The record of a deleted site, and the other facts that the rules need. */
 export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
   /** Whether the last backup's object was found in the storage just now. */
   hasObject: boolean;
-  /** Whether another site has the domain. A site that the record's owner must not learn of does not count. */
+  /** Whether another site has the domain. A site of another organisation counts only as in `isHeld`. */
   isDomainHeld: boolean;
   /** Whether the caller is staff, who may also restore a site that is held for abuse. */
   isStaff: boolean;

@@ -176,7 +176,7 @@ export async function setRestoredAt(tx: Tx, id: string, restoredAt: Date | null)
 }
 
 const minuteMs = 60_000;
-/** The pause before the next check, as a share of the time that the site has waited already. */
+/** The pause before the next check, as a share of the time since the site came back. */
 const share = 1 / 20;
 const pauseMsMax = 60 * minuteMs;
 

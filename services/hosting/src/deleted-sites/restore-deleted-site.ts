@@ -49,7 +49,7 @@ async function refuseRevival(
   return isDatabaseOffered ? null : { code: 'site_database_not_offered' };
 }
 
-/** A deleted site gets a warning when its purge is closer than this. */
+/** The time before its purge in which a deleted site gets a warning. */
 const soonMs = 3 * 86_400_000;
 
 /** The preflight decides by the same rule as the restore of a deleted site, and changes nothing. */

@@ -39,7 +39,7 @@ type RevivalInput = z.infer<typeof input>;
 /** The checkpoint of the first step, which the later steps read. */
 interface RevivalPlan {
   archive: StoredArchive;
-  /** How the site answered when the backup was taken. Absent in checkpoints from before this was recorded. */
+  /** How the site answered when the backup was taken. Absent in checkpoints from before answers were recorded. */
   answer?: RecordedAnswer;
   /** The database in the record. Absent in checkpoints from before sites could choose a database. */
   database?: SiteDatabase | null;

@@ -2,7 +2,7 @@ import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import type { SkippedSummary } from '../backups/skipped.view';
 import type { RecordedAnswer } from '../sites/probe.rules';
 
-/** The facts about a completed copy that every read of it is checked against. */
+/** The recorded facts about a completed copy. Every read of the copy is compared with them. */
 export interface CopyArchive {
   objectKey: string;
   sizeBytes: number;

@@ -18,8 +18,8 @@ export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_00
 export const lookMs = 8_000;
 
 /**
- * The limits of steps that move a site to or from a customer's storage. The time allows for 200 GB over a line of 100
- * Mbit/s. Transient failures are tried more often than in other steps.
+ * The limits of steps that move a site to or from a customer's storage. Six hours are enough for 200 GB over a line of
+ * 100 Mbit/s. These steps are tried more often than other steps, because their transient failures are more frequent.
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 

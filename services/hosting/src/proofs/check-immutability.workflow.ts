@@ -25,7 +25,7 @@ interface Planted {
 
 /**
  * The reasons that raise an alarm, because the storage has broken the promise of Object Lock. Every other reason means
- * that the check itself could not be made. Backups show all reasons.
+ * that the check itself could not be made. The API shows every reason with the backups.
  */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 

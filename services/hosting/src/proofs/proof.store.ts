@@ -89,7 +89,7 @@ export interface DrillChoice {
   backupId: string;
   origin: { siteId: string; orgId: string };
   archive: StoredArchive;
-  /** How the site answered when it was backed up. Absent in checkpoints from before this was recorded. */
+  /** How the site answered when it was backed up. Absent in checkpoints from before answers were recorded. */
   answer?: RecordedAnswer;
   /** The database that the site has. Absent in checkpoints from before sites could choose a database. */
   database?: SiteDatabase | null;

@@ -17,7 +17,7 @@ interface DomainClaim {
   domain: string;
 }
 
-/** Finds out who controls a domain. Reads only. */
+/** Checks whether an organisation controls a domain, and changes nothing. */
 export interface DomainProofs {
   /** Whether a claim in this mode has to be proven. If not, the first organisation that names a domain gets it. */
   isRequired(mode: 'live' | 'sandbox'): boolean;

@@ -16,7 +16,7 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 /** The deadlines are so long that no test reaches them, even on a busy machine. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 120_000 };
-/** The limit is far below that of production, and above any listing in these tests. */
+/** The limit is far below the limit in production, and above any honest listing in these tests. */
 const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;

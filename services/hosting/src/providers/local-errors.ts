@@ -21,7 +21,10 @@ const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = {
   ...refusalOfControl,
 };
 
-/** The direction in which a site's content was moving. */
+/**
+ * The direction in which a site's content moves. `pack` reads a release into an archive, and `stage` writes an archive
+ * into a release.
+ */
 type Direction = 'pack' | 'stage';
 
 function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRefusal | undefined {

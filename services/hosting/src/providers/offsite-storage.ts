@@ -75,7 +75,7 @@ export type OpenOffsite = (
 /** Folder of all attempts at one copy, below the destination's prefix. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;
 
-/** The readers with which a request may look at a destination. */
+/** The functions with which a request may seal credentials and read a destination. */
 export interface OffsiteReaders {
   /** Whether a site of this mode may use the endpoint. */
   allows(endpoint: string, mode: Mode): boolean;
@@ -88,6 +88,6 @@ export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
   /** Identifies the key that copies are encrypted with, without revealing it. */
   encryptionKeyId: string;
-  /** Folder on the worker's disk for copies that are verified before use. */
+  /** Folder on the worker's disk for fetched copies, which are verified before their use. */
   spoolDir: string;
 }

@@ -52,7 +52,7 @@ export interface HostedSite {
   releases: readonly string[];
   /** How many bytes are free on the file system for new releases. */
   freeBytes: number;
-  /** The vendor's id of the site, when it is a hosting package at a vendor. */
+  /** The vendor's id of the site's hosting package. Absent for a site that is not at a vendor. */
   vendorPackageId?: string;
 }
 
@@ -86,7 +86,10 @@ export interface ArchiveToStage extends ArchiveAtHand {
    * The contents to restore. The default is all. With `files` the new release gets the database of the live release.
    */
   contents?: RestoreContents | undefined;
-  /** The site that the archives belong to, if it is not the site on which they are staged. A drill sets it. */
+  /**
+   * The site that the archives belong to. The default is the site on which they are staged. A drill stages on another
+   * site.
+   */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
@@ -275,7 +278,7 @@ export function describeSite(hosts: Described, site: Placed, signal?: AbortSigna
   return host.describe(siteRefOf(site), signal);
 }
 
-/** Null for a site that is no application, and on a platform that runs none. */
+/** Null for a site that is no application, and on a platform that runs no applications. */
 export function describeApp(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
   return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
 }

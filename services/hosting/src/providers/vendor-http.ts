@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
 import { VendorError } from './vendor-timeline';
 
-/** Limit for a wait that a provider asks for, in seconds. */
+/** The longest wait in seconds that a vendor's Retry-After header may cause. */
 const retryAfterSecondsMax = 60;
 const usualSeconds = 2;
 

@@ -9,7 +9,10 @@ const nightMinutes = 360;
 /** The most backups that are tried in a night. A site whose backups all fail is left for the next night. */
 const attemptsMax = 3;
 
-/** A site's minute of the night, from the random end of its id, so that all sites together spread the load evenly. */
+/**
+ * A site's minute of the night, computed from the random end of its id, so that the backups of all sites are spread
+ * evenly over the night.
+ */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
 /** The start of the site's latest nightly slot. */

@@ -77,7 +77,7 @@ export interface Place {
 
 export const beginning: Place = { at: new Date(0), id: '00000000-0000-0000-0000-000000000000' };
 
-/** A page of a list, and the position after which the next page begins. The position is null if there is no more. */
+/** A page of a list, and the position after which the next page begins. The position is null after the last page. */
 interface Page<Row> {
   rows: Row[];
   next: Place | null;

@@ -28,7 +28,7 @@ export function offersPlatform(
 
 /**
  * Whether a site of the platform can have this database. Null stands for the platform's default. Every host of Drydock
- * has Postgres, so hosts are not asked for it.
+ * has Postgres, so for Postgres no host is asked.
  */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
@@ -52,8 +52,8 @@ async function assertOffersDatabase(
 }
 
 /**
- * Whether a host has the programs of a deleted site's database. A host that does not answer counts as having them,
- * because the restore waits for the host.
+ * Whether a host has the programs of a deleted site's database. True if the host does not answer, because the restore
+ * waits for the host.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,

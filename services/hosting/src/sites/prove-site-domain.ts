@@ -36,8 +36,8 @@ interface Shown {
 }
 
 /**
- * Gives the domain to the site if its proof is shown. Another site that has the domain keeps it while its own proof is
- * shown.
+ * Gives the domain to the site if its proof is shown. If another site has the domain and still shows its own proof,
+ * that site keeps the domain.
  */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({

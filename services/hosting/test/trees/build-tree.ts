@@ -17,7 +17,7 @@ export interface PathToMake {
   path: string;
   type: 'file' | 'folder' | 'link' | 'hard' | 'fifo' | 'socket' | 'device';
   content?: Uint8Array | string;
-  /** Pieces of a file with holes, and its size. */
+  /** The size of a file with holes, and the pieces between the holes. */
   sparse?: { size: number; pieces: readonly (readonly [at: number, content: string])[] };
   /** The target text of a symlink, or the path whose file a hard link shares. */
   target?: string;

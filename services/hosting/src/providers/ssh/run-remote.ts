@@ -12,7 +12,7 @@ interface SilenceWatch {
   end(): void;
 }
 
-/** `reason` makes the error that the aborted call rejects with. */
+/** `reason` makes the error with which the aborted call rejects. */
 function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), silenceMs);
@@ -200,7 +200,7 @@ async function* outputOf(
   }
 }
 
-/** The end of a command's output. @throws as {@link streamRemote} */
+/** Resolves with the end of a command's output. @throws the errors of {@link streamRemote} */
 export async function runRemote(connection: SshConnection, call: RemoteCall): Promise<string> {
   let output = '';
   for await (const piece of streamRemote(connection, call))

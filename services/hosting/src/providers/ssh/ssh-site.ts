@@ -20,7 +20,7 @@ export const remoteCommand = (script: string, args: readonly string[], limitSeco
     .map(quoteArgument)
     .join(' ');
 
-/** A host's database server, as the host reaches it. */
+/** A host's database server. Address and port are valid on the host itself. */
 interface DatabaseServer {
   engine: DatabaseEngine;
   host: string;
