@@ -102,7 +102,10 @@ const randomTree = fc.dictionary(
   },
 );
 
-/** The seed is fixed, so that a failure comes from the present change. `npm run chaos` uses new seeds. */
+/**
+ * The seed is fixed, so that the test has the same input before and after a change of the code. `npm run chaos` uses
+ * new seeds.
+ */
 const seeded = {
   seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
 };
@@ -284,8 +287,8 @@ test('a tree of a thousand folders comes back to its last one', async () => {
 });
 
 /**
- * Creates a deep path step by step, because no system call accepts it at once, and writes a file at its end. It does
- * not use the shell's `cd`, which needs the whole path.
+ * Creates a deep path and a file at its end. Perl enters one directory after another, because no system call accepts
+ * the whole path and the shell's `cd` needs it.
  */
 function makeDeep(site: string, name: string, depth: number): void {
   const script = `for (1..$ARGV[1]) { mkdir $ARGV[0] or die; chdir $ARGV[0] or die } exec '/bin/sh', '-c', 'echo deep >bottom; ln bottom second; ln -s bottom link; touch -d @1500000000.123456789 bottom'`;

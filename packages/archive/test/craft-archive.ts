@@ -16,13 +16,13 @@ export interface CraftedEntry extends Partial<Entry> {
 export interface Craft {
   entries: CraftedEntry[];
   kind?: 'tree' | 'stream';
-  /** Changes the manifest as the last step before it is sealed properly. */
+  /** Changes the manifest just before a valid MAC is made for it. */
   manifest?: (manifest: Manifest) => Manifest;
   /** Last word on the objects. */
   objects?: (archive: MemoryArchive) => void;
 }
 
-/** An archive made by an attacker who holds the key: properly sealed, whatever it says. */
+/** An archive made by an attacker who holds the key: all MACs are valid, whatever the content is. */
 export async function craftArchive(craft: Craft): Promise<ArchiveLink & { source: MemoryArchive }> {
   const source = new MemoryArchive();
   const keys = archiveKeysOf(craftKey, randomBytes(16), 'crafted');

@@ -12,17 +12,14 @@ import {
 import { cPath, cString, libc } from '../src/files/libc';
 import { fileCallPath } from '../src/format/path-bytes';
 
-/**
- * Sets an attribute on a path, which is given in the form of the file calls. Returns whether the file system accepted
- * it.
- */
+/** Sets an attribute on a path. Returns whether the file system accepted the attribute. */
 export function setAttribute(location: string | Buffer, name: string, value: Buffer): boolean {
   return libc !== null && libc.lsetxattr(cPath(location), cString(name), value, value.length, 0) === 0;
 }
 
 /**
- * Everything about every path below a directory, one line each: all that a restore must bring back. Names are bytes,
- * one character each.
+ * Returns one line for each path below a directory, with everything that a restore must bring back. Each character of a
+ * name stands for one byte.
  */
 export function describeFully(directory: string, skip: ReadonlySet<string> = new Set()): string[] {
   const firstNames = new Map<string, string>();
@@ -48,7 +45,7 @@ export function describeFully(directory: string, skip: ReadonlySet<string> = new
 
 /**
  * The attributes as the kernel lists them, with values in hex. The labels of a security module are left out, because
- * they belong to the machine.
+ * the machine sets them.
  */
 function attributesOf(location: string | Buffer): string {
   if (libc === null || lstatSync(location).isSymbolicLink()) return '';
@@ -72,7 +69,7 @@ function contentOf(location: string | Buffer, stat: BigIntStats): string {
   return `${stat.size} bytes${stat.blocks * 512n + 65_536n < stat.size ? ' with holes' : ''} ${sha256Of(location)}`;
 }
 
-/** Reads in pieces: a file with holes may be larger than the memory. */
+/** Reads in pieces, because a file with holes may be larger than the memory. */
 function sha256Of(location: string | Buffer): string {
   const file = openSync(location, constants.O_RDONLY);
   const [digest, piece] = [createHash('sha256'), Buffer.alloc(2 ** 20)];

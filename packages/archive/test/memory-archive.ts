@@ -25,8 +25,8 @@ export class MemoryArchive implements ArchiveSink, ArchiveSource {
 }
 
 /**
- * The reason for which a promise rejects. Fails when the promise does not reject, or rejects with anything but an
- * ArchiveError.
+ * Returns the reason of the ArchiveError with which a promise rejects. Fails if the promise does not reject, or rejects
+ * with another error.
  */
 export async function reasonOf(promise: Promise<unknown>): Promise<ArchiveReason> {
   try {

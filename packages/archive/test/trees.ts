@@ -38,8 +38,8 @@ function makeWritable(folder: Buffer): void {
 }
 
 /**
- * Everything below a directory that a restore must bring back, one line per path. Times are to the microsecond, which
- * is what Node can set.
+ * Returns one line for each path below a directory, with everything that a restore must bring back. Times are to the
+ * microsecond, because Node cannot set finer times.
  */
 export function describeTree(directory: string): string[] {
   const names = listNames(directory, '');

@@ -41,8 +41,8 @@ import { keepSchedules } from './schedules';
 import { workflows } from './workflows';
 
 /**
- * Keeps sandbox backups in a place of their own, so that a client's tests never touch live ones. The mode is the first
- * part of every key.
+ * Keeps sandbox backups apart from live backups, so that a client's tests never touch live backups. The mode is the
+ * first part of every key.
  */
 export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox: BackupStorage }): BackupStorage {
   const of = (mode: string): BackupStorage => (mode === 'sandbox' ? sandbox : live);
@@ -70,8 +70,8 @@ const movedReader = (current: BackupReader, former: BackupReader): BackupReader 
 });
 
 /**
- * Writes to `current`. Backups in `former` stay there and are found there, so that object storage can be configured at
- * any time.
+ * Writes to `current`. Backups in `former` stay in `former` and are still found, so that object storage can be
+ * configured at any time.
  */
 export function movedStorage(current: BackupStorage, former: BackupStorage): BackupStorage {
   return {
@@ -98,8 +98,8 @@ export function movedStorage(current: BackupStorage, former: BackupStorage): Bac
 }
 
 /**
- * Live backups go to object storage if it is configured. Sandbox backups are in the folder BACKUPS_DIR, and so are live
- * ones from before object storage was configured.
+ * Live backups go to object storage if it is configured. The folder BACKUPS_DIR holds sandbox backups, and live backups
+ * from before object storage was configured.
  */
 function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): BackupStorage {
   const { BACKUPS_S3_ACCESS_KEY_ID: id, BACKUPS_S3_SECRET_ACCESS_KEY: secret } = config;
@@ -155,7 +155,7 @@ function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Pla
   throw new Error(`BACKUPS_S3_BUCKET, ${names} are needed together`);
 }
 
-/** Opens the ssh host of each mode that has one. If no mode has one, the platform ssh is not offered. */
+/** Opens the configured ssh host of each mode. Without any ssh host, the platform ssh is not offered. */
 function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
   const open = (text: string | undefined, name: string): SshTools | undefined => {
     if (text === undefined) return undefined;
@@ -173,7 +173,7 @@ const sshModesOf = (hosts: SshHosts): Mode[] => modeSchema.options.filter((mode)
 
 const hasSshHost = (hosts: SshHosts): boolean => sshModesOf(hosts).length > 0;
 
-/** Opens the vendor's account of each mode that has one. The sandbox's account is at an emulator of the vendor. */
+/** Opens the vendor's account of each mode that has one. The sandbox uses an emulator of the vendor. */
 function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_KEY },
@@ -241,7 +241,7 @@ function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const [key] = credentialKeysOf(settings);
   return {
-    // Sandbox sites may use only emulators, whose endpoints are the ones that are allowed by name.
+    // Sandbox sites may use only emulators. The setting that allows endpoints by name lists the emulators.
     allows: (endpoint, mode) =>
       mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint)),
     seal: (place, credentials) => sealCredentials(key, place, credentials),
@@ -260,13 +260,13 @@ function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DI
   };
 }
 
-/** Both processes use this name, for the queue and for the gateway's tokens. */
+/** The API and the workers use this name for the queue and for the gateway's tokens. */
 const serviceName = 'hosting';
 
 /** The quota does not count sites whose creation failed. */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
-/** The process that answers requests: it reads the outside world, and writes only to its own database. */
+/** The process that answers requests. It reads other systems, and writes only to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

@@ -46,7 +46,7 @@ const bucketFields = {
     .meta({ description: 'Folder within the bucket' }),
 };
 
-/** The API lists the bucket. Its key can neither read an archive nor remove one. */
+/** The API lists the bucket. Its key cannot read or remove an archive. */
 const listBucket = {
   BACKUPS_S3_READER_ACCESS_KEY_ID: given().meta({
     description: 'Access key that may list the bucket and its versions, and nothing else',
@@ -132,7 +132,7 @@ const spoolFields = {
     .meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
 };
 
-/** The API opens no archive, so it has no key to one. Its secrets for other systems allow only reading. */
+/** The API opens no archive, so it has no archive key. Its secrets for other systems allow only reading. */
 export const serverShape = {
   ...serviceFields('hosting'),
   ...apiFields,
@@ -203,6 +203,6 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff run next to the database, and need only its URL. */
+/** The commands of staff need only the database's URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('hosting'), environment);

@@ -40,7 +40,7 @@ beforeAll(async () => {
     owner,
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings,
-    // No site host runs, so no application is known, and no worker runs that could test a storage.
+    // No site host runs, so no application is known. No worker runs, so no customer's storage can be tested.
     cannotSucceed: {
       getSiteApp: '503 dependency_unavailable',
       restartSiteApp: '503 dependency_unavailable',

@@ -19,8 +19,8 @@ import { workflows } from './workflows';
 const scope = crashScope({ delicate: ['switch', 'pack', 'provision', 'destroy'] });
 
 /**
- * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
- * have their own definitions.
+ * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
+ * processes run their own definitions.
  */
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {

@@ -129,8 +129,8 @@ describe('a database that was put back from a backup', () => {
   };
 
   /**
-   * Starts work that the older database does not know. The work restores the safety copy, so that the site is as
-   * before.
+   * Starts work that the older database does not know. The work restores the safety copy, so that the site has its
+   * earlier content again.
    */
   const beginLater = async ({ siteId }: Work): Promise<void> => {
     const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
@@ -221,7 +221,7 @@ describe('a database that was put back from a backup', () => {
         }
         await world.endWorkers();
         await putBack(world.api.postgres.adminUrl, moment);
-        // The older database contains leases of workers that no longer exist.
+        // The older database contains leases of workers that have ended since.
         await world.expireLeases();
         hire();
         await over(works);
@@ -236,7 +236,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
         ).toEqual([]);
-        // Each site must accept its next work, and the records of archives must be true.
+        // Each site must still accept work, and every recorded archive must exist.
         await Promise.all(
           works.filter(({ kind }) => kind !== 'removal').map(({ siteId }) => makeBackup(world, siteId)),
         );
@@ -248,7 +248,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
         ).toEqual([]);
-        // Scheduled backups do not count towards the allowance, so the backups' kind is changed.
+        // The backups become scheduled backups, so that they do not use up the allowance in the next round.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }
       expect(fenceViolations(world.ledger())).toEqual([]);

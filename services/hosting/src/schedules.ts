@@ -13,13 +13,13 @@ import { platformOrgId, platformResourceKey, platformSubject } from './sites/sit
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
 /**
- * The time of the first drill, in minutes from now. By then a new installation may have a backup. If it has none, the
+ * The time of the first drill, in minutes from now. By then a new installation may have a backup. Without a backup, the
  * drill tries again the next day.
  */
 const firstDrillMinutes = 3;
 /**
- * The age in days at which a passed drill is repeated. It is a little less than a week, because the drill of a week ago
- * may have run late.
+ * The age in days at which a passed drill is repeated. It is a little less than a week, because the last drill may have
+ * run late.
  */
 const drillAgeDays = 6.5;
 
@@ -64,8 +64,8 @@ export async function scheduleRegulars(sql: Sql): Promise<void> {
 }
 
 /**
- * Purges run every hour in each mode. The sweep of packages/workflow starts them, so they start even if the queue is
- * lost.
+ * Purges run every hour in each mode. The sweep of packages/workflow starts them from rows in Postgres, so they start
+ * even if the queue is lost.
  */
 const intervalSeconds = 3_600;
 
@@ -94,8 +94,7 @@ const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, s
 const retryMs = 5_000;
 
 /**
- * Writes the schedules, and tries again while Postgres is away: a worker that starts before Postgres must not wait for
- * it.
+ * Writes the schedules, and tries again while Postgres does not answer. The start of a worker does not wait for this.
  */
 export function keepSchedules(database: HostingDatabase, log: Log): { stop(): void } {
   let timer: NodeJS.Timeout | undefined;

@@ -9,7 +9,7 @@ export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
   daysAgo?: number;
   domain?: string;
-  /** False when the row exists and the object does not. */
+  /** If false, the backup has a row but no object in the storage. */
   hasObject?: boolean;
   hasBackup?: boolean;
   purged?: boolean;
@@ -24,7 +24,7 @@ export interface GivenDeletedSite {
   domain: string;
 }
 
-/** The record of the deletion after which this site was not restored. @throws when there is none */
+/** The record of the deletion after which this site was not restored. @throws Error if the site has no such record */
 export async function deletionOf(api: ServiceApi, siteId: string): Promise<string> {
   const [row] = await api.rows<{ id: string }>(
     'SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL',
@@ -34,7 +34,7 @@ export async function deletionOf(api: ServiceApi, siteId: string): Promise<strin
   return row.id;
 }
 
-/** A deleted site as the tables and the storage know it, without its ever having been one. */
+/** Writes the rows and the object of a deleted site, without creating and deleting a site. */
 export async function givenDeletedSite(
   api: ServiceApi,
   backupsDir: string,

@@ -15,7 +15,10 @@ const credentials = { accessKeyId: 'CUSTOMERKEY', secretAccessKey: 'the-customer
 export const startCustomerStorage = (): Promise<RunningS3> =>
   startS3({ accounts: [{ ...credentials, buckets: ['*'] }], buckets: [{ name: bucket, hasObjectLock: false }] });
 
-/** A site's storage, and a full copy in it as far as tables and a request can see. Resolves with the copy's id. */
+/**
+ * Writes the rows and the manifest of a full copy in a site's storage, without packing the site. Resolves with the
+ * copy's id.
+ */
 export async function givenCopy(
   api: ServiceApi,
   { endpoint }: RunningS3,

@@ -10,7 +10,7 @@ export interface GivenVendorSite {
   timestamp: string;
 }
 
-/** A site that is a package at the vendor, with a point of all that is in it. */
+/** Creates a site that is a package at the vendor, with a restore point of its whole content. */
 export async function givenVendorSite(api: ServiceApi, vendor: TestVendor, caller: Caller): Promise<GivenVendorSite> {
   const { orgId, mode } = caller;
   const siteId = await givenSite(api, caller);

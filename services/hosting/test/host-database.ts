@@ -7,13 +7,13 @@ export interface Login {
   database: string;
 }
 
-/** A host's own database server, as Debian has it, and ways around the driver to fill a database and to look at it. */
+/** Debian's database server on a host. Tests fill and read its databases without the driver under test. */
 export interface HostDatabase extends StartedProcess {
   adminUrl: string;
   /** The first value of the first row. */
   ask(login: Login, sql: string): Promise<string>;
   /** Everything is of this version afterwards. */
   fill(login: Login, version: number): Promise<void>;
-  /** A fingerprint of the database's content, which is the same text for the same content. */
+  /** A fingerprint of the database's content, which is equal for equal content. */
   fingerprint(login: Login): Promise<string>;
 }

@@ -9,13 +9,13 @@ import { freePort, isOnPath, isRoot, startProcess } from './ssh-processes';
 const server = '/usr/sbin/mariadbd';
 const run = promisify(execFile);
 
-/** The programs that a host with MariaDB needs and this machine lacks; '' if it has all. */
+/** The programs that a host with MariaDB needs and this machine lacks; '' if no program is missing. */
 export function missingForMariadb(): string {
   const programs = ['mariadb', 'mariadb-dump', 'mariadb-install-db'].filter((name) => !isOnPath(name));
   return [...(existsSync(server) ? [] : ['mariadbd']), ...programs].join(', ');
 }
 
-/** Debian's own MariaDB with a password; as root, it runs as nobody. */
+/** Starts Debian's MariaDB with a password. If the test runs as root, the server runs as `nobody`. */
 export async function startHostMariadb(folder: string): Promise<HostDatabase> {
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
   const account = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};

@@ -9,7 +9,7 @@ import { freePort, isRoot, startProcess } from './ssh-processes';
 
 const serversDir = '/usr/lib/postgresql';
 
-/** Debian's server programs, of the version that its client programs speak to; null without them. */
+/** Debian's server programs, in the version of its client programs. Null if they are not installed. */
 export function findPostgresDir(): string | null {
   const versions = existsSync(serversDir)
     ? readdirSync(serversDir).sort((left, right) => Number(right) - Number(left))
@@ -20,7 +20,7 @@ export function findPostgresDir(): string | null {
   return found ?? null;
 }
 
-/** Debian's own Postgres with a password; as root, it runs as the account that Debian made for it. */
+/** Starts Debian's Postgres with a password. If the test runs as root, the server runs as `postgres`. */
 export async function startHostPostgres(folder: string): Promise<HostDatabase> {
   const bin = findPostgresDir() ?? '';
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));

@@ -22,7 +22,7 @@ export const startApi = (caller: Caller, environment: Record<string, string> = {
     ...environment,
   });
 
-/** A site that is served, as far as the tables know. */
+/** Inserts the row of an active site. No host has the site. */
 export async function givenSite(
   api: ServiceApi,
   caller: Caller,
@@ -80,8 +80,8 @@ export async function givenBackup(
 }
 
 /**
- * Makes every request that waits for a worker time out at once, as it does when no worker has begun the work within ten
- * seconds. For suites without a worker.
+ * Makes every request that waits for a worker time out at once. Normally a request waits ten seconds for a worker. For
+ * suites without a worker.
  */
 export async function giveNoTimeToStart(api: ServiceApi): Promise<void> {
   await api.rows(

@@ -17,13 +17,13 @@ import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';
 
 export interface HostingWorld extends ServiceWorld {
-  /** The place of a site's content, which the site's host tells to nobody. */
+  /** The folder and the database of a site's content. The site host's API does not show them. */
   placeOf(siteId: string): Promise<SitePlace>;
   host: SiteHostClient;
   sitesDir: string;
   backupsDir: string;
   archiveKey: Buffer;
-  /** The changes that the site host was asked for, and whether it made them. */
+  /** The changes that the site host was requested to make, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 
@@ -96,7 +96,7 @@ export async function openWorld(
       await host.close();
       await site.stop();
       await world.close();
-      // A site's content may be closed to its own account.
+      // A site's content may have modes that exclude even its owner.
       spawnSync('chmod', ['-R', 'u+rwx', folder]);
       rmSync(folder, { recursive: true, force: true });
     },
@@ -104,8 +104,8 @@ export async function openWorld(
 }
 
 /**
- * Orders a site, on the platform and with the database that the service chooses where none is named, and resolves with
- * its id once it is served.
+ * Creates a site. Without `platform` or `database` the service chooses them. Resolves with the site's id when the site
+ * is served.
  */
 export async function makeSite(
   world: HostingWorld,

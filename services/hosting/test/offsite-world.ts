@@ -15,13 +15,13 @@ export const customerKey = { access_key_id: 'CUSTOMERKEY', secret_access_key: 't
 export interface OffsiteWorld extends HostingWorld {
   s3: RunningS3;
   spoolDir: string;
-  /** The body of a PUT that names the customer's bucket. */
+  /** The body of the PUT that configures the customer's bucket. */
   place(change?: Record<string, string>): Record<string, string>;
   configure(siteId: string, change?: Record<string, string>): Promise<void>;
   /** Takes a copy and resolves with its id. */
   copy(siteId: string, kind: 'full' | 'incremental'): Promise<string>;
   stateOf(siteId: string): Promise<SiteOffsite>;
-  /** Keys in the customer's bucket, below what is given. */
+  /** The keys in the customer's bucket that begin with `below`. */
   keys(below: string): string[];
   readObject(key: string): Buffer;
   /** Puts an object by S3, as the customer would. */
@@ -95,7 +95,10 @@ export async function openOffsiteWorld(
   };
 }
 
-/** Asks endpoint 5 and follows it to its end. */
+/**
+ * Requests a restore from a copy, and waits for its end. Resolves with a refusal of the request, or with the ended
+ * workflow.
+ */
 export async function restoreCopy(world: OffsiteWorld, siteId: string, copyId: string) {
   const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
   return answer.status === 202 ? ended(world, answer.headers['location']) : answer;

@@ -12,9 +12,7 @@ type Definition = NonNullable<WorkflowStart['definition']>;
 
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
-/**
- * The clock starts nothing of its own in this world: a test that counts, or orders faults, starts everything itself.
- */
+/** Keeps the schedules from starting work, so that a test that counts work or causes faults starts all work itself. */
 export async function stopClock(api: ServiceApi): Promise<void> {
   await scheduleRegulars(sqlOf(api));
   await api.rows("UPDATE workflow_schedule SET next_run_at = now() + interval '1 day'");
@@ -36,7 +34,7 @@ export async function startPlatformWork(api: ServiceApi, definition: Definition,
   return workflowId;
 }
 
-/** Waits for its end and insists on success. */
+/** Starts the work of a schedule, and waits for its end. Rejects if the work fails. */
 export async function succeedPlatformWork(
   api: ServiceApi,
   definition: Definition,

@@ -4,17 +4,17 @@ import { lookAt } from '@drydock/workflow/testing/workflow-record';
 import type { HostingWorld } from './hosting-world';
 import type { SiteState } from './site-state';
 
-/** A workflow about a site, as the tests that crash it know it. */
+/** A workflow on a site, for the tests that crash its worker. */
 export interface SiteRun {
   workflowId: string;
   siteId: string;
 }
 
-/** Reads the run as the site's owner does. */
+/** Reads the run through the API, with the path of its site. */
 export const lookAtRun = ({ api }: HostingWorld, { workflowId, siteId }: SiteRun): Promise<CrashLook> =>
   lookAt(api, `/v1/sites/${siteId}/workflows/${workflowId}`);
 
-/** Looks at a run as {@link lookAtRun} does, where each run has exactly one entry in the audit log. */
+/** Works like {@link lookAtRun}, for runs that must have exactly one entry in the audit log. */
 export const lookAtAuditedRun = async (world: HostingWorld, run: SiteRun): Promise<CrashLook> => ({
   ...(await lookAtRun(world, run)),
   auditRows: await auditRowsOf(world.api, run.workflowId),
@@ -27,13 +27,13 @@ export const isHosted = ({ host }: HostingWorld, siteId: string): Promise<boolea
     () => false,
   );
 
-/** The state of a site before its restore (`old`), and the state that the restore should give it (`wanted`). */
+/** The state of a site before its restore (`old`), and its expected state after the restore (`wanted`). */
 export interface TwoStates {
   old: SiteState;
   wanted: SiteState;
 }
 
-/** Says whether the site is wholly in its old or in its wanted state. @throws when it is in neither */
+/** Tells whether the site is completely in its old state or in its wanted state. @throws Error for any other state */
 export function oldOrNew(found: SiteState, known: TwoStates | undefined): 'old' | 'new' {
   const state = JSON.stringify(found);
   if (state === JSON.stringify(known?.wanted)) return 'new';

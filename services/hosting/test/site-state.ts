@@ -39,7 +39,7 @@ export interface SiteState {
   database: string;
 }
 
-/** Everything that a restore replaces: the page as it is served, the whole tree and the whole database. */
+/** Reads everything that a restore replaces, which is the served page, the whole tree and the whole database. */
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
   const { url } = await world.host.readSite(siteId);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
@@ -68,7 +68,7 @@ export async function pageOf(url: string): Promise<string> {
   return `${response.status} ${await response.text()}`;
 }
 
-/** Modification times to the millisecond: Node sets them no finer than a microsecond. */
+/** Modification times count to the millisecond, because Node cannot set them to the nanosecond. */
 export function hashTree(root: string): string {
   const hash = createHash('sha256');
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()) {
@@ -93,6 +93,9 @@ export async function runSql(url: string, sql: string): Promise<void> {
 
 const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
 
-/** A path that no archive holds. It is too long for the call unless the folder is entered first. */
+/**
+ * Makes a socket, which no archive holds. The program runs in the socket's folder, because the whole path is too long
+ * for the call.
+ */
 export const makeSocket = (file: string): Buffer =>
   execFileSync('perl', ['-MSocket', '-e', bindSocket, path.basename(file)], { cwd: path.dirname(file) });

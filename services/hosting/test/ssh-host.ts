@@ -23,19 +23,19 @@ export interface SshRig extends SiteHostRig {
   sshd: StartedSshd;
   database: HostDatabase;
   loginOf(site: { mode: string; siteId: string }): Login;
-  /** The changes that the host was asked for, and whether it made them. */
+  /** The changes that the host was requested to make, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 
 interface RigOptions {
-  /** The size in MiB of a disk of their own for the sites; left out, they have none. */
+  /** The size in MiB of a separate disk for the sites. By default the sites have no separate disk. */
   diskMegabytes?: number;
 }
 
 const mountSmallDisk = (folder: string, megabytes: number): void =>
   void execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'drydock', folder], { stdio: 'ignore' });
 
-/** Whether this process may mount a small disk. Only an administrator may, and not in every container. */
+/** Whether this process may mount a small disk. Only root may mount, and in some containers not even root. */
 export function canMountSmallDisk(): boolean {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-disk-'));
   try {
@@ -112,7 +112,7 @@ async function openRig(
       await sshd.stop();
       await database.stop();
       if (diskMegabytes !== undefined) execFileSync('umount', ['--lazy', sitesDir]);
-      // A site's content may be closed to its own account.
+      // A site's content may have modes that exclude even its owner.
       spawnSync('chmod', ['-R', 'u+rwx', folder]);
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
@@ -122,7 +122,7 @@ async function openRig(
 export const openSshRig = (archiveKey: Buffer, options?: RigOptions): Promise<SshRig> =>
   openRig(archiveKey, startHostPostgres, options);
 
-/** Each database that a host over ssh may have. `missing`: what this machine lacks for it. */
+/** A host for each database that a host over ssh may have. `missing` names the programs that this machine lacks. */
 export const sshRigs = [
   {
     name: 'ssh with Postgres',
@@ -136,10 +136,10 @@ export const sshRigs = [
   },
 ] as const;
 
-/** {@link describeWith} what this machine lacks for such a host. */
+/** A `describe` that is skipped if this machine lacks programs of the host. */
 export const describeOn = ({ missing }: Pick<(typeof sshRigs)[number], 'missing'>) => describeWith(missing);
 
 const [onPostgres] = sshRigs;
 
-/** Like {@link describeOn}, for suites that need only one kind of database. */
+/** Works like {@link describeOn} with Postgres, for suites that need only one kind of database. */
 export const describeOnHost = () => describeOn(onPostgres);

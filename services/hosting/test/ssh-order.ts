@@ -4,7 +4,7 @@ import type { ArchiveAtHand, FencedCallWithProgress, SiteHost, SiteRef } from '.
 
 let fence = 0;
 
-/** One call's order, with a later fence than the one before. */
+/** The arguments of one call, with a greater fence than the previous call. */
 export const nextOrder = (signal: AbortSignal = AbortSignal.timeout(60_000)): FencedCallWithProgress => ({
   fence: String(++fence),
   workflowId: 'ssh',
@@ -14,7 +14,7 @@ export const nextOrder = (signal: AbortSignal = AbortSignal.timeout(60_000)): Fe
 
 export const newSiteRef = (): SiteRef => ({ siteId: uuidv7(), orgId: uuidv7(), mode: 'live' });
 
-/** Packs what a site serves now; with parents, an increment. */
+/** Packs the current release of a site. With `parents` the archive is incremental. */
 export async function packCurrent(
   driver: SiteHost,
   site: SiteRef,

@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0;
 export const isOnPath = (name: string): boolean =>
   (process.env['PATH'] ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, name)));
 
-/** The programs that a host over ssh needs and this machine lacks, `more` included; '' if it has all. */
+/** The programs that a host over ssh needs and this machine lacks, `more` included; '' if no program is missing. */
 export function missingForSshd(more: readonly string[]): string {
   const programs = ['tar', 'flock', 'timeout', 'ssh-keygen', ...more].filter((name) => !isOnPath(name));
   return [...(existsSync(sshd) ? [] : ['sshd']), ...programs].join(', ');
@@ -65,7 +65,7 @@ export interface StartedSshd extends StartedProcess {
   fingerprint: string;
 }
 
-/** The real OpenSSH server with keys of its own, for this very account. */
+/** Starts a real OpenSSH server with new keys, for this process's account. */
 export async function startSshd(folder: string): Promise<StartedSshd> {
   const [hostKey, privateKeyFile, config] = ['host_key', 'client_key', 'sshd_config'].map((name) =>
     path.join(folder, name),

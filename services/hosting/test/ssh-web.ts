@@ -28,7 +28,9 @@ async function renderPage(folder: string, askDatabase: (sql: string) => Promise<
   return query === undefined || sql === undefined ? page : page.replace(query, await askDatabase(sql));
 }
 
-/** Passenger's contract: whoever asks after a change of tmp/restart.txt is answered by a fresh process. */
+/**
+ * Runs applications by Passenger's contract. After a change of tmp/restart.txt a fresh process answers every request.
+ */
 class Apps {
   readonly #running = new Map<string, App>();
 
@@ -68,8 +70,8 @@ function forward({ port }: App, response: ServerResponse): void {
 const siteUrlPattern = /^\/(live|sandbox)\/([^/]+)\/$/;
 
 /**
- * Serves what `current` points to, runs it where it is an application, and keeps visitors out while the maintenance
- * flag holds.
+ * Serves the release at each site's `current` link. Runs applications. Answers visitors 503 while the maintenance flag
+ * is set.
  */
 export async function serveSites(
   sitesDir: string,

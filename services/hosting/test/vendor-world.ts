@@ -35,7 +35,9 @@ export async function openVendorWorld(
   };
 }
 
-/** A site of platform vendor with content, a point of all of it, and other content since. */
+/**
+ * Creates a site of the platform vendor. The site has a restore point of its first content, and now has other content.
+ */
 export async function makeVendorSite(world: VendorWorld, name = 'Shop'): Promise<VendorSite> {
   const siteId = await makeSite(world, name, 'vendor');
   const [row] = await world.api.rows<{ package_id: string }>(
@@ -74,7 +76,7 @@ export const atRest = (world: VendorWorld, siteId: string): Promise<VendorSnapsh
     { timeoutMs: 30_000, everyMs: 100, what: 'the end of what is in progress' },
   );
 
-/** The changes that the vendor has really made to a package, in order. */
+/** The changes that the vendor has made to a package, in order, without its creation. */
 export async function donesOf({ vendor }: VendorWorld, packageId: string): Promise<string[]> {
   const entries = await vendor.ledger();
   return entries.filter(({ resource, op }) => resource === packageId && op !== 'addWeb').map(({ op }) => op);

@@ -11,7 +11,7 @@ export interface VendorContent {
   mailboxes: Record<string, Record<string, string>>;
 }
 
-/** The vendor's emulator within this process, and what a test may do behind our back. */
+/** The vendor's emulator in this process, and changes that a test makes at the vendor without Drydock. */
 export interface TestVendor {
   url: string;
   keys: { live: string; sandbox: string };
@@ -30,7 +30,7 @@ export interface TestVendor {
   close(): Promise<void>;
 }
 
-/** `clockScale` 100: a job of 20 seconds takes 200 ms. */
+/** With `clockScale` 100, a job of 20 seconds takes 200 ms. */
 export async function openVendor({ clockScale = 100 }: { clockScale?: number } = {}): Promise<TestVendor> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'drydock-vendor-'));
   const [live, sandbox, adminToken] = [newSecret(), newSecret(), newSecret()];

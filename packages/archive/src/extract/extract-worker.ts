@@ -16,11 +16,13 @@ import { BlockContent, type SegmentOrigin } from '../read/read-contents';
 import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './extract-workers';
 
 /**
- * With these flags, `open` fails for an existing path and follows no link. A new staging directory should have neither,
- * but the check costs nothing.
+ * With these flags, `open` fails for an existing path and for a link. A new staging directory has neither, but the
+ * check costs nothing.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-/** Only this process may enter a directory during the extraction. Each directory gets its own mode at the end. */
+/**
+ * During the extraction only this process's user may enter a directory. Each directory gets its own mode at the end.
+ */
 const stagingMode = 0o700;
 /** The set-id and sticky bits are set last, because the kernel clears them when a file gets its owner or content. */
 const setIdAndSticky = 0o7000;
@@ -32,8 +34,8 @@ export interface BlockDone {
 }
 
 /**
- * Writes the directories and files of one block with synchronous calls. They are the fastest, and a worker thread has
- * no other work.
+ * Writes the directories and files of one block with synchronous calls. Synchronous calls are the fastest, and they
+ * delay nothing, because a worker thread has no other work.
  */
 class BlockExtraction {
   private readonly setup: WorkerSetup;
@@ -51,8 +53,8 @@ class BlockExtraction {
   }
 
   /**
-   * Writes the entries whose bit is set in `live`, or all entries if it is null. Returns counts, and the parts that the
-   * file system did not store.
+   * Writes the entries whose bit is set in `live`. If `live` is null, writes all entries. Returns counts, and the parts
+   * that the file system did not store.
    */
   async run(live: Uint8Array | null): Promise<BlockDone> {
     try {
@@ -120,15 +122,15 @@ class BlockExtraction {
   private createFile(entry: Entry): number {
     const parent = parentPath(entry.path);
     if (!this.made.has(parent)) this.makeDirectory(parent);
-    // Attributes can only be set on a file that this process may write. So a file with attributes gets its own mode
-    // after them.
+    // Attributes can only be set on a file that this process may write. So a file with attributes gets its final mode
+    // after the attributes are set.
     const mode = entry.attributes.length > 0 ? 0o600 : entry.mode & 0o777;
     return openSync(this.places.at(entry.path), createFlags, mode);
   }
 
   /**
-   * Finishes a written file. Owner and mode are set only if `open` has not set them already, because each call is made
-   * for every file.
+   * Finishes a written file. Owner and mode are set only if `open` has not set them already, because these calls take
+   * time for every file.
    */
   private finishFile(file: number, entry: Entry): void {
     const { owner, umask } = this.setup;
@@ -147,8 +149,8 @@ class BlockExtraction {
   }
 
   /**
-   * Creates a directory and its missing parents. A parent may be in a block of another worker, so the worker that needs
-   * a parent first creates it. The index check has proved that all parents are directories.
+   * Creates a directory and its missing parents. A parent may be in a block of another worker, so the first worker that
+   * needs the parent creates it. The index check has proved that all parents are directories.
    */
   private makeDirectory(path: ByteString): void {
     const missing: ByteString[] = [];
@@ -177,7 +179,9 @@ function checkContent(entry: Entry, sha256: Buffer): void {
 /** The usual block size of file systems. A shorter run of zeros cannot become a hole. */
 const zeros = Buffer.alloc(4096);
 
-/** Writes the blocks that are not zero. The others become holes, because the file gets its full length afterwards. */
+/**
+ * Writes the blocks that are not zero. The zero blocks become holes, because the file gets its full length afterwards.
+ */
 function writeSparse(file: number, content: Buffer, position: number): void {
   for (let at = 0; at < content.length; ) {
     // The blocks are aligned to the start of the file, and not to the start of `content`.
@@ -196,8 +200,8 @@ function writeAll(file: number, content: Buffer): void {
 }
 
 /**
- * The program of a worker thread of `extract`. It does one extraction after the other. It requests objects from the
- * main thread, because only that has the source.
+ * The program of a worker thread of `extract`. The program runs extractions one after another. It requests objects from
+ * the main thread, because a worker cannot read the source.
  */
 const port = parentPort ?? refuse('write_failed', 'to be loaded as a worker thread only');
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();
@@ -239,7 +243,7 @@ async function extractTask(setup: WorkerSetup, origins: readonly SegmentOrigin[]
   const bytes = await origin.source.read(blockName(task.block));
   const seal = { size: task.seal.size, mac: Buffer.from(task.seal.mac) };
   const place = { kind: 'block', number: task.block } as const;
-  // The block's MAC is compared again, so these bytes are the same that were checked before the first write.
+  // The block's MAC is compared again, so these bytes are the bytes that were checked before the first write.
   const block = decodeBlock(await openObject(origin.keys, place, bytes, seal), 'tree');
   const done = await new BlockExtraction(setup, origin, block).run(task.live);
   releaseMemory(block.raw);
@@ -271,7 +275,7 @@ function post(message: WorkerMessage): void {
 }
 
 /**
- * Closing the port tells the main thread that everything is loaded. The main thread must not end this thread before
- * that.
+ * Closing the port tells the main thread that everything is loaded. The main thread must not end this thread while it
+ * loads.
  */
 if (workerData instanceof MessagePort) workerData.close();

@@ -13,7 +13,7 @@ export interface WorkerSetup {
   root: string;
   archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
   owner: Owner | null;
-  /** The umask of the process. It is passed on, because a worker thread cannot read it. */
+  /** The umask of the process. The main thread sends the umask, because a worker thread cannot read it. */
   umask: number;
 }
 
@@ -22,7 +22,7 @@ export interface Owner {
   gid: number;
 }
 
-/** A restored path that lacks a part which the archive has. */
+/** A restored path that is incomplete: `part` says what the archive has but the path lacks. */
 export interface LostPath {
   path: ByteString;
   part: LostPart;
@@ -40,7 +40,8 @@ export type WorkerMessage =
   | { type: 'failed'; reason: ArchiveReason; detail: string };
 
 /**
- * The first message to an idle worker. Its last message is `finished` or `failed`. After `finished` it is idle again.
+ * The first message to an idle worker. The worker's last message is `finished` or `failed`. After `finished` the worker
+ * is idle again.
  */
 export interface WorkerStart {
   start: WorkerSetup;
@@ -48,28 +49,31 @@ export interface WorkerStart {
 
 export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number; object: Uint8Array };
 
-/** The young generation is small, because a worker's objects live for one block at most. */
+/** The memory for new JavaScript objects is small, because a worker's objects live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** How many idle threads are kept: as many as one extraction uses. */
+/** How many idle threads are kept. One extraction uses as many. */
 const restingMax = 2;
 
 /**
- * Idle threads of earlier extractions. Their code is compiled, and compiling takes new threads a fifth of the time for
- * 20,000 files.
+ * Idle threads of earlier extractions. Their code is already compiled. A new thread spends a fifth of the time for
+ * 20,000 files on compiling.
  */
 const resting: Worker[] = [];
 
-/** Takes an idle thread, or starts a new one. */
+/** Takes an idle thread, or starts a new thread. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
-  // A new thread has listeners of Node itself. They would stop its message port when `restThread` removes all
-  // listeners, and nothing would start the port again.
+  // A new thread has listeners of Node itself. If `restThread` removed these listeners, the message port would stop for
+  // good.
   thread.removeAllListeners();
   thread.ref();
   return thread;
 }
 
-/** Promises by thread. Each resolves when the thread closes its port: it has loaded everything, or has ended. */
+/**
+ * Promises by thread. A promise resolves when its thread closes the port, because the thread has loaded everything or
+ * has ended.
+ */
 const loaded = new WeakMap<Worker, Promise<unknown>>();
 
 function startThread(): Worker {
@@ -81,8 +85,8 @@ function startThread(): Worker {
 }
 
 /**
- * Ends a thread at any time after it is loaded. A native module that is interrupted while it loads would crash the
- * whole process.
+ * Ends a thread, but waits until it is loaded. Interrupting the loading of a native module would crash the whole
+ * process.
  */
 export async function endThread(thread: Worker): Promise<void> {
   await loaded.get(thread);
@@ -119,7 +123,7 @@ function workerScript(): string {
 
 interface WorkerPlan {
   archives: readonly OpenArchive[];
-  /** Returns the blocks to extract. It runs while the threads start. If it rejects, nothing was written. */
+  /** Returns the blocks to extract. This function runs while the threads start. If it rejects, nothing was written. */
   tasks(): Promise<readonly BlockTask[]>;
   setup: WorkerSetup;
   workers: number;

@@ -17,7 +17,7 @@ import { createPace, type Pace } from '../read/pace';
 import { type LostPath, type Owner, runWorkers } from './extract-workers';
 
 /**
- * Ensures an empty directory to extract into. A missing one is created with mode 0700.
+ * Ensures an empty directory to extract into. A missing directory is created with mode 0700.
  * @throws ArchiveError `staging_not_empty`
  */
 async function prepareStaging(directory: string): Promise<void> {
@@ -29,7 +29,7 @@ async function prepareStaging(directory: string): Promise<void> {
   if ((await readdir(directory)).length > 0) refuse('staging_not_empty', 'the target directory holds something');
 }
 
-/** Tells whether the directory's file system treats names as equal that differ only in case or normalisation. */
+/** Tells whether the directory's file system ignores differences of case or Unicode normalisation in names. */
 async function probeFolding(directory: string): Promise<boolean> {
   const probes: [string, string][] = [
     ['drydock-probe-a', 'DRYDOCK-PROBE-A'],
@@ -58,29 +58,30 @@ interface ExtractProgress {
 }
 
 export interface ExtractOptions {
-  /** The archives of the chain, the full one first. */
+  /** The archives of the chain, the full archive first. */
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
   /**
-   * The absolute target directory of each tree root. It must be empty, or be missing in an existing parent directory.
+   * The absolute target directory of each tree root. The directory must be empty, or missing in an existing parent
+   * directory.
    */
   roots: Readonly<Record<string, string>>;
-  /** The owner of all extracted paths. It needs the right to change owners. The default is this process's user. */
+  /**
+   * The owner of all extracted paths. Setting an owner needs the right to change owners. The default is this process's
+   * user.
+   */
   owner?: Owner;
   limits?: Partial<ArchiveLimits>;
   /** Worker threads. More than two gain nothing. */
   workers?: number;
   /**
-   * Tells whether the target treats names as equal that differ only in case or normalisation. By default a trial
-   * decides.
+   * Tells whether the target's file system ignores case or Unicode normalisation in names. By default a trial with test
+   * files decides.
    */
   foldsNames?: boolean;
   signal?: AbortSignal;
   onProgress?: (progress: ExtractProgress) => void;
-  /**
-   * Called for each path that the file system did not store completely, for example without its attributes
-   * (`lostParts`).
-   */
+  /** Called for each path that the file system did not store completely. `lostParts` has the possible reasons. */
   onLost?: (lost: SkippedPath) => void;
 }
 

@@ -38,7 +38,7 @@ export const noAttributes = Buffer.alloc(0);
 const names = Buffer.alloc(listBytesMax);
 const value = Buffer.alloc(attributeValueBytesMax);
 
-/** Reads the attributes that an archive keeps, encoded. Most files have none. */
+/** Reads and encodes the attributes that an archive keeps. Most files have no attributes. */
 export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   if (libc === null || listLength(holder) <= 0) return noAttributes;
   const length =
@@ -94,18 +94,15 @@ function readAttribute(holder: Holder, name: ByteString, onLost: OnLost): Buffer
 }
 
 /**
- * Sets the `user.` attributes. It comes before the mode, because the mode may remove this process's right to write the
- * file.
+ * Sets the `user.` attributes. Call this function before the mode is set, because the mode may remove this process's
+ * right to write the file.
  */
 export function giveUserAttributes(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes)
     if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
 }
 
-/**
- * Sets the access lists. It comes after owner and mode, because both change the access list, and the list contains the
- * bits of the mode.
- */
+/** Sets the access lists. Call this function after owner and mode are set, because both change the access list. */
 export function giveAccessLists(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes) {
     if (attribute.name.startsWith('user.') || give(holder, attribute)) continue;
@@ -135,7 +132,10 @@ const tags = { user: 2, group: 8 } as const;
 /** The kernel shows this number for an account that does not exist in the reader's user namespace. */
 const unknownId = 0xffffffff;
 
-/** Removes the rows of unwanted accounts. The mask stays, so that nobody gets more rights. */
+/**
+ * Removes the rows of unwanted accounts. The mask row stays, because without it the remaining rows would give more
+ * rights.
+ */
 function withoutAccounts(list: Buffer, isWanted: (id: number) => boolean): Buffer {
   if (list.length < listHeadBytes || (list.length - listHeadBytes) % rowBytes !== 0) return list;
   const rows: Buffer[] = [list.subarray(0, listHeadBytes)];

@@ -4,11 +4,14 @@ import { type ByteString, bytesOfText, fileCallPath } from '../format/path-bytes
 /** The longest path that a file call accepts: Linux's 4096 bytes, less the closing NUL. */
 const locationBytesMax = 4095;
 /**
- * The longest part of a path below its last open directory. A shorter part costs less, because the kernel looks up each
- * name in every call.
+ * The longest part of a path below its last open directory. A short path costs less in every call, because the kernel
+ * looks up each of its names.
  */
 const stepBytes = 1000;
-/** Linux's O_PATH, which Node does not export. It needs only the right to pass through the directory. */
+/**
+ * Linux's O_PATH, which Node does not export. Opening a directory with O_PATH needs only the right to pass through the
+ * directory.
+ */
 const openPath = 0o10000000;
 
 interface Anchor {
@@ -18,7 +21,8 @@ interface Anchor {
 
 /**
  * Gives each path below a directory a name that file calls accept. A path that is too long is named from an open
- * directory above it. These directories stay open for the next path, because paths in order are mostly close together.
+ * directory above it. The directories above it stay open for the next path, because paths in order are mostly close
+ * together.
  */
 export class DeepPaths {
   private readonly base: ByteString;

@@ -4,8 +4,8 @@ import type { Entry } from '../format/entry';
 import { type ByteString, bytesOfText } from '../format/path-bytes';
 
 /*
- * Functions of the C library that Node lacks: FIFOs, extended attributes, and times to the nanosecond. Calls in this
- * process are used, because a child process for each file would cost more than the rest of a restore.
+ * Functions of the C library that Node lacks: FIFOs, extended attributes, and times to the nanosecond. They are called
+ * in this process, because a child process for each file would take longer than the rest of a restore.
  */
 
 export interface Libc {
@@ -21,7 +21,7 @@ export interface Libc {
 }
 
 /**
- * Null on a system without these calls. Times are then kept to the microsecond, and `pack` reports that it keeps no
+ * Null on a system that is not Linux. Times are then kept to the microsecond, and `pack` reports that it keeps no
  * attributes.
  */
 export const libc: Libc | null = process.platform === 'linux' ? loadLibc() : null;
@@ -43,8 +43,8 @@ function loadLibc(): Libc {
 }
 
 /**
- * Returns the error name of the last call, such as `ENOTSUP`. It must be read at once, because the next call overwrites
- * it.
+ * Returns the error name of the last call, such as `ENOTSUP`. Call this function at once, because the next call
+ * overwrites the error.
  */
 export function lastErrorCode(): string {
   const number = koffi.errno();

@@ -29,7 +29,7 @@ export function describeStat(type: EntryType, path: ByteString, stat: BigIntStat
 }
 
 /**
- * Tells whether a file has fewer blocks than its size needs. That is also true for compressed files, where it does no
+ * Tells whether a file has fewer blocks than its size needs. A compressed file also counts as sparse, which does no
  * harm.
  */
 export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.blocks * 512n < stat.size;
@@ -50,8 +50,8 @@ export function describeFolder(directory: string, onLost: (part: LostPart) => vo
 }
 
 /**
- * Gives a directory the metadata of {@link describeFolder}. It must come last, because creating a file in the directory
- * changes its time. @throws ArchiveError `mismatch` or `hostile_entry`
+ * Gives a directory the metadata of {@link describeFolder}. Call this function last, because creating a file in the
+ * directory changes its time. @throws ArchiveError `mismatch` or `hostile_entry`
  */
 export function restoreFolder(directory: string, described: Buffer, onLost: (part: LostPart) => void): void {
   const { entry, next } = decodeEntry(described, 0);

@@ -45,8 +45,8 @@ export function refuse(reason: ArchiveReason, detail: string, cause?: unknown): 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
- * Returns the `code` of a system error such as `ENOENT`, otherwise ''. `instanceof` is not used, because the error may
- * come from another realm (a thread, or jest).
+ * Returns the `code` of a system error such as `ENOENT`, otherwise ''. `instanceof` is not used, because an error of a
+ * thread or of jest has another `Error` class.
  */
 export function systemErrorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'

@@ -9,13 +9,16 @@ export const saltBytes = 16;
  */
 export interface ArchiveKeys {
   salt: Buffer;
-  /** The first 16 bytes of the SHA-256 of the archive id. Each object contains them, so that it names its archive. */
+  /**
+   * The first 16 bytes of the SHA-256 of the archive id. Each object contains these bytes, so that a reader recognises
+   * an object of another archive.
+   */
   archiveTag: Buffer;
   encryption: Buffer;
   authentication: Buffer;
 }
 
-/** All keys of one archive and of no other. A process gets them if it may handle only that archive. */
+/** All keys of one archive. A process that may handle only this archive gets these keys and not the archive key. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
   /** 16 public bytes that distinguish a wrong key from tampering. */
@@ -35,7 +38,7 @@ export function deriveKeys(archiveKey: RootKey, salt: Buffer, archiveId: string)
   return { ...archiveKeysOf(archiveKey, salt, archiveId), ...manifestKeysOf(archiveKey, salt) };
 }
 
-/** Returns the key that sealed the archive with this salt and key check. If none fits, returns the first one. */
+/** Returns the key that sealed the archive with this salt and key check. If no key fits, returns the first key. */
 export function sealingKey(key: ArchiveKey, salt: Buffer, check: Buffer): ArchiveKey {
   if (isDerived(key) || Buffer.isBuffer(key)) return key;
   return key.find((each) => manifestKeysOf(each, salt).check.equals(check)) ?? key[0];
@@ -65,8 +68,8 @@ export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string):
 }
 
 /**
- * Returns the keys of the manifest's MAC. They do not depend on the archive id, because that is read only after the MAC
- * was checked.
+ * Returns the keys of the manifest's MAC. They do not depend on the archive id, because the id is read only after the
+ * MAC was checked.
  */
 export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys, 'manifest' | 'check'> {
   if (isDerived(key)) return derivedFor(key, salt);
@@ -77,7 +80,7 @@ export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys,
   };
 }
 
-/** Returns the salt for a new archive: the derived keys' own salt, or a fresh one. */
+/** Returns the salt for a new archive: the salt of the derived keys, or a fresh salt. */
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
   if (!isDerived(key)) return fresh();
   const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);

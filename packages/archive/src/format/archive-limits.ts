@@ -26,8 +26,8 @@ export const formatBounds = {
   /** A block ends after this many entries. */
   blockEntries: 2048,
   /**
-   * A block also ends after this many bytes of content, so that workers get equal shares. Two segments hold this much
-   * and leave 1 MB for the last file, which may exceed the limit.
+   * A block also ends after this many bytes of content, so that workers get equal shares. The last file may exceed the
+   * limit by 1 MB and still fits into two segments.
    */
   blockRawBytes: 15 * 2 ** 20,
   /**
@@ -35,7 +35,7 @@ export const formatBounds = {
    * half of this size, so that any further entry fits.
    */
   blockIndexRawBytes: 24 * 2 ** 20,
-  /** A manifest has 80 bytes for each block, so this is enough for about 400 million small files. */
+  /** A manifest has 80 bytes for each block, so 16 MB are enough for about 400 million small files. */
   manifestBytes: 16 * 2 ** 20,
   /** The largest value of a 16-bit length field. */
   pathBytes: 65_535,
@@ -44,7 +44,7 @@ export const formatBounds = {
   targetBytes: 4095,
   /** Encoded extended attributes of one path. */
   attributeBytes: 8 * 2 ** 20,
-  /** Entries of a stream root, whose names are kept in memory. */
+  /** The most entries of a stream root, because a reader keeps their names in memory. */
   streamEntries: 100_000,
 } as const;
 

@@ -5,8 +5,8 @@ import { refuse, systemErrorCode } from './archive-error';
 import { formatBounds } from './archive-limits';
 
 /**
- * The place to which an archive is written. An object has at most about 24 MB. It may be written again under its name,
- * when a changed file is read again.
+ * The place to which an archive is written. An object has at most about 24 MB. If a changed file is read again, its
+ * objects are written again under the same names.
  */
 export interface ArchiveSink {
   /** Resolves when the object is durable. */
@@ -17,17 +17,17 @@ export interface ArchiveSink {
 export interface ArchiveSource {
   /**
    * Returns the whole object. The Buffer belongs to the caller, which may move it to a thread. Rejects with
-   * ArchiveError `missing` if the object does not exist, and with another error if that is unknown.
+   * ArchiveError `missing` only if the object certainly does not exist. Any other failure rejects with another error.
    */
   read(name: string): Promise<Buffer>;
   /**
-   * Fetches and verifies a piece, if the source itself verifies incoming objects. `verifyPiece` then need not read it
-   * again. Rejects like `read`, or with the error of `piece.verify`.
+   * Fetches and verifies a piece. A source has this function if it verifies objects on arrival, so that `verifyPiece`
+   * need not read the piece again. Rejects like `read`, or with the error of `piece.verify`.
    */
   hold?(piece: SealedPiece): Promise<void>;
 }
 
-/** An object as its manifest or block records it. */
+/** An object with its record in the manifest or in a block. */
 export interface SealedPiece {
   name: string;
   /** The object's size in bytes. */

@@ -15,15 +15,15 @@ export interface Entry {
   /** The modification time: seconds since 1970, which may be negative, and the nanoseconds of that second. */
   mtimeSeconds: number;
   mtimeNanoseconds: number;
-  /** Bytes of content. It is 0 unless the entry is a file. */
+  /** Bytes of content. 0 for an entry of any other type than a file. */
   size: number;
   /** Set for a file, symlink or FIFO that had several names when it was packed. Hard links may refer to it. */
   linked: boolean;
-  /** Set for a file with holes, which must take no space after a restore either. */
+  /** Set for a file with holes, whose holes must take no space after a restore. */
   sparse: boolean;
   /** SHA-256 of a file's content, otherwise empty. */
   sha256: Buffer;
-  /** The target of a symlink, or the path that a hard link shares a file with (in the same root). Otherwise ''. */
+  /** The target of a symlink, or the earlier path in the same root whose file a hard link shares. Otherwise ''. */
   link: ByteString;
   /** Encoded extended attributes and access lists of a file, directory or FIFO. Most have none. */
   attributes: Buffer;
@@ -83,7 +83,7 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
 
 /**
  * Returns why a symlink's target is refused, or null if it is allowed. A target may be any path, because nothing
- * follows the link: no entry is below a link, links are created last, and a site's server follows no link out of the
+ * follows the link. No entry is below a link, links are created last, and a site's server follows no link out of the
  * tree.
  */
 export function symlinkProblem(target: ByteString): string | null {
@@ -92,8 +92,8 @@ export function symlinkProblem(target: ByteString): string | null {
 }
 
 /**
- * The mode bits that an archive keeps. Set-id bits are safe: after a restore the file belongs to the account that
- * requested it, and the bits give only that account's rights.
+ * The mode bits that an archive keeps. Set-id bits are safe, because they give only the rights of the restored file's
+ * owner. That owner is the site's own account.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,
@@ -140,7 +140,7 @@ export function encodeEntry(entry: Entry): Buffer {
 }
 
 /**
- * Decodes the entry at `at` and returns the offset of the next one. It checks only the form, because the tree checker
+ * Decodes the entry at `at` and returns the offset of the next entry. Only the form is checked here. The tree checker
  * decides which paths are allowed. @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that
  * no writer produces
  */
@@ -210,7 +210,7 @@ const attributeNameBytesMax = 255;
 export const attributeValueBytesMax = 65_536;
 export const attributeHeadBytes = 6;
 
-/** Tells whether an archive keeps attributes of this name. */
+/** Tells whether an archive keeps attributes with this name. Other attributes could give rights. */
 export const isKeptAttribute = (name: ByteString): boolean =>
   name.startsWith('user.') || name === accessList || name === defaultList;
 

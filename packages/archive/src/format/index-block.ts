@@ -10,23 +10,23 @@ export interface SegmentSeal extends ObjectSeal {
 }
 
 /**
- * A run of entries of one root, with the segments of their contents. The files' contents, joined in order, are exactly
- * the segments' contents. So each block can be extracted alone.
+ * A run of entries of one root, with the segments of their contents. The joined contents of the files equal the joined
+ * contents of the segments. So each block can be extracted alone.
  */
 export interface IndexBlock {
   root: string;
   firstSegment: number;
   segments: SegmentSeal[];
   entries: Entry[];
-  /** The memory of the entries' hashes. It is released after the block was used. */
+  /** The memory of the entries' hashes. The reader releases this memory after it has used the block. */
   raw: Buffer;
 }
 
 const segmentRowBytes = 8 + macBytes;
 
 /**
- * Encodes a block before it is sealed. The entries are encoded already, because a growing block would otherwise be in
- * memory twice.
+ * Encodes a block before it is sealed. The caller passes encoded entries, because decoded entries would keep a growing
+ * block in memory twice.
  */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');
@@ -43,8 +43,8 @@ export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries:
 }
 
 /**
- * Decodes a block and checks it by itself: its form, its counts, and that files and segments have the same number of
- * bytes. Paths of a tree must also strictly ascend. @throws ArchiveError `mismatch` or `hostile_entry`
+ * Decodes a block. Checks its form, its counts, and that files and segments have the same number of bytes. Paths of a
+ * tree must also strictly ascend. @throws ArchiveError `mismatch` or `hostile_entry`
  */
 export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock {
   const rootBytes = bytes.length > 0 ? bytes.readUInt8(0) : 0;

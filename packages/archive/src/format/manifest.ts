@@ -39,7 +39,7 @@ export const manifestSchema = z.strictObject({
   sequence: count,
   /** The MAC of the parent's manifest, or null for a full archive. */
   parent_mac: mac.nullable(),
-  /** The id of the chain's full archive. A full archive has its own id here. */
+  /** The id of the chain's full archive. In a full archive, this is its own id. */
   base_id: text,
   created_at: z.iso.datetime(),
   entries: count,
@@ -49,7 +49,7 @@ export const manifestSchema = z.strictObject({
   size_bytes: count,
   /** The roots, in the order of their blocks. */
   roots: z.array(manifestRoot).max(16),
-  /** `[size, mac]` of each index block. Each block has the same for its segments. */
+  /** `[size, mac]` of each index block. Each index block lists `[size, mac]` of its segments. */
   blocks: z.array(z.tuple([count.max(2 * formatBounds.blockIndexRawBytes), mac])),
 });
 

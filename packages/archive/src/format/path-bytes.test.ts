@@ -7,7 +7,10 @@ test('paths sort as a walk meets them: a directory, what is below it, then its s
   expect(paths.sort(comparePaths)).toEqual(['B', 'a', 'a/b', 'a/b/c', 'a/b-c', 'a-b', 'a.txt', 'a0', '\u00ff']);
 });
 
-/** The seed is fixed, so that a failure comes from the present change. `npm run chaos` uses new seeds. */
+/**
+ * The seed is fixed, so that the test has the same input before and after a change of the code. `npm run chaos` uses
+ * new seeds.
+ */
 const seeded = {
   seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
 };

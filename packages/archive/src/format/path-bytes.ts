@@ -1,6 +1,6 @@
 /**
  * Names on Linux are bytes, not text. In this package a path is a "byte string" with one character (U+0000 to U+00FF)
- * for each byte. It compares and sorts like its bytes, and an ASCII path equals its text.
+ * for each byte. A byte string sorts like its bytes. The byte string of an ASCII path equals its text.
  */
 export type ByteString = string;
 
@@ -14,7 +14,7 @@ export function textOfBytes(bytes: ByteString): string {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Returns a path for Node's file calls: a string if its bytes are the same, otherwise a Buffer. */
+/** Returns a path for Node's file calls: a string for printable ASCII, otherwise a Buffer. */
 export function fileCallPath(bytes: ByteString): string | Buffer {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1');
 }
@@ -48,7 +48,7 @@ export function lastName(path: ByteString): ByteString {
 }
 
 const slash = 0x2f;
-/** Text with control characters takes the slower way, which has the same result. */
+/** Text with control characters does not match. Its conversion is slower, but has the same result. */
 const printableAscii = /^[ -~]*$/;
 
 function isAscii(text: string): boolean {

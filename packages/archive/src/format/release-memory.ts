@@ -4,8 +4,8 @@ import { MessageChannel } from 'node:worker_threads';
 
 /**
  * Frees the memory of an unused Buffer, whose length is 0 afterwards. Such memory is outside of the JavaScript heap,
- * and the garbage collector lets about 60 MB of it accumulate in each thread. Running it more often costs more than
- * decoding. A Buffer with shared memory is not changed.
+ * and the garbage collector lets about 60 MB of it accumulate in each thread. Running the garbage collector more often
+ * would cost more time than decoding. A Buffer with shared memory is not changed.
  */
 export function releaseMemory(buffer: Buffer): void {
   const memory = buffer.buffer;
@@ -13,11 +13,11 @@ export function releaseMemory(buffer: Buffer): void {
     detach(memory);
 }
 
-/** Freeing less memory is not worth a call. */
+/** A call of `detach` costs more than it gains for a smaller Buffer. */
 const smallBytes = 65_536;
 
 /**
- * Node 20 has no `ArrayBuffer.prototype.transfer`. V8's internal function does the same, also for the memory of native
+ * Node 20 has no `ArrayBuffer.prototype.transfer`. V8's internal function also frees memory, even memory of native
  * modules.
  */
 const detach = findDetach() ?? moveAway();
@@ -33,8 +33,8 @@ function findDetach(): ((memory: ArrayBuffer) => void) | null {
 }
 
 /**
- * The fallback if V8's function is missing: memory that is moved into a closed port is freed. Memory of native modules
- * cannot be moved and waits for the garbage collector.
+ * The fallback if V8's function is missing. Moving memory into a closed port frees it. Memory of native modules cannot
+ * be moved and waits for the garbage collector.
  */
 function moveAway(): (memory: ArrayBuffer) => void {
   const { port1, port2 } = new MessageChannel();

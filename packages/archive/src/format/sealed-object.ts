@@ -9,7 +9,7 @@ const frameMagic = 0xfd2fb528;
 const blockBytesMax = 128 * 1024;
 /**
  * Content of 8 MB never needs a larger window, and level 3 uses 2 MB. A larger window is refused, because a decoder
- * allocates it before it reads a byte.
+ * allocates the whole window before it reads a byte.
  */
 const windowBytesMax = 8 * 2 ** 20;
 
@@ -57,8 +57,8 @@ export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
     refuse('limit_exceeded', `zstd frame declares ${rawBytes} bytes`);
   const hasChecksum = (bytes.readUInt8(4) & 0x04) !== 0;
   const { end, producedMax } = walkBlocks(bytes, headerBytes);
-  // The bound is loose, because a block may hold less than 128 kB. It only prevents that a frame with a false size
-  // fills the memory.
+  // The bound is loose, because a block may hold less than 128 kB. The bound only stops a frame with a false size from
+  // filling the memory.
   if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax)
     refuse('limit_exceeded', 'zstd frame could produce more than it declares');
   const frameBytes = end + (hasChecksum ? 4 : 0);
@@ -137,7 +137,7 @@ class DecryptedBody {
     return this.at === this.end && this.start === this.filled;
   }
 
-  /** Returns the next frame, whose length `check` determines. It is valid until the next call. */
+  /** Returns the next frame, whose length `check` determines. The frame is valid until the next call. */
   takeFrame(check: (bytes: Buffer) => CheckedFrame): { bytes: Buffer; rawBytes: number } {
     this.fill();
     const frame = check(this.buffer.subarray(this.start, this.filled));
@@ -173,7 +173,8 @@ const objectKinds = { segment: 1, block: 2 } as const;
 type ObjectKind = keyof typeof objectKinds;
 
 /**
- * The kind and number of an object. They are part of the authenticated header, so that no object can replace another.
+ * The kind and number of an object. They are part of the authenticated header, so that no object can stand in for
+ * another object.
  */
 export interface ObjectPlace {
   kind: ObjectKind;
@@ -201,8 +202,8 @@ export async function compressFrame(raw: Buffer): Promise<Buffer> {
 }
 
 /**
- * Encrypts the frames in place (AES-256-CTR with a random IV), which overwrites them. Then authenticates header and
- * ciphertext (HMAC-SHA256).
+ * Encrypts the frames with AES-256-CTR and a random IV, and overwrites them with the ciphertext. Then authenticates
+ * header and ciphertext with HMAC-SHA256.
  */
 export function sealFrames(
   keys: ArchiveKeys,

@@ -5,9 +5,9 @@ import { type Entry, encodeEntry } from '../format/entry';
 import { encodeBlock, type SegmentSeal } from '../format/index-block';
 import { compressFrame, type ObjectSeal, sealFrames, sealObject } from '../format/sealed-object';
 
-/** The most frames that are being filled or compressed (on the thread pool). */
+/** The most frames that are being filled, or compressed by the thread pool. */
 const buffersMax = 2;
-/** The most segments that are compressed but not yet written. */
+/** The most segments that are sealed and written at the same time. */
 const sealingMax = 2;
 
 /**
@@ -35,8 +35,8 @@ class SegmentWriter {
   }
 
   /**
-   * Returns the free part of the current frame, at least one byte. Bytes that are written into it count only after
-   * `commit`.
+   * Returns the free part of the current frame, at least one byte. Bytes written into the returned Buffer count only
+   * after `commit`.
    */
   async room(): Promise<Buffer> {
     if (this.filled === formatBounds.frameRawBytes) this.endFrame();
@@ -159,7 +159,10 @@ export class BlockWriter {
     return this.segments.nextSegment;
   }
 
-  /** Returns free memory for content, at least one byte. Bytes that are written into it count only after `commit`. */
+  /**
+   * Returns free memory for content, at least one byte. Bytes written into the returned Buffer count only after
+   * `commit`.
+   */
   room(): Promise<Buffer> {
     return this.segments.room();
   }
@@ -220,7 +223,7 @@ export class BlockWriter {
     await this.closing;
   }
 
-  /** Resolves when nothing is written any more, also after a failure. */
+  /** Resolves when nothing is written any more, even after a failure. */
   async settle(): Promise<void> {
     await this.segments.settle();
     await this.closing.catch(() => undefined);
@@ -241,9 +244,9 @@ export class BlockWriter {
   }
 }
 
-/** Limits of version 2. Its readers refuse larger values as hostile. */
+/** Limits of version 2. A reader of version 2 refuses larger values as hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
-/** Limits of version 3. Its readers refuse larger values as hostile. */
+/** Limits of version 3. A reader of version 3 refuses larger values as hostile. */
 const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
 /** Returns the oldest format version that covers an entry. */

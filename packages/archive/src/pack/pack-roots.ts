@@ -7,15 +7,21 @@ export interface StreamEntry {
   content: AsyncIterable<Buffer>;
 }
 
-/** The archive has the content of the last reading, which may mix several moments of the file. */
+/**
+ * The reason for a file that changed during every reading. The archive has the content of the last reading, which may
+ * mix several moments of the file.
+ */
 export const changedWhileRead = 'changed while it was read';
 
-/** A restore creates another release and removes the one that the link names. */
+/**
+ * The reason for a link that breaks in a restore, because a restore creates another release and removes the release
+ * that the link names.
+ */
 export const linkIntoRelease =
   'a link to a release by its absolute path, which leads nowhere after a restore: ' +
   'write it relative, or through `current`';
 
-/** Reasons for which the path itself is still in the archive. */
+/** The reasons for paths that the archive has. Such a path is incomplete, or will not work after a restore. */
 export const partlyKept: ReadonlySet<string> = new Set([
   changedWhileRead,
   linkIntoRelease,
@@ -23,8 +29,8 @@ export const partlyKept: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A path that the archive lacks or holds incompletely, or that will not work after a restore (`partlyKept`), with the
- * reason.
+ * A path that the archive lacks or holds incompletely, or that will not work after a restore. For the reasons in
+ * `partlyKept`, the archive has the path.
  */
 export interface SkippedPath {
   path: string;
@@ -36,8 +42,9 @@ export type PackRoot =
   | { kind: 'stream'; name: string; entries: AsyncIterable<StreamEntry> };
 
 /**
- * Creates a root of everything below a directory. `name` has lower-case letters, digits, `-` and `_`. `releases` is the
- * real path of the releases' folder, if the directory is a release. Absolute links into it are packed but reported.
+ * Creates a root of everything below a directory. `name` has lower-case letters, digits, `-` and `_`. If the directory
+ * is a release, `releases` is the real path of the folder of all releases. Absolute links into that folder are packed
+ * and reported.
  */
 export function directoryRoot(name: string, directory: string, releases?: string): PackRoot {
   return { kind: 'tree', name, directory, releases };

@@ -27,8 +27,8 @@ interface FirstName {
 }
 
 /**
- * Remembers the packed files with several names, and the name of each in the archive. Readers accept a limited number.
- * Further files are packed as separate files: they keep their content, but no longer share it.
+ * Remembers the packed files with several names, and the name of each in the archive. Readers accept a limited number
+ * of such files. Each name of a further file is packed as a separate file with its own copy of the content.
  */
 class HardLinks {
   private readonly firstNames = new Map<string, FirstName>();
@@ -41,8 +41,8 @@ class HardLinks {
   }
 
   /**
-   * Counts a path whose file has several names but is packed separately. It is unknown which name is the first, so each
-   * counts for its share of the copies. @throws ArchiveError `limit_exceeded`
+   * Counts a path whose file has several names but is packed separately. No name of the file is known as the first, so
+   * each name counts for an equal share of the copies. @throws ArchiveError `limit_exceeded`
    */
   countCopy({ size, nlink }: BigIntStats): void {
     this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
@@ -86,8 +86,8 @@ interface TreePacking {
 }
 
 /**
- * Packs a directory: everything, or the differences from the parent, with tombstones for deleted paths. It merges two
- * sorted walks as streams.
+ * Packs a directory: everything, or the differences from the parent, with tombstones for deleted paths. The walk of the
+ * directory and the parent's index are merged as sorted streams.
  */
 export async function packTree(packing: TreePacking): Promise<void> {
   const hardLinks = new HardLinks();
@@ -218,30 +218,36 @@ async function addEntry(packing: TreePacking, entry: Entry): Promise<void> {
   await packing.writer.add(entry);
 }
 
-/** How often a file that changes during its reading is read. After the last reading its content is recorded anyway. */
+/**
+ * How often a file that changes during its reading is read. The content of the last reading is recorded even if the
+ * file has changed.
+ */
 const attemptsMax = 3;
 
 export interface PackedContent {
-  /** The state of the file before reading. If the file changed later, the next increment sees another time or size. */
+  /**
+   * The state of the file before reading. If the file changed after that, the next incremental archive finds another
+   * time or size.
+   */
   stat: BigIntStats;
   size: number;
   sha256: Buffer;
-  /** True if the file changed during every reading. */
+  /** True if the file changed during every reading, so that the content may mix several moments. */
   hasChanged: boolean;
   /** The encoded attributes. */
   attributes: Buffer;
 }
 
 /**
- * Appends a file's content to the archive. Size and SHA-256 are those of the appended bytes. Returns null if the path
- * is no longer a file, and `closed` if this process may not read it.
+ * Appends a file's content to the archive. Size and SHA-256 are computed from the appended bytes. Returns null if the
+ * path is no longer a file, and `closed` if this process may not read it.
  */
 async function packFile(
   live: LivePath,
   { writer, pace }: { writer: BlockWriter; pace: Pace },
   onLost: (part: LostPart) => void,
 ): Promise<PackedContent | 'closed' | null> {
-  // Opening must not wait, because a FIFO in the file's place would block the whole process.
+  // O_NONBLOCK is set, because opening a FIFO that has replaced the file would block the whole process.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = unlessClosed(() => openSync(live.location, flags));
   if (file === null || file === 'closed') return file;
@@ -284,7 +290,7 @@ async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise
   }
 }
 
-/** Reads at most `sizeMax` bytes, because a log that grows as fast as it is read would have no end. */
+/** Reads at most `sizeMax` bytes, because reading a log that grows fast would never end. */
 async function appendLarge(
   file: number,
   sizeMax: number,

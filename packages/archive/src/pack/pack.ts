@@ -84,21 +84,21 @@ interface PackOptions {
   identity: ArchiveIdentity;
   createdAt: Date;
   /**
-   * The parent chain, the full archive first. Only differences from it are packed. Without it, the archive is a full
-   * one.
+   * The parent chain, the full archive first. With a parent, only the differences from it are packed. Without a parent,
+   * the archive is a full archive.
    */
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
   onProgress?: (progress: PackProgress) => void;
   /**
-   * Called for each path that is not or not completely packed, such as a socket or a file that changed during every
+   * Called for each path that is left out or incomplete. Examples are a socket, and a file that changed during every
    * reading.
    */
   onSkip?: (skipped: SkippedPath) => void;
 }
 
 interface PackResult {
-  /** The hex MAC of the manifest. The caller records it, because every reader must expect it. */
+  /** The hex MAC of the manifest. The caller records this MAC, because a reader must pass it as `manifestMac`. */
   manifestMac: string;
   /** The hex SHA-256 of the manifest object. */
   manifestSha256: string;
@@ -184,7 +184,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** Refuses an archive above the limits of readers, because they would refuse it. */
+/** Refuses an archive above the default limits, because no reader would accept it. */
 function assertAccepted(entries: number, rawBytes: number): void {
   if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
   if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);

@@ -7,7 +7,7 @@ import type { ByteString } from '../format/path-bytes';
 export interface LivePath {
   /** The path in the tree. */
   path: ByteString;
-  /** The path for file calls. It is valid until the walk continues. */
+  /** The path for file calls. This location is valid until the walk continues. */
   location: string | Buffer;
   stat: BigIntStats;
 }
@@ -24,9 +24,9 @@ interface OpenDirectory {
 }
 
 /**
- * Walks a directory in the order of comparePaths, without the directory itself. Paths that disappear meanwhile are left
- * out. A path may be as long and deep as the format allows. Only the names of open directories are in memory. @throws
- * ArchiveError `source_unreadable`
+ * Walks a directory in the order of comparePaths, without the directory itself. A path that disappears during the walk
+ * is left out. A path may be as long and deep as the format allows. Only the names of open directories are in memory.
+ * @throws ArchiveError `source_unreadable`
  */
 export function* walkDirectory(directory: string, onUnreachable: OnUnreachable): Generator<LivePath> {
   const places = new DeepPaths(directory);

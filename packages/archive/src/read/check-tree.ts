@@ -13,9 +13,9 @@ interface OpenDirectory {
 }
 
 /**
- * Checks a tree, entry by entry in path order, before any of it is written. It remembers only the open directories and
- * the possible targets of hard links. For a target that ignores case or normalisation it also remembers the names in
- * open directories. So its memory does not grow with the whole tree.
+ * Checks a tree, entry by entry in path order, before anything is written. The checker remembers only the open
+ * directories and the possible targets of hard links. For a file system that ignores case or normalisation, it also
+ * remembers the names in open directories. So the checker's memory does not grow with the whole tree.
  */
 class TreeChecker {
   private readonly limits: ArchiveLimits;
@@ -44,8 +44,8 @@ class TreeChecker {
   }
 
   /**
-   * Finds the parent of a path. It must be a directory of this tree, because a missing parent, a file or a link could
-   * lead elsewhere.
+   * Finds the parent of a path. The parent must be a directory of this tree. Otherwise an entry could be written
+   * through a link to a place outside of the tree.
    */
   private enterParent(path: ByteString): OpenDirectory {
     const parent = parentPath(path);
@@ -63,8 +63,8 @@ class TreeChecker {
   }
 
   /**
-   * Checks a hard link. Its target must be an earlier entry, because only that entry and its parents have been checked.
-   * A packer always puts the target first.
+   * Checks a hard link. Its target must be an earlier entry, because only earlier entries have been checked. A packer
+   * always puts the target first.
    */
   private checkHardLink(entry: Entry): void {
     if (!this.linkedFiles.has(entry.link))
@@ -84,7 +84,7 @@ class TreeChecker {
 
 interface TreeTarget {
   limits: ArchiveLimits;
-  /** True if the target treats names as equal that differ only in case or normalisation. */
+  /** True if the target's file system ignores case or Unicode normalisation in names. */
   folds: boolean;
   signal?: AbortSignal;
 }
@@ -147,12 +147,12 @@ export interface BlockTask {
   archive: number;
   block: number;
   seal: { size: number; mac: Uint8Array };
-  /** One bit for each entry: set if the entry is the newest version of its path. It is null if all are. */
+  /** One bit for each entry, set if the entry is the newest version of its path. Null if every entry is the newest. */
   live: Uint8Array | null;
 }
 
 /**
- * Folds a name: two names with the same result may be equal on a folding file system (full case folding and
+ * Returns a form that is equal for all names that a folding file system may treat as equal (full case folding and
  * normalisation).
  */
 export function foldName(name: ByteString): string {
@@ -161,14 +161,14 @@ export function foldName(name: ByteString): string {
 
 /**
  * The names of one directory, as 64-bit hashes in a table with open addressing. A directory may have a million names,
- * so a name takes only 16 to 32 bytes. With a million names, two different ones have equal hashes in about 1 of 37
- * million directories. A valid archive is then refused, but nothing is lost.
+ * so a name takes only 16 to 32 bytes. In about 1 of 37 million directories with a million names, two different names
+ * have equal hashes. Then a valid archive is refused, but nothing is lost.
  */
 export class FoldedNames {
   private slots = new BigUint64Array(16);
   private count = 0;
 
-  /** Adds a name. @throws ArchiveError `hostile_entry` when another name of the directory folds to the same */
+  /** Adds a name. @throws ArchiveError `hostile_entry` when another name of the directory has the same folded form */
   add(name: ByteString): void {
     const hash = hashOf(foldName(name));
     if (!this.insert(hash))

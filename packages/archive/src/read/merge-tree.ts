@@ -14,8 +14,8 @@ export interface TreeItem {
 }
 
 /**
- * Yields the tree that a chain describes: the newest version of each path in path order, without deleted paths. It
- * merges the archives' sorted indexes as streams, in batches, with one block per archive in memory.
+ * Yields the tree that a chain describes: the newest version of each path in path order, without deleted paths. The
+ * sorted indexes of the archives are merged as streams, with one block per archive in memory.
  */
 export async function* mergeTree(
   archives: readonly OpenArchive[],
@@ -100,7 +100,10 @@ class Cursor {
 
 type OnGone = (path: ByteString) => Promise<void>;
 
-/** The tree of one root in a chain, read in step with a walk of the disk. */
+/**
+ * The tree of one root in a chain. The packer reads the recorded tree and walks the disk at the same time, both in path
+ * order.
+ */
 export class ParentTree {
   private readonly batches: AsyncGenerator<TreeItem[]>;
   private batch: TreeItem[] = [];

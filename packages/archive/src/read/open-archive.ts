@@ -38,11 +38,14 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The key that sealed the archive, of those that the caller gave. */
+  /** The one of the caller's keys that sealed the archive. */
   key: ArchiveKey;
 }
 
-/** Verifies a manifest, and that it is the expected one. @throws ArchiveError with any reason of a manifest */
+/**
+ * Verifies a manifest, and checks that it agrees with `link.expected`. @throws ArchiveError with any reason of a
+ * manifest
+ */
 export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive> {
   const opened = openManifest(key, await link.source.read(manifestName));
   checkExpected(opened, link.expected);
@@ -187,7 +190,7 @@ function checkLink(parent: OpenArchive, child: OpenArchive): void {
   if (newer.parent_mac !== parent.manifestMac) refuse('chain_gap', `archive ${newer.archive_id} has another parent`);
   if (newer.base_id !== older.base_id) refuse('chain_gap', `archive ${newer.archive_id} has another base`);
   if (newer.sequence <= older.sequence) refuse('chain_gap', `archive ${newer.archive_id} is not newer than its parent`);
-  // A newer archive may have stream roots that an older one lacks, because streams are complete in each archive.
+  // A newer archive may have stream roots that an older archive lacks, because streams are complete in each archive.
   const has = (roots: ManifestRoot[], { name, kind }: ManifestRoot): boolean =>
     roots.some((other) => other.name === name && other.kind === kind);
   const isContinued = older.roots.every((root) => has(newer.roots, root));
@@ -202,8 +205,8 @@ export interface NumberedBlock {
 
 /**
  * Yields the blocks of a root of one archive, in order and verified. A block is valid until the next one is requested.
- * The counts are compared with the manifest at the end. One block is read ahead. @throws ArchiveError; `mismatch` when
- * entries are missing, too many, or use segments out of order
+ * The next block is read while the caller uses this block. The counts are compared with the manifest at the end.
+ * @throws ArchiveError with any reason; `mismatch` for missing or surplus entries, and for segments out of order
  */
 export async function* readBlocks(
   archive: OpenArchive,

@@ -11,8 +11,8 @@ export interface OpenedEntry {
   path: string;
   size: number;
   /**
-   * Returns the content. It can be read only once, and only before the next entry is requested. Its SHA-256 is compared
-   * at the end of the stream. Until then the bytes are not verified, and the caller must not rely on them.
+   * Returns the content. The content can be read only once, and only before the next entry is requested. The SHA-256 is
+   * compared at the end of the stream. Before the end the bytes are unverified, and the caller must not rely on them.
    */
   content(): AsyncIterable<Buffer>;
 }

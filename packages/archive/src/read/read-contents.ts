@@ -8,9 +8,12 @@ import { openFrames } from '../format/sealed-object';
 import type { TreeItem } from './merge-tree';
 import type { NumberedBlock, OpenArchive } from './open-archive';
 
-/** The parts of an archive that reading segments needs. A worker has only these. */
+/** The parts of an archive that reading segments needs. A worker has no other fields of an archive. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
-  /** Set if each piece is used before the next one is requested. Its memory is then freed at once. */
+  /**
+   * True if the caller is done with a frame when it requests the next frame. The memory of each frame is then freed at
+   * once.
+   */
   freesFrames?: boolean;
 };
 
@@ -22,7 +25,7 @@ export class BlockContent {
   private readonly block: IndexBlock;
   private nextRow = 0;
   private frames: AsyncGenerator<Buffer> | null = null;
-  /** The frame after the current one. Another thread decodes it meanwhile. */
+  /** The frame after the current frame. The thread pool decodes it while the current frame is used. */
   private ahead: Promise<IteratorResult<Buffer>> | null = null;
   /** The bytes of the current segment that are not decoded yet. */
   private undecoded = 0;
@@ -56,7 +59,7 @@ export class BlockContent {
     }
   }
 
-  /** Skips `size` bytes. Segments that lie completely within them are not fetched. */
+  /** Skips `size` bytes. A segment that is skipped completely is not fetched. */
   async skip(size: number): Promise<void> {
     let left = size;
     while (left > 0) {
@@ -88,7 +91,7 @@ export class BlockContent {
 
   private decodeAhead(frames: AsyncGenerator<Buffer>): void {
     this.ahead = frames.next();
-    this.ahead.catch(() => undefined); // awaited by the next load, or by nobody
+    this.ahead.catch(() => undefined); // a rejection reaches the next load; without a next load it does not matter
   }
 
   /** Reads to the end of the segment, so that its length is checked and its memory freed. */
@@ -128,11 +131,11 @@ export class ContentReader {
   }
 
   /**
-   * Yields the content of the file at `row` of `block`. Its SHA-256 is compared after the last piece. Each content must
-   * be read before the next.
+   * Yields the content of the file at `row` of `block`. Its SHA-256 is compared after the last piece. A content must be
+   * read to its end, or abandoned, before the next read.
    */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
-    // Concurrent reads would share one position, and each would get bytes of the other.
+    // Concurrent reads would share one position, and each read would get bytes of the other file.
     if (this.isReading) throw new TypeError('contents are read one at a time');
     this.isReading = true;
     const content = await this.moveTo(block, row);
@@ -147,7 +150,7 @@ export class ContentReader {
         yield piece;
       }
     } finally {
-      await content.skip(left); // the next read needs the position after this file, also if this one stopped early
+      await content.skip(left); // the next read starts after this file, even if the caller stopped early
       this.isReading = false;
     }
     if (!digest.digest().equals(entry.sha256))

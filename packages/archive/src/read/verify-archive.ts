@@ -21,8 +21,8 @@ import { createPace, type Pace } from './pace';
 import { ContentReader } from './read-contents';
 
 /**
- * Yields every object of an archive except the manifest. The blocks come first, then the segments of each block, which
- * are known only after the block was read. @throws ArchiveError when a block differs from the manifest
+ * Yields every object of an archive except the manifest. The blocks come first, then the segments, because only a block
+ * names its segments. @throws ArchiveError when a block differs from the manifest
  */
 export async function* piecesOf(archive: OpenArchive, signal?: AbortSignal): AsyncGenerator<SealedPiece> {
   for (let number = 0; number < archive.manifest.blocks.length; number += 1) yield blockPiece(archive, number);
@@ -60,15 +60,15 @@ export async function verifyPiece(source: ArchiveSource, piece: SealedPiece): Pr
 interface VerifyOptions {
   limits?: Partial<ArchiveLimits>;
   /**
-   * True to decode every segment and compare every file's SHA-256. By default only the MACs are checked, which proves
-   * that the bytes are those that were written.
+   * True to decode every segment and compare every file's SHA-256. By default only the MACs are checked. They prove
+   * that the bytes are unchanged since they were written.
    */
   contents?: boolean;
   signal?: AbortSignal;
 }
 
 /**
- * Verifies one archive: its manifest, every index block and segment, every entry, and all counts. Resolves with the
+ * Verifies one archive with its manifest, every index block, segment and entry, and all counts. Resolves with the
  * manifest. Memory does not grow with the archive. @throws ArchiveError
  */
 export async function verifyArchive(

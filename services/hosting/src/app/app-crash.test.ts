@@ -17,7 +17,8 @@ interface Run extends SiteRun {
   pid: number;
 }
 
-// Three dead workers take longer than a request waits, so the restart is cancelled, as it should be.
+// Cases in which three workers die are left out. Replacing three workers takes longer than a request waits, and then
+// the restart is cancelled.
 const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 
 it(
@@ -33,8 +34,8 @@ it(
     };
     const look = (run: Run) => lookAtRun(world, run);
     /**
-     * A restart that is recorded as failed may still have happened, which does no harm. A succeeded one must have
-     * happened.
+     * A restart that is recorded as failed may still have happened, which does no harm. A restart that is recorded as
+     * succeeded must have happened.
      */
     const judge = async (run: Run): Promise<'old' | 'new'> => {
       const isFresh = (await processOf(world, run.siteId)) !== run.pid;

@@ -48,8 +48,8 @@ export const getApp = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getSiteApp>;
 
 /**
- * The preflight decides by the same rule as the restart, and changes nothing. If the host does not answer, it reports
- * the same refusal as the restart.
+ * The preflight decides by the same rule as the restart, and changes nothing. If the host does not answer, the
+ * preflight reports the same refusal as the restart.
  */
 export const preflightRestart = (context: HandlerContext) =>
   ({
@@ -77,7 +77,7 @@ export const preflightRestart = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightSiteAppRestart>;
 
 interface FoundApp {
-  /** Null if the host did not answer. `error` then holds the reason. */
+  /** Null if the host did not answer. In this case `error` holds the reason. */
   hasApp: boolean | null;
   error?: unknown;
 }
@@ -98,7 +98,7 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // A host that does not answer is reported last, because every other refusal holds whether or not it answers.
+      // A host that does not answer is reported last, because every other refusal needs no answer of the host.
       if (hasApp === null) throw hostUnavailable(error);
       const work = {
         definition: restartAppWorkflow,

@@ -39,8 +39,8 @@ export const restartAppWorkflow = defineWorkflow({
       const { appGeneration, detail } = await host.probe(refOf(step), fencedCall(step));
       if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
         const internal = `${detail} generation ${appGeneration}`;
-        // After a failed start the host waits a second before it starts the application again. The probe may have
-        // fallen into that second, so it is tried again.
+        // After a failed start the host waits a second before it starts the application again. The probe may have come
+        // in that second, so the step is tried again.
         throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
       }
       return { generation: appGeneration };

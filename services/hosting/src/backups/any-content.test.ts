@@ -22,15 +22,15 @@ import { oddSql } from '../../test/trees/odd-sql';
 import { missingForTrees } from '../../test/trees/read-tree';
 
 /*
- * Sites with arbitrary content are restored from an older backup. No restore may wait for staff: the site has the
- * content of the backup or its previous content afterwards.
+ * Sites with arbitrary content are restored from an older backup. No restore may wait for staff. After each restore the
+ * site has the content of the backup or its previous content.
  */
 
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });
 const atOnce = 4;
 /**
- * How often a site is used. Creating a site and its first backup takes as long as a restore, so a site that is in its
- * first state again is reused.
+ * How often a site is used. Creating a site and its first backup takes as long as a restore. So a site is reused once
+ * it is in its first state again.
  */
 const roundsMax = isChaos ? 20 : 1;
 const missing = missingForTrees();
@@ -63,7 +63,7 @@ const endOf = async ({ headers }: ServiceAnswer): Promise<WorkflowView> =>
     { timeoutMs: 600_000, everyMs: 200, what: `the end of ${String(headers['location'])}` },
   );
 
-/** Adds files and database objects of any kind to a site. Returns their names. */
+/** Adds random files and database objects to a site. Returns the SQL statements that succeeded. */
 async function spoil(siteId: string, number: number): Promise<string[]> {
   const random = new SeededRandom(seed + number);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
@@ -96,7 +96,7 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
 interface Ended {
   number: number;
   view: WorkflowView;
-  /** The names of what is wrong, or ''. */
+  /** The names of the checks that failed, or ''. */
   wrong: string;
   done: string[];
 }

@@ -13,8 +13,8 @@ import type { KeptBackup, StoredArchive } from './backup.types';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**
- * Limits of steps that move every byte of a site. The time allows for 4 TB, the most an archive may hold, at 200 MB/s.
- * These steps are tried more often than others, because a failure loses much work.
+ * Limits of steps that move every byte of a site. Six hours are enough for the largest archive of 4 TB at 200 MB/s.
+ * These steps are tried more often than other steps, because a failure loses much work.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
@@ -22,8 +22,9 @@ export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
 
 /**
- * How long a freeze before a switch lasts, in milliseconds. It ends by itself, so that a worker that has died leaves no
- * site frozen. The time is far longer than the pause between two steps, and shorter than a browser waits.
+ * How long a freeze before a switch lasts, in milliseconds. The freeze ends by itself, so that no site stays frozen
+ * after the death of its worker. Five seconds are far more than the pause between two steps, and less than a browser
+ * waits.
  */
 export const freezeTtlMs = 5_000;
 
@@ -71,8 +72,8 @@ export async function packBackup(
 
 /**
  * Finds the newest complete archive of a backup in the storage. Drydock's database does not know the archive if the
- * database was put back to a moment before the archive was written. Null if there is none. The facts in the archive's
- * manifest are sealed with `archiveKey`. The content is not verified here.
+ * database was put back to a moment before the archive was written. Returns null if the storage has no complete
+ * archive. The MAC of the manifest is checked with `archiveKey`, but the content is not verified here.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -101,7 +102,7 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 
 /**
  * Packs a release. If Drydock's database was put back from a backup, the release may be gone by now. In that case the
- * archive of an earlier attempt is used. Permanent failure `superseded` if there is none.
+ * archive of an earlier attempt is used. Permanent failure `superseded` if there is no such archive.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);
@@ -112,14 +113,14 @@ export async function packOrFind(context: WorkContext, step: Step, backup: Backu
   return { ...written, findings: [] };
 }
 
-/** Removes everything that any attempt at the backup has written. */
+/** Removes the objects of all attempts at the backup. */
 export async function discardPacked(context: WorkContext, step: Step, backupId: string): Promise<void> {
   await context.backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }));
 }
 
 /**
- * Reads the whole archive back. Checks every MAC and every index entry, and that the manifest is the one on record.
- * Permanent failures with the codes of {@link archiveFailures}.
+ * Reads the whole archive back. Checks every MAC and every index entry. Also checks that the manifest is the recorded
+ * manifest. Permanent failures with the codes of {@link archiveFailures}.
  */
 export async function verifyStored(
   context: WorkContext,

@@ -22,10 +22,13 @@ import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type Sk
 import type { Backup } from './backup.types';
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
-/** The list that every cursor of a backup surface names, whichever endpoint returned the cursor. */
+/** The list name in every cursor of a backup surface. Several endpoints return such cursors. */
 export const backupList = listSiteBackups.id;
 
-/** The rows that a request has read, or written, in its own transaction when it accepted work on a site. */
+/**
+ * The rows that a request already knows, because it has read or written them in the transaction that accepted work on a
+ * site.
+ */
 interface KnownOfSurface {
   /** The backups as {@link readSurfaceRows} returns them. */
   rows: readonly Backup[];
@@ -40,8 +43,8 @@ export const readSurfaceRows = (
 ): Promise<Backup[]> => listRows(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
 /**
- * Reads the backup surface within `tx`. In a request's transaction it includes the work that was just accepted. The
- * rows in `known` are not read again. `filter` narrows only the list of backups.
+ * Reads the backup surface within `tx`. In a request's transaction the surface includes the work that was just
+ * accepted. The rows in `known` are not read again. `filter` narrows only the list of backups.
  */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
@@ -74,10 +77,7 @@ interface SurfaceFacts {
   proofs: BackupProofs;
 }
 
-/**
- * The backup surface of interface.md 2.2. Its promises about backups are limited to those that a recent check has
- * proved.
- */
+/** The backup surface of interface.md 2.2. It promises only properties of backups that a recent check has proved. */
 function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;
   const unsupportedReason = unsupportedReasonOf(site.platform);

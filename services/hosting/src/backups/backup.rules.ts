@@ -6,12 +6,12 @@ import type { Backup, StoredArchive } from './backup.types';
 
 /**
  * A release takes a quarter more space than its bare bytes, because of file system blocks, index pages and the
- * write-ahead log. The database of even a small site takes a fixed amount besides.
+ * write-ahead log. In addition, every database takes a fixed amount.
  */
 const overheadFactor = 1.25;
 const overheadBytes = 64 * 2 ** 20;
 
-/** Bytes that a whole new release needs while the live one exists beside it. */
+/** Bytes that a complete new release needs in addition to the live release. */
 export const neededBytes = ({ rawBytes }: Pick<StoredArchive, 'rawBytes'>): number =>
   Math.ceil(rawBytes * overheadFactor) + overheadBytes;
 
@@ -39,10 +39,7 @@ export const allowanceWindowStart = (now: Date): Date => new Date(now.getTime() 
 /** The allowance of a site whose platform takes no backups. `nextAt` is null, because waiting brings no allowance. */
 export const noAllowance: Allowance = { limit: onDemandLimit, used: 0, remaining: 0, nextAt: null };
 
-/**
- * Counts the on-demand backups of the last 24 hours that did not fail. Safety copies and scheduled backups do not
- * count.
- */
+/** Counts the on-demand backups of the last 24 hours that did not fail. Other kinds of backups do not count. */
 export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | 'createdAt'>[], now: Date): Allowance {
   const since = allowanceWindowStart(now);
   const counted = backups
@@ -61,7 +58,7 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
   };
 }
 
-/** Whether an on-demand backup may be taken. `can_backup` and the guard of the request both use it. */
+/** Whether an on-demand backup may be taken. `can_backup` and the check of the request both use this rule. */
 export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date): Refusal | null {
   const refusal = refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
   if (refusal !== null) return refusal;
@@ -74,14 +71,14 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
 
 /**
  * Whether the site may be overwritten with `backup`. The first reason counts, in this order: the backup does not exist,
- * a workflow works on the site (perhaps on this very backup), the state of the backup, the state of the site.
+ * a workflow works on the site, the state of the backup, the platform and status of the site.
  */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);
   return isAtWork ?? refusePoint(backup, now) ?? refuseByPlatform(world);
 }
 
-/** Refuses a restore for reasons that lie in the backup alone. */
+/** Refuses a restore for reasons that depend only on the backup. */
 function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   const status = statusAt(backup, now);
@@ -100,8 +97,8 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
 }
 
 /**
- * The time when a backup's lock ends. S3 keeps whole seconds, so the time is rounded up and is never before the
- * promised one.
+ * The time when a backup's lock ends. S3 keeps whole seconds. The time is rounded up, because a lock must not end
+ * before the promised time.
  */
 export const lockEnd = (completedAt: Date): Date =>
   new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
@@ -109,7 +106,7 @@ export const lockEnd = (completedAt: Date): Date =>
 export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
   new Date(completedAt.getTime() + retentionDays * dayMs);
 
-/** The pause before another look at a site that could not be backed up, because it was busy or its backup failed. */
+/** The pause before the next try to back up a site that was busy, or whose backup failed. */
 const pauseMs = 5 * 60_000;
 
 export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);

@@ -10,7 +10,7 @@ import type { Owner } from '../sites/site.types';
 import type { Backup, KeptBackup, StoredArchive } from './backup.types';
 import { type SkippedSummary, sampleSize } from './skipped.view';
 
-/** Records the paths that an attempt at a backup has skipped, and replaces those of an earlier attempt. */
+/** Records the paths that an attempt at a backup has skipped, and replaces the list of an earlier attempt. */
 export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }: Skipped): Promise<void> {
   const list = JSON.stringify(paths.map(storable));
   await tx.$executeRaw`DELETE FROM backup_skipped_paths WHERE backup_id = ${backupId}::uuid`;
@@ -66,8 +66,8 @@ export function listSkipped(
 }
 
 /**
- * Finds the last backup that a deletion took, if staff abandoned the deletion while the site was being destroyed. The
- * backup is recognised by having no expiry. Null if there is none.
+ * Finds the backup that a deletion took before staff abandoned it while the site was being destroyed. Such a backup has
+ * no expiry. Returns null if there is no such backup.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
@@ -78,7 +78,7 @@ export async function findLeftBackup(tx: Reader, siteId: string): Promise<string
   return row?.id ?? null;
 }
 
-/** The id of the site's newest completed backup that has not expired. Null if there is none. */
+/** The id of the site's newest completed backup that has not expired. Null if there is no such backup. */
 export async function findNewestBackup(tx: Reader, siteId: string, now: Date): Promise<string | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed', expiresAt: { gt: now } },
@@ -88,7 +88,7 @@ export async function findNewestBackup(tx: Reader, siteId: string, now: Date): P
   return row?.id ?? null;
 }
 
-/** Removes the backup's expiry. From then on the purge of the deleted site decides how long the backup is kept. */
+/** Removes the backup's expiry. The purge of the deleted site then removes the backup. */
 export async function keepBackup(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'completed' }, data: { expiresAt: null } });
 }
@@ -145,7 +145,7 @@ export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Pro
   await tx.backup.createMany({ data: [{ ...backup, orgId, mode, sequence, status: 'queued' }], skipDuplicates: true });
 }
 
-/** The site's backup with this id; null if there is none, or if it is another site's. */
+/** The site's backup with this id; null if the site has no such backup. */
 export async function findBackup(tx: Reader, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
   const row = await tx.backup.findFirst({
     where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode },
@@ -168,7 +168,10 @@ export async function listBackups(
   return withSkipped(tx, siteId, rows);
 }
 
-/** A backup's row counts its skipped paths. Most backups have none, so the query for the paths is usually saved. */
+/**
+ * A backup's row counts its skipped paths. Most backups have skipped no path, so most calls need no query for the
+ * paths.
+ */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
     ? await listSkippedOfSite(tx, siteId)
@@ -176,7 +179,7 @@ async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[
   return rows.map((row) => toBackup(row, skipped.get(row.id)));
 }
 
-/** The unpacked size of the site's newest completed backup. Null if there is none. */
+/** The unpacked size of the site's newest completed backup. Null if there is no such backup. */
 export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
   const row = await tx.backup.findFirst({
     where: { siteId, status: 'completed' },
@@ -196,7 +199,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** If `expiresAt` is null, the backup has no expiry: it goes when the deleted site that needs it is purged. */
+/** If `expiresAt` is null, the backup has no expiry. It is removed when its deleted site is purged. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,
@@ -238,8 +241,8 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
 }
 
 /**
- * Schedules the sweep's next look at the site, because its nightly backup has failed. Does nothing for a backup of
- * another kind.
+ * Sets the time of the sweep's next check of the site, because its nightly backup has failed. Does nothing for any
+ * other kind of backup.
  */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`

@@ -5,7 +5,7 @@ import type { RecordedAnswer } from '../sites/probe.rules';
 import type { SkippedSummary } from './skipped.view';
 
 /**
- * The place of a completed backup, and the facts that its archive must match; any other archive in its place is
+ * The storage key of a completed backup, and the facts that its archive must match. An archive that does not match is
  * refused.
  */
 export interface StoredArchive {
@@ -46,7 +46,7 @@ export interface Backup {
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
-  /** Null: the backup is kept as long as the deleted site that needs it. */
+  /** Null: the backup is kept until its deleted site is purged. */
   expiresAt: Date | null;
   lockedUntil: Date | null;
   /** The place where the archive was written. */

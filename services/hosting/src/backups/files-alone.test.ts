@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * The function of the unique index was changed after the rows were inserted, and now returns the same value for both.
- * So the rows cannot be loaded.
+ * The function of the unique index was changed after the rows were inserted, and now returns the same value for both
+ * rows. So the rows cannot be loaded.
  */
 const lostSql = `CREATE FUNCTION half(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
   CREATE TABLE codes (code int); CREATE UNIQUE INDEX by_half ON codes (half(code)); INSERT INTO codes VALUES (2), (3);

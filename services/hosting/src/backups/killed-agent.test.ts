@@ -87,7 +87,7 @@ it('between the switch and the probe keeps the site closed when it starts again,
     body: { backup_id: backupId },
   });
   await until(() => agent.isGone, { timeoutMs: 90_000, what: 'the death of the agent' });
-  // Without workers, nobody probes or thaws the site.
+  // Without workers, no process probes or thaws the site.
   await world.endWorkers();
   await agent.run();
   const found = await world.host.readSite(siteId);
@@ -100,7 +100,7 @@ it('between the switch and the probe keeps the site closed when it starts again,
     .connect()
     .then(() => visitor.query("INSERT INTO only_in_1 (note) VALUES ('of a visitor')"))
     .finally(() => through.push('write'));
-  // The agent has answered another call, so it would have let the visitors in by now.
+  // The agent has answered another call. An agent that thaws the site by itself would have let the visitors in by now.
   expect(await world.host.probeSite(siteId, '/')).toMatchObject({ http_status: 200, sql_ok: true });
   expect([(await world.host.readSite(siteId)).frozen, through]).toEqual([true, []]);
 

@@ -21,8 +21,8 @@ import { differences, missingForTrees, readTree } from '../../test/trees/read-tr
 /*
  * A large site is backed up, replaced by an older backup, and restored. The memory must not grow with the site, and
  * afterwards the paths and the database must be the same. Only `npm run chaos` uses the full sizes. Other runs use a
- * hundredth of each, but the full number of columns. packages/postgres/src/load/large-cases.test.ts covers content that
- * is too large.
+ * hundredth of each size, but the full number of columns. packages/postgres/src/load/large-cases.test.ts covers content
+ * that is too large.
  */
 
 const mb = 2 ** 20;
@@ -33,7 +33,7 @@ interface LargeCase {
   what: string;
   paths?: () => PathToMake[];
   statements?: string[];
-  /** The limit of each process's memory beyond its memory for a nearly empty site. */
+  /** The most memory that a process may use in addition to its memory for a nearly empty site. */
   growthMaxMb: number;
   /** A digest for content that a fingerprint cannot read, because the text of a value of 1 GB is too long. */
   digestSql?: string;
@@ -95,7 +95,7 @@ const cases: LargeCase[] = [
 ];
 
 let world: HostingWorld;
-/** The memory of the same work for a nearly empty site. */
+/** The peak memory of each process for the same work on a nearly empty site. */
 let idleMb: Record<string, number>;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());

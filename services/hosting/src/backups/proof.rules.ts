@@ -15,18 +15,18 @@ export interface BackupProofs {
   isOffsiteEnabled: boolean;
   /** The newest check of the storage that is in use. Null if there was none. */
   immutability: Finding<ImmutabilityReason> | null;
-  /** The last time that this storage refused to delete a locked object. */
+  /** The last time that the current storage refused to delete a locked object. */
   refusedAt: Date | null;
   drill: Finding<RestoreDrillReason> | null;
 }
 
 const hourMs = 3_600_000;
 /**
- * The age up to which a check of the storage counts as recent. It is twice the interval of the check, which runs daily
+ * The age up to which a check of the storage counts as recent. The check runs daily, and may be a day late
  * (decisions.md 3).
  */
 const immutabilityAgeMaxMs = 48 * hourMs;
-/** A drill is recent within nine days: it runs weekly, and two days are for delays. */
+/** A drill runs weekly and may be two days late, so a result of the last nine days is recent. */
 const drillAgeMaxMs = 9 * 24 * hourMs;
 
 interface ImmutabilityClaim {
@@ -36,8 +36,7 @@ interface ImmutabilityClaim {
 }
 
 /**
- * Immutability is claimed only if the newest check passed and is recent. A later check that failed cancels an earlier
- * proof.
+ * Immutability is claimed only if the newest check passed and is recent. A failed check cancels every earlier proof.
  */
 export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: Date): ImmutabilityClaim {
   const reason = reasonOf(immutability, 'never_checked', immutabilityAgeMaxMs, now);
@@ -51,14 +50,14 @@ interface DrillClaim {
 }
 
 /**
- * The platforms whose backups are drilled. Only these platforms have a drill site that belongs to Drydock, and rows
+ * The platforms whose backups are drilled. Only on these platforms does Drydock have its own site for drills and rows
  * that can be counted beforehand.
  */
 export const drilledPlatforms: readonly SitePlatform[] = ['local'];
 
 /**
- * The drill's result for the backups of a site on `platform`. A drill of one platform proves nothing about restores of
- * another.
+ * The drill's result for the backups of a site on `platform`. A drill on one platform proves nothing about restores on
+ * another platform.
  */
 export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, now: Date): DrillClaim {
   if (!drilledPlatforms.includes(platform)) return { hasPassed: false, finishedAt: null, reason: 'no_drill_site' };
@@ -66,7 +65,9 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/** A passed drill is repeated after `passedAgeMinDays` days, a failed one at the next opportunity. */
+/**
+ * A passed drill is repeated after `passedAgeMinDays` days. A failed drill is repeated at the next run of the schedule.
+ */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

@@ -32,9 +32,9 @@ import { differences, missingForTrees, readTree, type Tree } from '../../test/tr
 import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 
 /**
- * Each site has the schema of a Debian package, with rows, and the files of another package. It is restored from its
- * backup, from its deletion and from the customer's own storage, each time after changes. `-t` with the name of a
- * schema or tree runs only that one.
+ * Each site has the schema of a Debian package, with rows, and the files of another package. After changes, the site is
+ * restored from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or
+ * tree runs only its pair.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [
@@ -86,11 +86,11 @@ const relationsSql = `select oid::regclass::text as name, relkind as kind from p
   where relkind in ('r', 'S', 'm') and relpersistence <> 't'
   and relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'pg_toast'::regnamespace) order by 1`;
 
-/** Reads checksums of the rows with statements that no part of a backup uses. */
+/** Reads checksums of the rows with SQL statements that the code of backups does not use. */
 async function rowsOf(client: pg.Client): Promise<Map<string, string>> {
   const rows = new Map<string, string>();
   for (const { name, kind } of (await client.query<{ name: string; kind: string }>(relationsSql)).rows) {
-    // Only a sequence's position and use are compared, because its logged advance is no content.
+    // Only a sequence's position and use are compared, because `log_cnt` is internal to Postgres.
     const line = kind === 'S' ? 'row(last_value, is_called)' : 'row(t.*)';
     const sum = "count(*) || ' ' || coalesce(md5(string_agg(md5(line), '' order by md5(line))), '')";
     const sql = `select ${sum} as sum from (select ${line}::text from only ${name} t) x (line)`;
@@ -103,7 +103,7 @@ async function contentOf(siteId: string): Promise<Content> {
   const { filesDir, databaseUrl: url, uid } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
-  // A restored site has another account, so the owner gets a fixed name.
+  // A restored site has another system account, so the tree shows the account as `the site`.
   const owner = (name: string): string => (name === account ? 'the site' : name);
   const tree = new Map(
     [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
@@ -160,7 +160,7 @@ async function change(siteId: string, version: number): Promise<void> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
   for (const [at, name] of files.entries()) {
     const file = path.join(directory, name);
-    // A link to a folder shows the same file twice, so it may have been removed already.
+    // The list has a file twice if a link leads to its folder, so the file may have been removed already.
     const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     const turn = (at + version) % 40;
     if (isFile && turn === 0) rmSync(file);

@@ -174,7 +174,7 @@ it('a state that spoils behind the switch is kept as it is, and the restore succ
     { id: backupId },
   ]);
   expect(await statusOf(siteId)).toBe('active');
-  // The next restore keeps the replaced state and removes older releases.
+  // The next restore packs the replaced release as a safety copy, and then removes it and older releases.
   await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
   expect((await world.host.readSite(siteId)).releases).toHaveLength(1);
 });

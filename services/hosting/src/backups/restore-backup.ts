@@ -24,7 +24,7 @@ import { findingsOfSkipped, type SkippedSummary } from './skipped.view';
 
 /**
  * The preflight decides by the same rule as the restore, and changes nothing. If the host does not answer, the
- * preflight still succeeds and reports this as a finding.
+ * preflight still succeeds and has a finding.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -67,7 +67,7 @@ export const restoreBackup = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const page = readListPage(context, backupList, { ...request, query: {} });
       const rows = await readSurfaceRows(tx, site, page);
-      // The backup to restore is usually on the page that the answer needs anyway, which saves a query.
+      // The answer shows a page of backups, which usually has the backup to restore. That saves a query.
       const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
       const refuse = (unfinished: UnfinishedWorkflow | null) => refuseRestore({ site, unfinished }, backup, now);
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
@@ -96,23 +96,23 @@ type Finding = Preflight['findings'][number];
 
 export interface PreflightFacts {
   site: Site;
-  /** The backup or copy that was named; null when it does not exist. */
+  /** The named backup or copy. Null if it does not exist. */
   point: { id: string; createdAt: Date } | null;
   /** The unpacked size of the content; null when it is not known. */
   rawBytes: number | null;
   /** The free bytes of the site's host; null when the host does not answer. */
   freeBytes: number | null;
-  /** The paths that the point left out; absent for a kind of point that does not record them. */
+  /** The paths that the backup or copy left out. Absent if they were not recorded. */
   skipped?: SkippedSummary;
-  /** How the site answered when the point was taken; left out for a kind of point that does not record it. */
+  /** How the site answered when the backup or copy was taken. Absent if the answer was not recorded. */
   answer?: RecordedAnswer;
   /** Whether the archive is missing from the storage that should hold it. */
   isMissing: boolean;
-  /** The part of the contents to restore. Undefined stands for everything. */
+  /** The contents to restore. Undefined stands for files and database. */
   contents: RestoreContents | undefined;
 }
 
-/** A backup older than this gets a warning, in seconds. */
+/** The age in seconds from which a backup gets a warning. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal'], now: Date): Preflight {
@@ -132,7 +132,9 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-/** `left` completes the sentence that says what happens to the database when only the files are restored. */
+/**
+ * `left` completes the sentence "the database ...", which says what a restore of only the files does to the database.
+ */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
     ? { level: 'WARNING', code: 'files_only', detail: `Only the files are restored; the database ${left}.` }

@@ -74,8 +74,8 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
 export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
 
 /**
- * Applies the rule of the request again. It uses the site's status from before this workflow, because the workflow
- * itself has changed the status.
+ * Applies the rule of the request again. The rule gets the site's status from before this workflow, because the
+ * workflow itself has changed the status.
  */
 async function recheckRestore(context: WorkContext, step: Step): Promise<RestorePlan> {
   const { database, siteHosts, now } = context;
@@ -83,7 +83,7 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
   const site = await findSite(database.pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const backup = await findBackup(database.pool, site, backupId);
-  // The backup may expire while the work waits for a worker. An accepted restore is carried out all the same, and the
+  // The backup may expire while the work waits for a worker. An accepted restore is carried out even then, and the
   // backup is not removed before the restore has ended.
   const point = backup === null ? null : { ...backup, expiresAt: null };
   assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, point, now()));

@@ -45,10 +45,9 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * Finds the release that a restore replaces, which is the live one when the restore begins. If the live release is the
- * restore's own, an earlier run has made it live, and the record of that run was lost. The replaced release is then the
- * only release that is not the restore's own. If there is not exactly one such release, the replaced release is
- * unknown, and the live one is returned.
+ * Finds the release that a restore replaces, which is the live one when the restore begins. If this restore itself has
+ * made the live release, the record of its earlier run was lost. The replaced release is then the only release that
+ * this restore has not made. If there is not exactly one such release, the live release is returned.
  */
 export function replacedBy(
   step: Step,
@@ -73,8 +72,8 @@ export async function standingOf(
 }
 
 /**
- * Permanent failure `superseded`, which leaves the site as it is. Staff have nothing to decide, because the host itself
- * has reported the state.
+ * Permanent failure `superseded`. The site is not changed. Staff have nothing to decide, because the host itself has
+ * reported the state.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
@@ -83,7 +82,7 @@ export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Err
   return conclude('superseded', { internal: `${found}: the record of this restore is older than the site` });
 }
 
-/** Whether the restored release is live already. The steps before the switch then have nothing to do. */
+/** Whether the restored release is live already. If it is, the steps before the switch do nothing. */
 export async function isRestored(
   context: WorkContext,
   step: Step,
@@ -96,14 +95,14 @@ export async function isRestored(
 }
 
 /**
- * Each attempt stages a release of its own, so that an attempt that has lost its lease can never write into a release
- * that another one has made live.
+ * Each attempt stages a release of its own, because an attempt that has lost its lease may still write. It must not
+ * write into the live release of another attempt.
  */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 
 /**
  * Unpacks an archive, or a chain of archives, into a complete release beside the live one. Resolves with the release's
- * id, and with findings about what the host did not restore whole.
+ * id, and with findings about paths that the host did not restore completely.
  */
 export async function stageRelease(
   context: WorkContext,
@@ -133,7 +132,7 @@ const filesAlone: Finding = {
     'Only the files are restored. The database is the one that the site had before; for a deleted site it is empty.',
 };
 
-/** Removes the releases that this workflow has staged and not made live, and no others. */
+/** Removes the releases that this workflow has staged, except the live release. */
 export async function discardStaged(context: WorkContext, step: Step, platform: SitePlatform): Promise<void> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
@@ -151,7 +150,7 @@ interface Expected {
 
 /**
  * Probes the restored site while its visitors still wait. Permanent failure `restore_probe_failed` if the site answers
- * worse than the recorded `answer` allows. Everything is then switched back.
+ * worse than the recorded `answer` allows. The undo of the workflow then makes the old release live again.
  */
 export async function assertServes(
   context: WorkContext,
@@ -166,8 +165,8 @@ export async function assertServes(
 
 /**
  * Probes a rebuilt site. There is no release to switch back to, and the page's answer may be the fault of the site's
- * own code. So only the database counts: permanent failure `restore_probe_failed` if it takes no query. A database that
- * took no query when the backup was taken is accepted.
+ * own code. So only the database counts. Permanent failure `restore_probe_failed` if it takes no query. Such a database
+ * is accepted only if it also took no query when the backup was taken.
  */
 export async function assertRebuilt(
   context: WorkContext,
@@ -194,8 +193,8 @@ async function probeRestored(
 }
 
 /**
- * The freeze outlasts one probe and the pause before the next one. It also outlasts the lease of a worker that dies
- * meanwhile.
+ * The freeze outlasts one probe and the pause before the next probe. If the worker dies, the freeze also outlasts the
+ * worker's lease.
  */
 const probeFreezeMs = 45_000;
 

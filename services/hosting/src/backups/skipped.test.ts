@@ -93,7 +93,7 @@ it('an absolute link into a release is in the backup, which says that a restore 
   expect(backup).toMatchObject({ restorable: true, includes: { files: true }, skipped: { count: 1, sample } });
 });
 
-/** The attribute is larger than ext4 allows for a file, and smaller than a file system in memory allows. */
+/** An attribute that is larger than ext4 allows for a file, and smaller than a file system in memory allows. */
 const attribute = ['-n', 'user.large', '-v', 'x'.repeat(20_000)];
 const takesAttribute = (folder: string): boolean => {
   const file = path.join(folder, `drydock-attribute-${process.pid}`);
@@ -104,7 +104,7 @@ const takesAttribute = (folder: string): boolean => {
 };
 const inMemory = '/dev/shm';
 
-/** Returns what this machine lacks for a site on a file system with fewer properties, or ''. */
+/** Returns what this machine lacks for a site on a file system that stores smaller attributes, or ''. */
 function missingForLoss(): string {
   const missing = missingForTrees();
   if (missing !== '') return missing;
@@ -113,7 +113,7 @@ function missingForLoss(): string {
   return takesAttribute(tmpdir()) ? ` (needs a ${tmpdir()} without extended attributes of 20 kB)` : '';
 }
 
-/** Replaces a backup's archive by one of another folder. */
+/** Replaces a backup's archive by an archive of `folder`. */
 async function replaceArchive(siteId: string, backupId: string, folder: string): Promise<void> {
   const [row] = await world.api.rows<{ storage_key: string; sequence: string }>(
     'SELECT storage_key, sequence FROM backups WHERE id = $1',

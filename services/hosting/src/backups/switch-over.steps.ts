@@ -60,24 +60,26 @@ export interface SwitchOverInput {
 
 /** The outputs of the earlier steps that these steps need. */
 interface Staged {
-  /** `answer` is how the site answered when the backup was taken. It is absent in checkpoints of earlier versions. */
+  /**
+   * `answer` is how the site answered when the backup was taken. `answer` is absent in checkpoints of earlier versions.
+   */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };
   readonly stage: { releaseId: string };
 }
 
 /**
- * How the site answered before it was replaced. Undefined if the restore had passed this point under an earlier
- * version, which had no such step.
+ * How the site answered before it was replaced. Undefined if an earlier version, which had no such step, began the
+ * restore and ran it past this point.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
 }
 
 /**
- * The second half of every restore. It makes the staged release live, and makes a safety copy of the release that it
- * replaces. Before the site is frozen, a trial proves that the safety copy can be made. A failure up to `probe` undoes
- * everything. After `probe` the restored site stays, because its freeze ends by itself and visitors may write to it
- * even if `thaw` fails.
+ * The second half of every restore. It makes the staged release live, and makes a safety copy of the replaced release.
+ * Before the site is frozen, a trial proves that the safety copy can be made. A failure up to `probe` undoes
+ * everything. After `probe` the restored site stays live. Its freeze ends by itself, so visitors may have written to
+ * the site even if `thaw` fails.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -91,8 +93,8 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
 ) {
   return staged
     .step('prove_safety_copy', {
-      // A restore that had passed this point under an earlier version skips the trial. If the replaced state cannot be
-      // packed later, it is kept as a release.
+      // A restore that an earlier version ran past this point skips the trial. If the replaced state cannot be packed
+      // later, the host keeps its release.
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
@@ -129,7 +131,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
       undo: async (step, context) => {
         const { oldRelease: to } = step.outputs.recheck;
         const standing = await standingOf(context, step, step.input.platform, to);
-        // Nothing is switched back if later work has changed the site, or if the old release is gone.
+        // The old release becomes live again, unless later work has changed the site or the old release is gone.
         if (standing.is !== 'restored' || !standing.releases.includes(to)) return;
         const move = { from: standing.releaseId, to };
         await definitely(
@@ -160,7 +162,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
         const { safetyCopyId: id } = input;
-        // The list of backups is ordered by id, so the shown time is the one in the id.
+        // The list of backups is ordered by id, so the creation time is taken from the id.
         const copy = { id, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: timeOfId(id) } as const;
         await insertBackup(tx, step, { ...copy, location });
       },
@@ -202,10 +204,7 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Pr
     });
 }
 
-/**
- * The end of every restore: the site gets its former status back, and a safety copy that could not be made records the
- * reason.
- */
+/** The end of every restore: the site gets its former status back, and a failed safety copy records the error code. */
 export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput>, 'parked'>> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
   failed: async (tx, run, { code }) => {
@@ -215,8 +214,8 @@ export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput
 };
 
 /**
- * Asks the live site how it answers, for the record of its safety copy. A site that does not answer is a common reason
- * for a restore, so the lack of an answer is no failure.
+ * Asks the live site how it answers, for the record of its safety copy. Customers often restore a site because it does
+ * not answer, so a missing answer is no failure.
  */
 async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAnswer> {
   const probe = await hostOf(context.siteHosts, step.input.platform)
@@ -228,7 +227,8 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
 /**
- * The result if there is no safety copy. The replaced release cannot be packed and stays on the host, or it is gone.
+ * The result if there is no safety copy. Either the replaced release cannot be packed and stays on the host, or it is
+ * gone.
  */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
@@ -240,9 +240,8 @@ const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
  * Proves that the live release can be packed for its safety copy. Packs the release and discards the result, while the
- * site keeps serving. The result cannot serve as the safety copy, because visitors write to the site until the switch,
- * and a freeze of the site for all that time would be too long. Permanent failure `site_content_refused`, before
- * anything has changed, if something in the site cannot be packed.
+ * site keeps serving. The result cannot serve as the safety copy, because visitors may write to the site until the
+ * switch. Permanent failure `site_content_refused` if some content cannot be packed. Nothing has changed by then.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;
@@ -259,8 +258,8 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
 }
 
 /**
- * Makes a backup of the replaced release, which the trial has packed shortly before. If packing fails now, the release
- * is kept instead and the restore ends, because nobody can repair content that is no longer served.
+ * Makes a backup of the replaced release. If packing fails in spite of the trial, the host keeps the release and the
+ * restore ends. Nobody could repair content that is no longer served.
  */
 async function packSafetyCopy(
   context: WorkContext,
@@ -287,8 +286,8 @@ async function packSafetyCopy(
 }
 
 /**
- * Whether the host still has the replaced release. If it is gone, an earlier run may have taken its copy, and Drydock's
- * record of that run was lost.
+ * Whether the host still has the replaced release. If the release is gone, an earlier run of this restore may have made
+ * the safety copy, and Drydock's record of that run was lost.
  */
 async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
   const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
@@ -309,8 +308,8 @@ function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
 }
 
 /**
- * Verifies the safety copy. If both the copy and its release are gone, the copy is recorded as failed, because it
- * cannot be taken again.
+ * Verifies the safety copy. If both the copy and its release are gone, the copy is recorded as failed, because no copy
+ * can be made any more.
  */
 async function verifyCopy(
   context: WorkContext,
@@ -349,8 +348,8 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
 }
 
 /**
- * Removes every release except the served one and `keptRelease`. Releases that earlier restores have kept are removed
- * too.
+ * Removes every release except the live release and `keptRelease`. Releases that earlier restores have kept are also
+ * removed.
  */
 async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
   const host = hostOf(context.siteHosts, step.input.platform);

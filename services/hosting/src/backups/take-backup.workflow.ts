@@ -32,8 +32,8 @@ export const takeBackupWorkflow = defineWorkflow({
       if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
       const counted = await listOnDemand(database.pool, site.id, allowanceWindowStart(now()));
       const others = counted.filter(({ id }) => id !== backupId);
-      // `counted` holds on-demand backups only. A backup that is not among them is a scheduled one, which uses no
-      // allowance.
+      // `counted` holds on-demand backups only. If this backup is not in `counted`, it is a scheduled backup, which
+      // uses no allowance.
       const allowance = allowanceOf(others.length < counted.length ? others : [], now());
       assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
       const hosted = await hostOf(siteHosts, platform).describe(refOf(step), fencedCall(step).signal);

@@ -11,7 +11,7 @@ import type { DrillProbe, SiteHostReaders, SiteHosts, SiteRef } from '../provide
 import type { VendorTimelineReaders, VendorTimelines } from '../providers/vendor-timeline';
 import type { HostingDatabase, Tx } from './database.store';
 
-/** The parts that a handler is given: they read the outside world and never change it. */
+/** The objects that request handlers get. They read other systems and never change them. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: HostingDatabase;
   siteHosts: SiteHostReaders;
@@ -26,7 +26,10 @@ export interface HandlerContext extends WorkflowContext<Tx> {
   vendorTimelines: VendorTimelineReaders;
 }
 
-/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
+/**
+ * The objects that workflow steps get. They include the drivers, which can change other systems and which request
+ * handlers never get.
+ */
 export interface WorkContext {
   database: HostingDatabase;
   siteHosts: SiteHosts;
@@ -35,16 +38,16 @@ export interface WorkContext {
   offsite: OffsiteDrivers;
   vendorTimelines: VendorTimelines;
   /**
-   * `vendorPollMs` is the pause between two reads of the vendor's jobs. `vendorWatchMs` is how long a job may take to
-   * appear after an order whose answer was lost.
+   * `vendorPollMs` is the pause between two reads of the vendor's jobs. If the answer to an order was lost,
+   * `vendorWatchMs` is the time within which the vendor's job must appear.
    */
   vendorPollMs: number;
   vendorWatchMs: number;
-  /** 32 bytes: every archive is sealed with a key derived from it. */
+  /** 32 bytes, from which the keys of all archives are derived. */
   archiveKey: RootKey;
-  /** The shortest time of a restore on a sandbox site whose name asks for a slow one. */
+  /** The shortest time of a restore on a sandbox site whose name asks for a slow restore. */
   slowMs: number;
-  /** The end of the lock on the control object of an immutability check, if the object is written now. */
+  /** Returns when the lock on the control object of an immutability check must end if the object is written now. */
   controlEnd(): Date;
   /** Reads a site's files and rows for the restore drill. Null if the platform has no site for drills. */
   drillProbe: DrillProbe | null;

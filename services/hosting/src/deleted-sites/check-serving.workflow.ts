@@ -6,15 +6,15 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
 import { admitServing, listWaiting, type WaitingSite } from './deleted-site.store';
 
-/** The most sites that one run checks. The others are due in the next run, a minute later. */
+/** The most sites that one run checks. The next run, a minute later, checks the remaining sites. */
 const checksMax = 40;
 const checksAtOnce = 8;
 /** The time for all checks of a run. A check may take 15 s, because a page that takes longer counts as no answer. */
 const checkSeconds = 120;
 
 /**
- * Makes a restored site active once it serves. A site that was broken when it was deleted is broken after its restore
- * too. It stays suspended until its owner has repaired it.
+ * Makes a restored site active once it serves. A site that was broken when it was deleted is also broken after its
+ * restore. Such a site stays suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',

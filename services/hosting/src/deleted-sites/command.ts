@@ -1,5 +1,6 @@
-// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run it next to the database.
-// `hold` reserves a deleted site for staff because of abuse, `release` ends that, and `purge` has its data removed now.
+// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run the command on a machine
+// with access to the database. `hold` reserves a deleted site for staff because of abuse, `release` ends the
+// reservation, and `purge` has the site's data removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process';

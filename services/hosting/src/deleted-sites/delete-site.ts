@@ -16,14 +16,14 @@ import { holdSite, readSite, viewSite } from '../sites/site-record';
 import { deleteSiteWorkflow } from './delete-site.workflow';
 
 /**
- * The backup that a deleted site could be restored from: one taken during the deletion, the newest existing one, or
- * none.
+ * The backup that a deleted site could be restored from: a backup taken during the deletion, the newest existing
+ * backup, or no backup.
  */
 type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'newest'; id: string } | { kind: 'nothing' };
 
 /**
- * The preflight looks at the host as the first step of the deletion does, and changes nothing. If the host does not
- * answer, the preflight still succeeds and reports this as a finding.
+ * The preflight asks the host the same questions as the first step of the deletion, and changes nothing. If the host
+ * does not answer, the preflight still succeeds and has a finding.
  */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
@@ -52,7 +52,7 @@ async function lookForLeft(
   takesBackup: boolean,
   now: Date,
 ): Promise<Left> {
-  // A platform without backups leaves nothing to restore from.
+  // On a platform without backups, a deleted site cannot be restored.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };

@@ -22,12 +22,13 @@ interface Inspected {
   /** The release to pack. Null if no last backup is packed. */
   releaseId: string | null;
   /**
-   * True if an earlier run of this workflow has packed and destroyed the site, and the record of that run was lost when
-   * Drydock's database was put back. Absent otherwise.
+   * True if an earlier run of this workflow has packed and destroyed the site. The record of that run was lost when
+   * Drydock's database was put back. Otherwise absent.
    */
   isDestroyed?: boolean;
   /**
-   * The backup that the site can be restored from, if nothing is packed now. Absent in checkpoints of earlier versions.
+   * If no last backup is packed now, the backup that the site can be restored from. Absent in checkpoints of earlier
+   * versions.
    */
   keptBackupId?: string | null;
   /** How the site answered before it was packed. Absent in checkpoints of earlier versions. */
@@ -37,8 +38,8 @@ interface Inspected {
 const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => releaseId !== null || isDestroyed;
 
 /**
- * Takes a last verified backup, then destroys the site. A site that its host has lost, or whose owner wants no last
- * backup, keeps its newest backup; a site that was never finished has none to restore from.
+ * Takes a last verified backup, then destroys the site. A site keeps its newest backup if its host has lost the site or
+ * its owner wants no last backup. A site that was never finished has no backup.
  */
 export const deleteSiteWorkflow = defineWorkflow({
   kind: 'delete_site',
@@ -54,14 +55,15 @@ export const deleteSiteWorkflow = defineWorkflow({
 })
   .step('inspect', {
     run: async (step, context): Promise<Inspected> => {
-      // A platform without backups leaves nothing to restore from.
+      // On a platform without backups, a deleted site cannot be restored.
       if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
       const left = await findLeftBackup(context.database.pool, step.subject.id);
-      // An earlier deletion has removed part of the site, so it is not packed again: it is restored from the backup
-      // that was taken then.
+      // An earlier deletion has removed part of the site, so the site is not packed again. Its last complete backup is
+      // the backup that the earlier deletion took.
       if (left !== null) return { releaseId: null, keptBackupId: left };
       const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-      // Content that cannot be packed must not keep its owner from deleting the site.
+      // A customer may skip the last backup, because otherwise a site whose content cannot be packed could not be
+      // deleted.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null) {
@@ -96,7 +98,7 @@ export const deleteSiteWorkflow = defineWorkflow({
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
       // An earlier run of this workflow has destroyed the site, and the record of that run was lost. The last backup
-      // was complete by then.
+      // was complete before the destruction.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },
@@ -112,7 +114,7 @@ export const deleteSiteWorkflow = defineWorkflow({
     commit: async (tx, step, kept) => {
       const { pack, inspect } = step.outputs;
       const { answer = noAnswer } = inspect;
-      // The backup has no expiry: the deleted site's purge decides how long it is kept.
+      // The backup has no expiry, because the purge of the deleted site removes it.
       if (pack !== null && kept !== null)
         await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');

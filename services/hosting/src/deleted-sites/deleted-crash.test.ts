@@ -26,8 +26,8 @@ interface Run extends SiteRun {
 
 const scope = crashScope({ delicate: ['switch', 'provision', 'remove'] });
 /**
- * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
- * have their own definitions.
+ * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
+ * processes run their own definitions.
  */
 
 describe('every step of bringing a site back, and of its purge, survives its crash', () => {

@@ -29,8 +29,8 @@ interface AboutDeletedSite {
 }
 
 /**
- * Reads the record of a deleted site of the caller. Throws the same 404 whether there is no such record or it belongs
- * to another.
+ * Reads the record of a deleted site of the caller. A missing record and a record of another organisation give the same
+ * 404.
  */
 export async function readDeletedSite(
   context: HandlerContext,
@@ -39,7 +39,7 @@ export async function readDeletedSite(
   return present(await findDeletedSite(context.database.pool, ownerOf(caller), params.deletedSiteId));
 }
 
-/** Reads the caller's record as {@link readDeletedSite} does, and locks its row until the transaction ends. */
+/** Works like {@link readDeletedSite}, and locks the record's row until the transaction ends. */
 export async function holdDeletedSite(tx: Tx, { caller, params }: AboutDeletedSite): Promise<DeletedSite> {
   return present(await lockDeletedSite(tx, ownerOf(caller), params.deletedSiteId));
 }
@@ -51,7 +51,7 @@ function present(record: DeletedSite | null): DeletedSite {
   return record;
 }
 
-/** Workflows that restore a deleted site are found under the path of its record. */
+/** Clients find the workflows that restore a deleted site under the path of its record. */
 export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
   context,
   param: 'deletedSiteId',
@@ -59,7 +59,7 @@ export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, '
   assertThere: (caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
 });
 
-/** The reason why `caller` cannot restore the site now, from what `tx` reads; '' if they can. */
+/** The reason why `caller` cannot restore the site now. '' if the caller can. */
 export async function judgeDeletedSite(
   tx: Reader,
   record: DeletedSite,
@@ -82,7 +82,7 @@ interface Asking {
 }
 
 /**
- * Asks the storage whether the record's last backup exists, unless the restore is refused for another reason anyway.
+ * Asks the storage whether the record's last backup exists, unless the restore is already refused for another reason.
  * Throws 503 if the storage cannot be asked.
  */
 export async function lookForObject(
@@ -120,7 +120,7 @@ export const getDeletedSite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getDeletedSiteEndpoint>;
 
-/** The number of objects of one page that are looked up at once. */
+/** The number of objects that are looked up at the same time for one page. */
 const looksAtOnce = 10;
 
 export const listDeletedSites = (context: HandlerContext) =>
@@ -173,8 +173,8 @@ export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReas
   deleted_at: record.deletedAt.toISOString(),
   deleted_by: record.deletedBy,
   purge_due_at: purgeDueAt(record).toISOString(),
-  // From `purgedAt` on the site cannot be restored. Its data is gone only when the storage has removed the last of it,
-  // so that later time is shown.
+  // The site cannot be restored after `purgedAt`, but its data is gone only at `dataRemovedAt`. So `purged_at` shows
+  // the later time.
   purged_at: record.dataRemovedAt?.toISOString() ?? null,
   restored_at: record.restoredAt?.toISOString() ?? null,
   restorable: reasonCode === '',

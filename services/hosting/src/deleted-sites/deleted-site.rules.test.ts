@@ -10,7 +10,7 @@ const record = {
 };
 const fine = { record, hasObject: true, isDomainHeld: false, isStaff: false };
 const abused = { ...record, reason: 'abuse' as const };
-/** Has every reason against a restore. Each case removes one more of them. */
+/** Has every reason against a restore. Each case removes one more reason. */
 const worst = {
   record: { ...abused, restoredAt: now, purgedAt: now },
   hasObject: false,

@@ -20,8 +20,8 @@ export interface DeletedSite {
   name: string;
   primaryDomain: string;
   /**
-   * The time when the organisation proved that it controls the domain. Null if it never did, and the site is then
-   * restored with an unproven domain.
+   * The time when the organisation proved that it controls the domain. Null if the organisation never proved this. The
+   * site is then restored with an unproven domain.
    */
   domainProvenAt: Date | null;
   platform: SitePlatform;
@@ -33,7 +33,7 @@ export interface DeletedSite {
   backupRetentionDays: number;
   /** The time when the site was made. Null for sites that were deleted before this time was recorded. */
   siteCreatedAt: Date | null;
-  /** The sequence number of the site's last backup. A newer archive always has a greater one. */
+  /** The sequence number of the site's last backup. A newer archive always has a greater number. */
   backupSequence: bigint;
   /** Null: there was nothing to back up. */
   backupId: string | null;
@@ -47,20 +47,20 @@ export interface DeletedSite {
 
 const dayMs = 86_400_000;
 
-/** The record, and the facts from elsewhere that the rules need. */
+/** The record of a deleted site, and the other facts that the rules need. */
 export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
   /** Whether the last backup's object was found in the storage just now. */
   hasObject: boolean;
-  /** Whether another site has the domain. A site that the record's owner must not learn of does not count. */
+  /** Whether another site has the domain. A site of another organisation counts only as in `isHeld`. */
   isDomainHeld: boolean;
   /** Whether the caller is staff, who may also restore a site that is held for abuse. */
   isStaff: boolean;
 }
 
 /**
- * The time when the backup is removed. It follows from the retention that holds now, so a change of the platform's
- * maximum moves it.
+ * The time when the backup is removed. The time is computed from the current retention, so a change of the platform's
+ * maximum changes it.
  */
 export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetentionDays'>): Date =>
   new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);
@@ -70,8 +70,8 @@ export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean
   record.purgedAt !== null || purgeDueAt(record) <= now;
 
 /**
- * The first reason why the site cannot be restored, in the order below; '' if it can. The field `restorable` and the
- * request's own check both use this rule.
+ * The first reason why the site cannot be restored, in the order below. '' if it can be restored. The field
+ * `restorable` and the request's own check both use this rule.
  */
 export function reasonNotRestorable(
   { record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld,
@@ -85,7 +85,8 @@ export function reasonNotRestorable(
 }
 
 /**
- * Whether the storage must be asked for the backup. It need not be if the restore is refused before the backup matters.
+ * Whether the storage must be asked for the backup. False if the restore is refused for a reason that does not depend
+ * on the backup.
  */
 export const needsObject = ({ record, isStaff }: Pick<DeletedSiteWorld, 'record' | 'isStaff'>, now: Date): boolean =>
   reasonNotRestorable({ record, isStaff, hasObject: true, isDomainHeld: false }, now) === '';

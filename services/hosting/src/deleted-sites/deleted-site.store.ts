@@ -48,7 +48,7 @@ export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | nu
     take: purgePageSize,
   });
 
-/** The folders of every backup of the site that may still have data in the storage, failed ones included. */
+/** The folders of every backup of the site that may still have data in the storage, including failed backups. */
 export async function listBackupFolders(tx: Reader, siteId: string): Promise<string[]> {
   const where = { siteId, purgedAt: null };
   const rows = await tx.backup.findMany({
@@ -97,7 +97,7 @@ const commonOf = (row: Common & { metadata: unknown }) => ({
 
 /**
  * Inserts the site again, under its old id and suspended, with its domain. False if another site has the domain or the
- * id. A unique index decides this, because a site may have taken them since they were read.
+ * id. A unique index decides, because another site may have taken the domain since it was read.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
   const { siteId: id } = record;
@@ -111,8 +111,8 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
- * Whether the site is released to its owner and its visitors, who then write to it. A site is released when it serves,
- * and also while it waits for a check that it serves.
+ * Whether the site is released to its owner and its visitors, who then write to it. A site that waits for a check
+ * whether it serves counts as released.
  */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
@@ -147,19 +147,19 @@ export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion):
   await tx.deletedSite.create({ data: { ...commonOf(site), siteId, siteCreatedAt: site.createdAt, ...deletion } });
 }
 
-/** The owner's record; null if there is none, or if it is another organisation's or the other mode's. */
+/** The record with this id. Null if the organisation has no such record in this mode. */
 export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string): Promise<DeletedSite | null> =>
   tx.deletedSite.findFirst({ where: { id, orgId, mode } });
 
 /**
- * Finds the record as {@link findDeletedSite} does, and locks its row until the transaction ends. The second of two
- * restores waits, and then sees what the first has done.
+ * Works like {@link findDeletedSite}, and locks the record's row until the transaction ends. A second restore waits for
+ * the first, and then sees its changes.
  */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
 }
 
-/** Lists records, the newest first, from after the record `after`. */
+/** Lists the records that come after the record `after`, newest first. */
 export const listDeletedSites = (
   tx: Reader,
   { orgId, mode }: Owner,
@@ -176,12 +176,13 @@ export async function setRestoredAt(tx: Tx, id: string, restoredAt: Date | null)
 }
 
 const minuteMs = 60_000;
-/** The pause before the next check, as a share of the time that the site has waited already. */
+/** The pause before the next check, as a share of the time since the site came back. */
 const share = 1 / 20;
 const pauseMsMax = 60 * minuteMs;
 
 /**
- * The next time at which a site that came back at `since` is checked: every minute at first, every hour after a while.
+ * The next time at which a site that came back at `since` is checked: every minute at first, later after ever longer
+ * pauses of at most an hour.
  */
 export function nextServeCheck(now: Date, since: Date): Date {
   const waitedMs = now.getTime() - since.getTime();
@@ -199,7 +200,7 @@ export async function waitToServe(tx: Tx, siteId: string, now: Date): Promise<vo
   await tx.site.update({ where: { id: siteId }, data: { serveCheckAt: nextServeCheck(now, now) } });
 }
 
-/** The sites whose check is due, the one that has waited longest first. */
+/** The sites whose check is due, earliest due time first. */
 export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: number): Promise<WaitingSite[]> {
   const rows = await tx.site.findMany({
     where: { mode, status: 'suspended', serveCheckAt: { lte: now } },
@@ -211,8 +212,8 @@ export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: numbe
 }
 
 /**
- * Makes the sites that serve `active`, and schedules a check of the others. A site whose status has changed stays as it
- * is.
+ * Makes each site in `serving` active, and schedules the next check of every other asked site. A site whose status has
+ * changed meanwhile is not changed.
  */
 export async function admitServing(
   tx: Tx,

@@ -88,7 +88,7 @@ it('one record whose data cannot be removed does not keep the others', async () 
   await world.api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [bad.siteId]);
   await runSchedules();
   await until(() => isRemoved(good.id), { timeoutMs: 30_000 });
-  // The site cannot be restored any more, but its data still exists, and every answer says so.
+  // The site cannot be restored any more, but its data still exists. So `purged_at` is null.
   expect(await read(bad.id)).toMatchObject({ restorable: false, reason_code: 'purged', purged_at: null });
   expect(await isRemoved(bad.id)).toBe(false);
 });

@@ -14,8 +14,8 @@ import {
 } from './deleted-site.store';
 
 /**
- * Removes every archive of a purged site, and the leftovers of failed attempts. Data that is still locked, or whose
- * storage does not answer, is left to the next purge, and does not keep other sites from being purged.
+ * Removes every archive of a purged site, and the leftovers of failed attempts. If data is still locked or the storage
+ * does not answer, the next purge removes the data. The purge of other sites continues.
  */
 async function removeData(
   context: WorkContext,
@@ -58,8 +58,8 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 }
 
 /**
- * Marks each site first, so that it cannot be restored any more, and then removes its data. If a worker dies in
- * between, the next run removes the data.
+ * Marks each site as purged, so that it cannot be restored any more, and then removes its data. If a worker dies
+ * between the two steps, the next run removes the data.
  */
 export const purgeDeletedSitesWorkflow = defineWorkflow({
   kind: 'purge_deleted_sites',

@@ -32,8 +32,8 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
  * The refusal of a restore of a deleted site, which the preflight shows too. The first reason counts, in this order: an
  * earlier restore is rebuilding the site, the record gives a reason, the platform is not offered any more, no host has
  * the programs of the site's database. A site that was released to its visitors counts as restored, even while its
- * restore still cleans up. Other work on the site is no reason, because the record already says that the site was
- * restored.
+ * restore still cleans up. Other work on a restored site needs no reason of its own, because the record gives the
+ * reason `already_restored`.
  */
 async function refuseRevival(
   context: HandlerContext,
@@ -49,7 +49,7 @@ async function refuseRevival(
   return isDatabaseOffered ? null : { code: 'site_database_not_offered' };
 }
 
-/** A deleted site gets a warning when its purge is closer than this. */
+/** The time before its purge in which a deleted site gets a warning. */
 const soonMs = 3 * 86_400_000;
 
 /** The preflight decides by the same rule as the restore of a deleted site, and changes nothing. */

@@ -1,5 +1,5 @@
 /**
- * Tests each failure of a deleted site's restore. one-life.test.ts has a successful one.
+ * Tests each failure of a deleted site's restore. one-life.test.ts has a successful restore.
  *
  * @tier long
  * @processes
@@ -75,7 +75,7 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   await until(async () => (await world.host.readSite(siteId)).releases.length === 1, {
     what: `one release of ${releases.join()}`,
   });
-  // The last backup expires like others again, and the next backup has the next number.
+  // The last backup now has an expiry like other backups, and the next backup has the next sequence number.
   const next = await makeBackup(world, siteId);
   const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
   expect(backups).toMatchObject([{ id: next }, { expires_at: expect.any(String), status: 'completed' }]);
@@ -142,7 +142,7 @@ describe('a site that was broken when it was deleted', () => {
     await isDue(siteId);
     await succeedPlatformWork(world.api, checkServingWorkflow);
     expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
-    // However old the site is, it is asked often in the first minutes after it came back.
+    // In the first minutes after its restore a site is checked often, even if the site is old.
     const [next] = await world.api.rows<{ is_soon: boolean }>(
       "SELECT serve_check_at < now() + interval '10 minutes' AS is_soon FROM sites WHERE id = $1",
       [siteId],

@@ -25,7 +25,7 @@ import {
   waitToServe,
 } from './deleted-site.store';
 
-/** `siteId` is the id that the site had before its deletion and gets again. */
+/** `siteId` is the id of the site before its deletion. The restored site gets the same id. */
 const input = z.strictObject({
   siteId: z.uuid(),
   backupId: z.uuid(),
@@ -39,9 +39,9 @@ type RevivalInput = z.infer<typeof input>;
 /** The checkpoint of the first step, which the later steps read. */
 interface RevivalPlan {
   archive: StoredArchive;
-  /** How the site answered when the backup was taken. Absent in checkpoints from before this was recorded. */
+  /** How the site answered when the backup was taken. Absent in checkpoints from before answers were recorded. */
   answer?: RecordedAnswer;
-  /** The database in the record. Absent in checkpoints from before sites could choose one. */
+  /** The database in the record. Absent in checkpoints from before sites could choose a database. */
   database?: SiteDatabase | null;
   /** True only for sandbox sites whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
@@ -49,8 +49,8 @@ interface RevivalPlan {
 }
 
 /**
- * Replaces the step's subject by the site. The step's own subject is the deleted site's record, but hosts and archives
- * know the site by its old id.
+ * Returns the step with the site as its subject. The step's own subject is the deleted site's record, but hosts and
+ * archives know the site by its old id.
  */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
   ...step,
@@ -59,9 +59,8 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 
 /**
  * Restores a deleted site. A failure up to `probe` removes everything that the restore made, and the record can be
- * restored again. After `probe` the site stays, because its freeze ends by itself and visitors may write to it even if
- * `thaw` fails. If the site's own code fails, as it may have before the deletion, the site stays suspended until its
- * owner has repaired it.
+ * restored again. After `probe` the site is not removed. Its freeze ends by itself, so visitors may have written to the
+ * site even if `thaw` fails. If the site's own code fails, the site stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -76,8 +75,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const host = hostOf(context.siteHosts, step.input.platform);
       const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
       const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
-      // A live release other than the first one means that an earlier run has restored the site, and the record of that
-      // run was lost.
+      // If another release than the first is live, an earlier run has restored the site, and the record of that run was
+      // lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
     undo: async (step, context) => {
@@ -127,7 +126,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // Visitors use the site already, so it is not taken down whatever it answers.
+      // Visitors already use the site, so it stays up even if its answer is bad.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -141,7 +140,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: (step, context) =>
       hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
-      // A restore that had passed `probe` under an earlier version may not have released the site yet.
+      // If an earlier version ran `probe`, the site may not have been released yet.
       if (!(await isLetGo(tx, step.input.siteId))) await letGo(tx, step, step.outputs.probe.serves, context.now());
     },
   })
@@ -162,7 +161,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   })
   .build();
 
-/** Gives the site to its owner and its visitors: active, or, if its page fails, suspended until it serves. */
+/** Releases the site to its owner and its visitors. A site whose page fails stays suspended until it serves. */
 async function letGo(tx: Tx, step: StepContext<RevivalInput, unknown>, serves: boolean, now: Date): Promise<void> {
   const { siteId, backupId } = step.input;
   await (serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, now));
@@ -170,7 +169,10 @@ async function letGo(tx: Tx, step: StepContext<RevivalInput, unknown>, serves: b
   if (record !== null) await limitBackup(tx, backupId, expiryOf(now, retentionDaysOf(record)));
 }
 
-/** The release that the site serves. Null if it is still the empty first one, or if the site is not on the host. */
+/**
+ * The release that the site serves. Null if the site still serves its empty first release, or if the site is not on the
+ * host.
+ */
 async function findLive(
   context: WorkContext,
   step: StepContext<RevivalInput, unknown>,
@@ -182,9 +184,9 @@ async function findLive(
 }
 
 /**
- * Applies the rule of the request again, as of the time when the request was accepted. Only a change of the backup can
- * refuse the restore now. The record and the domain were changed by the restore itself, and the request has decided
- * about the caller's right.
+ * Checks again that the record and the backup allowed the restore when the request was accepted. Only a change of the
+ * backup can refuse the restore now. The restore itself has changed the record and taken the domain, and the request
+ * has checked the caller's rights.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -6,17 +6,17 @@ import { type DeletedSite, deletedSitePath } from './deleted-site.rules';
 import { findRecord, setReason } from './deleted-site.store';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
-/** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */
+/** Actions of staff on a deleted site. Only the command offers them, not the public API. */
 export interface StaffActions {
   /**
    * Lets only staff restore the site from now on. Throws if there is no such record, or if it was restored or purged.
    */
   hold(deletedSiteId: string): Promise<void>;
-  /** Lets the customer restore the site again. Throws as `hold` does. */
+  /** Lets the customer restore the site again. Throws like `hold`. */
   release(deletedSiteId: string): Promise<void>;
   /**
    * Makes a worker remove the data of the site now, even if its retention has not ended. Resolves with the workflow's
-   * id. Throws as `hold` does.
+   * id. Throws like `hold`.
    */
   purge(deletedSiteId: string): Promise<string>;
 }

@@ -40,8 +40,8 @@ export const removeOffsite = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof deleteSiteOffsite, Tx, undefined>;
 
 /**
- * How long the request waits for the probe. A probe ends within this time even if it starts at the last permitted
- * moment. The gateway waits for 20 s at most.
+ * How long the request waits for the probe. Even a probe that starts at the last permitted moment ends within this
+ * time. The gateway waits for 20 s at most.
  */
 const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
 

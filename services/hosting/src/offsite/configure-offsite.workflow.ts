@@ -5,7 +5,7 @@ import { sitePath } from '../sites/site.types';
 import { activate, dropPending } from './offsite.store';
 import { onStorage, probeDeadlines, probeSeconds, withStorage } from './open-destination';
 
-/** One attempt, because a request waits for it. */
+/** There is only one attempt, because a request waits for the outcome. */
 const attemptsMax = 1;
 
 /** Probes a customer's bucket. The transaction that records the success makes it the site's place for copies. */

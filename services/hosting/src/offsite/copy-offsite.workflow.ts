@@ -30,7 +30,7 @@ const input = z.strictObject({
 type CopyInput = z.infer<typeof input>;
 
 /**
- * The copies that an incremental copy builds on, the full one first. Empty for a full copy. The type is plain JSON,
+ * The copies that an incremental copy builds on, the full copy first. Empty for a full copy. The type is plain JSON,
  * because it is part of a checkpoint.
  */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
@@ -44,7 +44,7 @@ interface PackedCopy {
 
 /**
  * Packs the files and the database of the current release into the customer's storage. An incremental copy has only the
- * differences from the copy before. The copy is then read back and verified.
+ * differences from its parent copy. The copy is then read back and verified.
  */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
@@ -78,16 +78,14 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   })
   .build();
 
-/** `answer` is the site's answer to a probe. It is absent in checkpoints of earlier versions. */
+/** `answer` is the site's answer to a probe. `answer` is absent in checkpoints of earlier versions. */
 interface CopyPlan {
   releaseId: string;
   parents: ParentChain;
   answer?: RecordedAnswer;
 }
 
-/**
- * Applies the rule of the request again. The chain that the copy continues was chosen when the request was accepted.
- */
+/** Applies the rule of the request again, but keeps the chain that the request has chosen for the copy. */
 async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, unknown>): Promise<CopyPlan> {
   const { copyId, kind, platform } = step.input;
   const { pool } = context.database;
@@ -152,8 +150,8 @@ function packCopy(
 }
 
 /**
- * Removes everything that any attempt has written. If the customer's storage refuses access, the leftovers stay there.
- * They do not count as an archive, because they have no manifest.
+ * Removes everything that any attempt has written. If the customer's storage refuses access, the leftovers stay. They
+ * do not count as an archive, because they have no manifest.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);
@@ -165,7 +163,7 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   }
 }
 
-/** After this many attempts the leftovers stay, because they are no reason to keep the site locked. */
+/** After this many attempts the leftovers stay, because more attempts would only keep the site locked. */
 const discardAttempts = 3;
 
 /**

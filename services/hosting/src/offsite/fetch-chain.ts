@@ -31,7 +31,7 @@ export type StoredChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 interface ChainSeen {
   present: string[];
   missing: string[];
-  /** The manifest is there, but differs from the one that was written. */
+  /** Copies whose manifest exists, but differs from the written manifest. */
   altered: string[];
 }
 
@@ -62,8 +62,8 @@ const folderOf = (context: WorkContext, { workflowId }: Step): string =>
   path.join(context.offsite.spoolDir, workflowId);
 
 /**
- * The chain as the later steps read it: from the worker's disk, or from the customer's storage if an object is not on
- * the disk.
+ * The chain for the steps after the fetch. Each object is read from the worker's disk, or from the customer's storage
+ * if it is not on the disk.
  */
 export const spooledChain = (
   context: WorkContext,
@@ -79,9 +79,9 @@ export const spooledChain = (
   }));
 
 /**
- * Copies every object of a chain to the worker's disk. Each one is verified as it arrives, so that an altered object
- * ends the work at once. The manifests come first: before anything else is read, they must be the ones on record and
- * fit together. Permanent failures `copy_chain_incomplete`, `copy_tampered`. @throws ArchiveError
+ * Copies every object of a chain to the worker's disk. Each object is verified as it arrives, so that an altered object
+ * ends the work at once. The manifests are read first. They must equal the recorded manifests and form a chain.
+ * Permanent failures `copy_chain_incomplete`, `copy_tampered`. @throws ArchiveError
  */
 export async function fetchChain(
   context: WorkContext,
@@ -123,7 +123,7 @@ let spooled = 0;
 
 /**
  * An archive of a customer's storage with a cache on the worker's disk. An object is read from the storage only if the
- * cache does not have it. The manifest is cached as it was read. Every other object gets its final name in the cache
+ * cache does not have it. The manifest is cached without a check. Every other object gets its final name in the cache
  * only after its MACs were compared. The reader of the archive compares the MACs of all objects again. The cache is not
  * synced to disk, because an object that a crash loses is fetched again. With `isLastUse` each segment is removed after
  * it was read, so that it need not be written to disk when the restored files are synced.
@@ -135,7 +135,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   const store = async (name: string, bytes: Buffer): Promise<void> => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     spooled += 1;
-    // Each writer has its own file name: a worker that lost its lease may still be writing.
+    // Each writer has its own file name, because a worker that lost its lease may still be writing.
     const partial = path.join(folder, `${name}.${process.pid}-${spooled}.partial`);
     await writeFile(partial, bytes, { mode: 0o600 });
     await rename(partial, path.join(folder, name));
@@ -154,7 +154,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   const readRemote = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
     // The manifest is cached because every step reads it and it is small. The reader of the archive compares it with
-    // the one on record.
+    // the recorded manifest.
     if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };
@@ -181,7 +181,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
 const isSegment = (name: string): boolean => name.startsWith('segment-');
 
 /**
- * The folder in which a workflow caches an archive. The folder is a different one after each start of the machine. A
+ * The folder in which a workflow caches an archive. After each start of the machine the workflow uses a new folder. A
  * power failure may leave an object without its content on the disk, and such an object must not count as verified.
  */
 export const spoolFolder = (workflowFolder: string, archiveId: string, boot = bootId()): string =>
@@ -195,7 +195,7 @@ function bootId(): string {
   }
 }
 
-/** Files older than this belong to no running restore, because none takes this long. */
+/** Files older than this belong to no running restore, because no restore takes this long. */
 const orphanMs = 48 * 3_600_000;
 
 /** Removes the leftovers of workers that died. */

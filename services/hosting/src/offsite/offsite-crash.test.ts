@@ -21,11 +21,11 @@ import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 const scope = crashScope({ delicate: ['fetch', 'pack'] });
-/** The restore's steps from the freeze on are the same as those of a backup's restore, which another suite crashes. */
+/** From the freeze on, this restore has the same steps as the restore of a backup, which crash.test.ts covers. */
 const restoreScope = crashScope({ onlyInCi: /^kill at |^stop at .*\.fetch\./ });
 /**
- * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
- * have their own definitions.
+ * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
+ * processes run their own definitions.
  */
 
 describe.each(crashBackends())(
@@ -44,8 +44,8 @@ describe.each(crashBackends())(
       rest: string,
       body: object,
     ): Promise<SiteRun> => {
-      // The answer may come with the end of the work, or never if its process dies. It is recorded only to detect a
-      // request that started nothing.
+      // The answer may come only when the work ends, and never comes if the API's process dies. The answer is only used
+      // to report a request that started nothing.
       let answer = 'nothing';
       const told = (text: string): void => {
         answer = text;
@@ -75,7 +75,7 @@ describe.each(crashBackends())(
           world,
           configureOffsiteWorkflow,
           {
-            // The audit log has an entry for a configured destination, and none for a refused one.
+            // The audit log has an entry for a configured destination, and no entry for a refused destination.
             look: (run) => lookAtRun(world, run),
             ledger: async () => world.ledger(),
             start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),

@@ -27,7 +27,10 @@ export function sealCredentials(key: Buffer, place: SealedPlace, credentials: Of
   return Buffer.concat([version, iv, sealed, cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Throws if the credentials were sealed with none of the keys or for another place, or were altered. */
+/**
+ * Throws if none of the keys has sealed the credentials, if they were sealed for another place, or if they were
+ * altered.
+ */
 export function openCredentials(keys: CurrentFirst<Buffer>, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
   const [key, ...others] = keys;
   try {
@@ -62,9 +65,9 @@ function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCrede
 const rowsMax = 500;
 
 /**
- * Seals credentials with the current key if another key has sealed them, so that the other key can be removed. This
- * runs once at the start of a process, and only while the secret is rotated. Two processes may do it at once, because a
- * row is replaced only if it has not changed since it was read.
+ * Seals credentials with the current key if another key has sealed them, so that the other key can be removed. The work
+ * runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once, because
+ * a row is replaced only if it has not changed since it was read.
  */
 export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
   let running: Promise<void> = Promise.resolve();

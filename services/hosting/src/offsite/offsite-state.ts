@@ -63,7 +63,7 @@ const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
   prefix,
 });
 
-/** `copies` are all copies at the destination, because a copy may depend on others. */
+/** `copies` are all copies at the destination, because an incremental copy depends on its parents. */
 function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
   const ancestors = ancestryOf(copies, copy).slice(0, -1);
   const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
@@ -88,8 +88,8 @@ const phaseOfStep: Readonly<Record<string, OffsiteRestorePhase>> = {
 };
 
 /**
- * A restore is unfinished until its last step: the site is the restored one from `thaw` on, but its safety copy is
- * still being made.
+ * A restore is unfinished until its last step. After `thaw` the site is restored, but its safety copy is still being
+ * made.
  */
 function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsite['restore']> {
   return {
@@ -111,7 +111,7 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   return phaseOfStep[current?.name ?? ''] ?? 'switching';
 }
 
-/** The list that every cursor over copies names, whichever endpoint returned the cursor. */
+/** The list name in every cursor over copies. Several endpoints return such cursors. */
 export const copyList = getSiteOffsite.id;
 
 /** The facts that the rules of offsite copies need, as `tx` sees them. */
@@ -125,7 +125,7 @@ export async function readOffsiteWorld(
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
 }
 
-/** Reads the SiteOffsite within `tx`. In a request's transaction it includes the work that was just accepted. */
+/** Reads the state within `tx`. In a request's transaction the state includes the work that was just accepted. */
 export async function readOffsiteState(
   context: Pick<HandlerContext, 'database'>,
   tx: Reader,

@@ -17,7 +17,7 @@ export interface OffsiteWorld {
 export type StoredCopy = Copy & { archive: CopyArchive };
 
 /**
- * The copy and every copy that it depends on, the full one first. The chain ends early at a missing parent or a cycle.
+ * The copy and every copy that it depends on, the full copy first. The chain ends early at a missing parent or a cycle.
  */
 export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
   const chain = [copy];
@@ -33,18 +33,18 @@ export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
 const isStored = (copy: Copy): copy is StoredCopy =>
   copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
 
-/** The chain that a restore of `copy` reads, full one first; null if a part of it is missing. */
+/** The chain that a restore of `copy` reads, the full copy first. Null if a copy of the chain is missing. */
 export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy[] | null {
   const chain = ancestryOf(copies, copy);
   return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;
 }
 
-/** The copies as if none were missing, for a caller that checks the storage next. */
+/** Returns the copies without the mark that they are missing, for a caller that checks the storage next. */
 export const presumably = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
 
 /**
- * The chain that the next incremental copy builds on: that of the newest copy whose chain is complete. Null if there is
- * none.
+ * The chain that the next incremental copy builds on: the chain of the newest copy whose chain is complete. Null if
+ * there is no such copy.
  */
 export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
   const newestFirst = [...copies].sort((a, b) => b.sequence - a.sequence);
@@ -66,7 +66,7 @@ export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | n
 
 /**
  * Whether the site may be overwritten with `copy`. The first reason counts, in this order: the copy or the storage does
- * not exist, a workflow works on the site (perhaps on this very copy), the state of the copy, the state of the site.
+ * not exist, a workflow works on the site, the state of the copy, the platform and status of the site.
  */
 export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
   const isUnknown = world.destination !== null && copy === null;
@@ -85,7 +85,7 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
   return isReady(site.status) ? null : { code: 'site_not_ready' };
 }
 
-/** The most bytes that a restore can write: the sum of the chain's archives. */
+/** The most bytes that a restore can write, which is the sum over the chain's archives. */
 export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
   chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
 

@@ -22,7 +22,9 @@ export async function findActive(tx: Reader, site: OwnedSite): Promise<Destinati
   return row === null ? null : toDestination(row);
 }
 
-/** A destination by its id, if it is the site's and still has its credentials. */
+/**
+ * The site's destination with this id. Null if the site has no such destination, or if its credentials were removed.
+ */
 export async function findUsable(tx: Reader, site: OwnedSite, destinationId: string): Promise<Destination | null> {
   const { id: siteId, orgId, mode } = site;
   const row = await tx.offsiteDestination.findFirst({
@@ -44,7 +46,7 @@ export async function insertPending(tx: Tx, { sealedCredentials, ...destination 
 
 /**
  * Makes the pending destination the site's only one. If the site has had the same endpoint, bucket and prefix before,
- * the earlier row becomes active with the new credentials instead, so that its copies are known again.
+ * the earlier row becomes active with the new credentials. Its copies are then known again. The pending row is removed.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });
@@ -110,7 +112,7 @@ export async function recordOutcome(tx: Tx, destinationId: string, lastErrorCode
 
 /**
  * Forgets the destinations of a site that can never be restored: their credentials and the record of its copies. The
- * copies in the customer's storage are the customer's.
+ * copies in the customer's storage stay.
  */
 export async function forgetDestinations(tx: Tx, siteId: string): Promise<void> {
   await tx.offsiteDestination.deleteMany({ where: { siteId } });

@@ -2,7 +2,7 @@ import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import type { SkippedSummary } from '../backups/skipped.view';
 import type { RecordedAnswer } from '../sites/probe.rules';
 
-/** The facts about a completed copy that every read of it is checked against. */
+/** The recorded facts about a completed copy. Every read of the copy is compared with them. */
 export interface CopyArchive {
   objectKey: string;
   sizeBytes: number;
@@ -21,7 +21,7 @@ export interface Copy {
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
-  /** The paths skipped in the whole site. An incremental copy lists all of them too. */
+  /** The paths skipped in the whole site. An incremental copy also lists all of them. */
   skipped: SkippedSummary;
   /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;

@@ -6,8 +6,8 @@ import { definiteFailure } from '../sites/definite-failure';
 import { findUsable } from './offsite.store';
 
 /**
- * The time for a whole probe of a customer's bucket, while the customer waits for an answer. It leaves room for a slow
- * handshake.
+ * The time for a whole probe of a customer's bucket, while the customer waits for an answer. Seven seconds leave room
+ * for a slow handshake.
  */
 export const probeSeconds = 7;
 
@@ -18,20 +18,20 @@ export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_00
 export const lookMs = 8_000;
 
 /**
- * The limits of steps that move a site to or from a customer's storage. The time allows for 200 GB over a line of 100
- * Mbit/s. Transient failures are tried more often than in other steps.
+ * The limits of steps that move a site to or from a customer's storage. Six hours are enough for 200 GB over a line of
+ * 100 Mbit/s. These steps are tried more often than other steps, because their transient failures are more frequent.
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** How many objects are read at once. Each one is held in memory, and most of them are 8 MB large. */
+/** How many objects are read at once. Each object is held in memory, and most objects have 8 MB. */
 export const readsAtOnce = 6;
 
 /** The problem for a storage that does not answer: 503, with the time to try again (decisions.md 1). */
 export const storageUnavailable = { extra: { dependency: 'customer_storage' }, retryAfterSeconds: 60 } as const;
 
 /**
- * Runs a step's work on a customer's storage. Permanent errors end the workflow. Others are tried again, and at the
- * last attempt they count as a storage that does not answer.
+ * Runs a step's work on a customer's storage. Permanent errors end the workflow. Other errors are tried again. At the
+ * last attempt the failure is that the storage does not answer.
  */
 export async function onStorage<T>(
   step: { attempt: number; signal: AbortSignal },

@@ -19,9 +19,9 @@ import { lookMs, storageUnavailable } from './open-destination';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
- * Checks the chain of the named copy in the customer's storage, and records missing copies in Drydock's database. Null
- * if every manifest is as it was written. Null too, without asking the storage, if the request is refused for another
- * reason.
+ * Checks the chain of the named copy in the customer's storage, and records missing copies in Drydock's database.
+ * Returns null if no manifest is missing or altered. If the request is refused for another reason, returns null without
+ * asking the storage.
  */
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { database } = context;
@@ -52,7 +52,7 @@ function refusalOf(error: unknown): Refusal {
 
 /**
  * The preflight decides by the same rule as the restore from a copy, and checks the storage in the same way. If the
- * host does not answer, the preflight still succeeds and reports this as a finding.
+ * host does not answer, the preflight still succeeds and has a finding.
  */
 export const preflightOffsite = (context: HandlerContext) =>
   ({
@@ -84,10 +84,7 @@ export const preflightOffsite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof preflightSiteOffsiteRestore>;
 
-/**
- * Accepts a restore of the site to the named copy and all that it depends on, which {@link restoreOffsiteWorkflow}
- * carries out.
- */
+/** Accepts a restore of the site to the named copy. {@link restoreOffsiteWorkflow} carries out the restore. */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
     preload: async (request) =>

@@ -21,7 +21,7 @@ const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...swi
 
 /** The checkpoint of the first step, which the later steps read. */
 interface OffsitePlan {
-  /** The full copy first, the named one last. */
+  /** The full copy comes first, the named copy last. */
   chain: StoredChain;
   /** The most bytes that a release restored from the chain can hold. */
   rawBytes: number;
@@ -93,8 +93,8 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
 
 /**
  * Restores a site from a copy. Copies every archive of the chain to the worker's disk, and unpacks the chain beside the
- * live release. {@link switchOver} does the rest. Each object is verified as it arrives, the chain as a whole before
- * any of it is used, and each segment once more when it is used.
+ * live release. {@link switchOver} does the rest. Each object is verified as it arrives. The whole chain is verified
+ * before the release is unpacked, and each segment again when it is unpacked.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)
   .onEnd({
@@ -110,8 +110,8 @@ export const restoreOffsiteWorkflow = switchOver(staged)
   .build();
 
 /**
- * Applies the rule of the request again. The site's status is the one from before this workflow, which has changed it
- * since.
+ * Applies the rule of the request again. The rule gets the site's status from before this workflow, because the
+ * workflow itself has changed the status.
  */
 async function recheckOffsite(
   context: WorkContext,

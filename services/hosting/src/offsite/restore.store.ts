@@ -2,7 +2,7 @@ import type { Reader } from '../context/database.store';
 import type { Owner } from '../sites/site.types';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-/** The site's newest restore from a copy, and the copy; null if there was none. */
+/** The site's newest restore from a copy. Null if there was no such restore. */
 export async function findLastRestore(
   tx: Reader,
   site: Owner & { id: string },

@@ -143,7 +143,7 @@ describe('a customer’s storage that misbehaves', () => {
     const state = await until(async () => [await world.stateOf(siteId)].find((seen) => !seen.in_progress));
     expect(state).toMatchObject({ configured: true, destination: { bucket, prefix: 'drydock' } });
     expect(world.keys('drydock-probe')).toEqual([]);
-    // The audit log has only the configured destination, and not the refused ones.
+    // The audit log has the configured destination, and no refused destination.
     expect(
       (await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'offsite.configure'),
     ).toHaveLength(1);

@@ -26,7 +26,7 @@ const flipAt =
   };
 const flipByte = (at: number) => (bytes: Buffer) => flipAt(at / bytes.length)(bytes);
 
-/** Changes in the header, salt, IV, body and MAC of a sealed object. A manifest has lines of text at these places. */
+/** Changes in the header, IV, body and MAC of a sealed object. In a manifest the same offsets are in lines of text. */
 const changes: ReadonlyArray<[string, (bytes: Buffer) => Buffer]> = [
   ['a bit flipped in the first byte', flipByte(0)],
   ['a bit flipped in its length', flipByte(13)],
@@ -80,7 +80,7 @@ describe('a chain that was altered at its destination', () => {
     expect(await stateOf(world, siteId)).toEqual(before);
     return 'steps' in outcome ? outcome.error?.code : refusalOf(outcome);
   };
-  /** Returns `refusedAs` while the objects are changed. Restores them afterwards. */
+  /** Changes the objects, returns the result of `refusedAs`, and writes the original objects back. */
   const refusalWith = async (
     altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>,
   ): Promise<unknown> => {
@@ -96,7 +96,7 @@ describe('a chain that was altered at its destination', () => {
     const all = names.flatMap((name, row) =>
       changes.map(([what, change], column) => ({ case: [name, what, change] as const, row, column })),
     );
-    // Except in chaos, a third of the cases is taken, spread over objects and places.
+    // Only chaos runs take all cases. Other runs take a third, spread over objects and changes.
     const taken = all.filter(({ row, column }) => isChaos || (at + row + column) % 3 === 0);
     it.each(taken.map(({ case: example }) => example))(
       'by its %s with %s is refused before a byte of it is used',
@@ -128,7 +128,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // The worker trusts only the recorded manifest, whatever the request has accepted.
+    // The request now accepts the archive. The worker still refuses it, because its MAC differs from the recorded MAC.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],

@@ -9,12 +9,12 @@ import { recordProof } from './proof.store';
 
 const secondMs = 1_000;
 const dayMs = 24 * 3_600 * secondMs;
-/** The tolerance for storages, which keep whole seconds and have clocks of their own. */
+/** The tolerance in comparisons of times, because a storage has its own clock and keeps whole seconds. */
 const clockSlackMs = 1.5 * secondMs;
 
 /**
- * The two test objects: the canary and the control. The canary must survive its deletion. The control must not, because
- * its lock ends soon.
+ * The two test objects: the canary and the control. The storage must refuse to delete the canary. It must delete the
+ * control, because the control's lock ends soon.
  */
 interface Planted {
   canary: Canary;
@@ -25,7 +25,7 @@ interface Planted {
 
 /**
  * The reasons that raise an alarm, because the storage has broken the promise of Object Lock. Every other reason means
- * that the check itself could not be made. Backups show all reasons.
+ * that the check itself could not be made. The API shows every reason with the backups.
  */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 
@@ -35,8 +35,8 @@ const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
 /**
- * Each step continues with the result of the step before. The first reason that a step finds is recorded. A storage
- * that does not answer fails the workflow.
+ * Each step continues with the result of the previous step. If a step finds a reason, later steps keep it, and the last
+ * step records it. If the storage does not answer, the workflow fails.
  */
 export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
   .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
@@ -109,8 +109,8 @@ async function readBack(storage: CanaryStorage, planted: Planted): Promise<Findi
 }
 
 /**
- * Deletes the control, to prove that the credential may delete objects. Without that right the canary's deletion would
- * be refused too, and would prove nothing about its lock.
+ * Deletes the control, to prove that the credential may delete objects. Without the right to delete, the storage would
+ * also refuse to delete the canary, which would prove nothing about the canary's lock.
  */
 async function deleteControl(
   { now }: WorkContext,

@@ -20,7 +20,7 @@ type NewProof = { mode: Mode; place: string; workflowId: string; finishedAt: Dat
   | { kind: 'restore_drill'; reason: RestoreDrillReason; backupId: string | null }
 );
 
-/** Records one proof for each workflow: a second call changes nothing. */
+/** Records the proof of a workflow. A second call for the same workflow changes nothing. */
 export async function recordProof(tx: Tx, proof: NewProof): Promise<void> {
   await tx.proof.createMany({ data: [{ id: uuidv7(), ...proof }], skipDuplicates: true });
 }
@@ -54,7 +54,7 @@ export interface ProofReader {
   read(mode: Mode): Promise<BackupProofs>;
 }
 
-/** How long proofs are kept in memory. Proofs change once a day, and every surface reads them. */
+/** How long proofs are kept in memory. Every view of backups reads them, and they change once a day. */
 const ageMaxMs = 5_000;
 
 export function createProofReader(
@@ -80,7 +80,7 @@ export function createProofReader(
 }
 
 const dayMs = 24 * 3_600_000;
-/** The greatest age of a backup that is drilled. A drill of an old backup proves nothing about the backups of today. */
+/** The greatest age of a backup that is drilled. A drill of an older backup proves nothing about recent backups. */
 const backupAgeMaxMs = 9 * dayMs;
 /** A backup is drilled only if at least a day of its retention is left, so that it outlives its drill. */
 const leftMinMs = dayMs;
@@ -89,15 +89,15 @@ export interface DrillChoice {
   backupId: string;
   origin: { siteId: string; orgId: string };
   archive: StoredArchive;
-  /** How the site answered when it was backed up. Absent in checkpoints from before this was recorded. */
+  /** How the site answered when it was backed up. Absent in checkpoints from before answers were recorded. */
   answer?: RecordedAnswer;
-  /** The database that the site has. Absent in checkpoints from before sites could choose one. */
+  /** The database that the site has. Absent in checkpoints from before sites could choose a database. */
   database?: SiteDatabase | null;
 }
 
 /**
- * The most backups that each of the two parts of the search reads. If there are no more completed backups than this,
- * every recent one is chosen with the same probability.
+ * The most backups that each of the two subqueries reads. With at most this many completed backups, all recent backups
+ * are equally likely.
  */
 const candidatesMax = 200;
 
@@ -105,8 +105,8 @@ type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
 
 /**
  * Chooses a recent backup of any customer's site on Drydock's own host. All recent backups are about equally likely.
- * Null if there is none. Backups are ordered by a hash of their ids. The search takes a run of them from a random place
- * on, and picks one of the recent ones.
+ * Null if there is no recent backup. The search reads backups in the order of a hash of their ids from a random hash
+ * on, and picks one of the recent backups.
  */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const place = randomBytes(8).readBigInt64BE();
@@ -139,11 +139,12 @@ const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledP
   AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
 
 /**
- * Finds a backup when few are recent: the first one after a random moment of the last days, or else the last one before
- * that moment.
+ * Finds a backup when few backups are recent. Takes the first backup after a random moment of the last days, or else
+ * the last backup before that moment.
  */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
-  // An id contains the time at which the backup began, which is some time before it is completed.
+  // An id contains the time at which the backup began, and a backup may be completed up to a day later. So the search
+  // starts a day earlier.
   const beganMinMs = now.getTime() - backupAgeMaxMs - dayMs;
   const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
   const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed'

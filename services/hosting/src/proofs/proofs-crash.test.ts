@@ -95,7 +95,8 @@ describe.each(crashBackends())(
             if (site === undefined || site.begun > 1) throw new Error(`${site?.begun} backups of one night`);
             if ((site.begun === 1) === site.is_due)
               throw new Error(site.is_due ? 'begun, and due all the same' : 'neither begun nor due');
-            // A failed sweep keeps the backups that it has started. The other sites are due at the next sweep.
+            // A failed sweep keeps the backups that it has started. Sites without a new backup are due at the next
+            // sweep.
             const { status } = await lookAtRecord(world.api, workflowId);
             return site.begun === 1 && status !== 'failed' ? 'new' : 'old';
           },

@@ -30,19 +30,21 @@ interface Sentinels {
   tables: Array<{ schema: string; name: string; rows: number }>;
 }
 
-/** How many sentinels of each kind are kept: enough to notice a mix-up, few enough to be asked for within seconds. */
+/**
+ * How many sentinels of each kind are kept: enough to notice content of another site, and few enough to check within
+ * seconds.
+ */
 const sentinelsMax = 8;
 
 /** The size of the largest file that is sampled. The restore itself compares the hashes of larger files. */
 const bytesMax = 2 ** 20;
 
 /**
- * A site with this file is an application. Its files are not requested, because the application itself answers for its
- * paths.
+ * A site with this file is an application. Its files are not requested, because the application answers every request.
  */
 const appEntry = 'app.js';
 
-/** Whether a file is served unchanged: pages are filled in, and hidden files are not served. */
+/** Whether a file is served unchanged. The host fills in values in pages, and does not serve hidden files. */
 function isServedAsItIs({ type, path, size }: { type: string; path: string; size: number }): boolean {
   const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/.test(path);
   return type === 'file' && size > 0 && size <= bytesMax && isPlain && !/\.(?:html?|php\d?|phtml|cgi)$/i.test(path);
@@ -70,7 +72,7 @@ function createSample<Item>(max: number, random: () => number): { offer(item: It
 
 type Step = StepContext<unknown, unknown>;
 
-/** The platform's own site that is made for one drill, with ids derived from the drill's. */
+/** The platform's own site that is made for one drill, with the id of the drill's workflow. */
 const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): SiteRef => ({
   siteId: workflowId,
   orgId: platformOrgId,
@@ -78,8 +80,8 @@ const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): 
 });
 
 /**
- * Restores like a customer's restore: stages, then switches. A permanent refusal is the drill's outcome; any other
- * error is tried again.
+ * Stages and switches like a customer's restore. A permanent refusal is the drill's outcome. Any other error is thrown,
+ * so that the step is tried again.
  */
 async function restoreOnDrillSite(
   context: WorkContext,
@@ -97,7 +99,7 @@ async function restoreOnDrillSite(
     const to = `drill-${step.fence}`;
     if (from === to) return '';
     const needed = neededBytes(archive);
-    // Customers' sites are on the same disk, so a drill must not use up the last of it.
+    // Customers' sites are on the same disk, so a drill must not fill the disk.
     if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
     await host.stage(site, to, toStage, { ...call, progress: step.progress });
     await host.switchRelease(site, { from, to }, call);
@@ -115,8 +117,8 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
 }
 
 /**
- * Whether the error is a refusal that depends on the backup. `stale_fence` does not, because it only says that a newer
- * attempt has taken over.
+ * Whether the error is a refusal that depends on the backup. `stale_fence` is no such refusal, because it only says
+ * that a newer attempt has taken over.
  */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ArchiveError
@@ -136,8 +138,8 @@ function asUnavailable(error: unknown): null {
 }
 
 /**
- * Requests everything from the restored site that was recorded with its backup. The site may not answer worse than it
- * did when the backup was taken.
+ * Requests the sampled files and row counts from the restored site. The site must not answer worse than when its backup
+ * was taken.
  */
 async function compareRestored(
   context: WorkContext,
@@ -165,7 +167,7 @@ function differs(step: StepContext<unknown, unknown>, what: object): 'content_mi
   return 'content_mismatch';
 }
 
-/** The manifest of a dump of Postgres or MySQL, which both have under the same path. */
+/** The manifest of a dump. Dumps of Postgres and MySQL have it under the same path. */
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**
@@ -212,11 +214,11 @@ const drillSeconds = 6 * 3_600;
 
 /**
  * Restores a backup onto a site that is made for this drill. The site is removed at the end, so that no customer's data
- * stays on it. Each step continues with the result of the step before.
+ * stays on it. Each step continues with the result of the previous step.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',
-  /** If the last passed drill is younger than this, nothing is done. A failed one is repeated sooner. */
+  /** If the last passed drill is younger than this, nothing is done. A failed drill is repeated sooner. */
   input: z.strictObject({ passedAgeMinDays: z.number().min(0) }),
 })
   .step('choose', {

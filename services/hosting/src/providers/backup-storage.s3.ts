@@ -40,9 +40,9 @@ import {
 const abortsAtOnce = 4;
 
 /**
- * Aborts unfinished multipart uploads below `prefix`. A worker that was killed during an upload leaves parts that cost
- * money and are listed nowhere else. If the storage does not support the call, or the key may not make it, the parts
- * are left to the bucket's own rules.
+ * Aborts unfinished multipart uploads below `prefix`. A worker that was killed during an upload leaves parts, which
+ * cost money and are in no list of objects. If the storage does not support the call or refuses it, the bucket's own
+ * rules must remove the parts.
  */
 async function abortUploads(
   client: S3Client,
@@ -90,13 +90,14 @@ const unlessStatus =
   };
 
 /**
- * The size of the parts of larger objects, so that a broken connection costs one part. Almost every segment is smaller.
+ * A larger object is uploaded in parts of this size, so that after a broken connection only one part is sent again.
+ * Almost every segment is smaller.
  */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /**
  * How many segments are fetched ahead of the reader, because fetching a segment takes longer than working on it. Each
- * one takes about 8 MB of memory.
+ * segment takes about 8 MB of memory.
  */
 const segmentsAhead = 3;
 /** The time for one object, from its first byte to its last. */
@@ -109,7 +110,7 @@ export interface S3BackupStorage extends BackupStorage {
 const placeName = (place: S3Place): string =>
   `${place.endpoint ?? place.region}/${keyAt({ ...place, prefix: place.bucket }, place.prefix)}`;
 
-/** The reader for a key that may list the bucket and its versions, and neither read nor change an object. */
+/** The reader for a key that may only list the bucket and its versions. */
 export function s3BackupReader(place: S3Place): BackupReader & { close(): void } {
   const client = openS3Client(place);
   return {
@@ -189,7 +190,7 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
 async function writeObject(client: S3Client, Bucket: string, Key: string, Body: Buffer): Promise<void> {
   const params = { Bucket, Key, Body };
   if (Body.length <= partBytes) await client.send(new PutObjectCommand(params));
-  // A failed upload is aborted: its parts would cost money and nobody would see them.
+  // A failed upload is aborted, because its parts would cost money and nobody would see them.
   else
     await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
 }
@@ -219,7 +220,7 @@ async function readVersion(client: S3Client, version: VersionInput): Promise<Buf
   }
 }
 
-/** The object itself, or the version that a delete marker hides; null if there is none. */
+/** The object, or the version that a delete marker hides. Null if neither exists. */
 async function findObject(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
   try {
     await client.send(new HeadObjectCommand({ Bucket, Key }));
@@ -304,9 +305,9 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
 }
 
 /**
- * Classifies the error of a delete. AWS answers AccessDenied both for a lock and for a missing right. Only the delete
- * of the control object tells the two apart, because the control's lock has ended. Throws the error if the storage did
- * not answer.
+ * Classifies the error of a delete. AWS answers AccessDenied both for a lock and for a missing right. The control
+ * object's lock has ended, so a refused delete of the control object means a missing right. Throws the error if the
+ * storage did not answer.
  */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;

@@ -1,18 +1,18 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** One version of an object that was written to be deleted, or to withstand deletion. */
+/** One version of a test object. A check tries to delete it. */
 export interface Canary {
   key: string;
   versionId: string;
 }
 
-/** The storage's answer to a delete of one version: a lock answers `refused`. `unclassified` is any other error. */
+/**
+ * The storage's answer to a delete of one version. `refused` may come from a lock. `unclassified` is any other error.
+ */
 export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
 
-/**
- * Test objects beside the backups, under the same prefix. They show whether a lock really keeps the objects under it.
- */
+/** Test objects beside the backups, under the same prefix. They show whether a lock really prevents deletion. */
 export interface CanaryStorage {
   /** Whether the bucket offers locks. */
   hasLock(): Promise<boolean>;
@@ -44,16 +44,19 @@ export class CanaryError extends Error {
 /** The place of backups, as the API names it. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
-/** Finds out whether backups exist, for a process that may not read them. */
+/** Tells whether backups exist, for a process that may not read them. */
 export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
   /**
-   * Identifies the place where backups of this mode are written, without any secret. A proof about one place proves
-   * nothing about another.
+   * Identifies the place where backups of this mode are written, without any secret. A proof about one storage proves
+   * nothing about another storage.
    */
   placeIn(mode: Mode): string;
-  /** Whether a finished archive (one with a manifest) is there. Rejects if that cannot be found out. */
+  /**
+   * Whether a finished archive exists. An archive is finished when it has a manifest. Rejects if the storage cannot be
+   * asked.
+   */
   has(storageKey: string): Promise<boolean>;
 }
 
@@ -63,8 +66,8 @@ interface Removal {
 }
 
 /**
- * The storage of archives: a key names a folder of objects. Each archive is written under a key of its own that is
- * never used again, so that a worker that lost its lease cannot change an archive that another one has verified.
+ * The storage of archives: a key names a folder of objects. Each archive gets a new key. So a worker that has lost its
+ * lease cannot change an archive that another worker has verified.
  */
 export interface BackupStorage extends BackupReader {
   /**
@@ -73,26 +76,27 @@ export interface BackupStorage extends BackupReader {
    */
   source(storageKey: string): ArchiveSource;
   /**
-   * Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive.
+   * Writes objects. An object is durable when its write resolves. The manifest must be written last, because an archive
+   * without a manifest does not count.
    */
   sink(storageKey: string): ArchiveSink;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order. For the folder of a backup these are its
-   * attempts that were completed.
+   * Keys of the finished archives in the folder `prefix`, in no order. The folder of a backup has a finished archive
+   * for each completed attempt.
    */
   listFinished(prefix: string): Promise<string[]>;
   /**
-   * Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. A folder that is
-   * not there is no error.
+   * Removes every archive whose key begins with the folder `prefix`, except `keep` and locked objects. A missing folder
+   * is no error.
    */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**
-   * Keeps everybody, Drydock included, from changing or removing the archive before `until`. Resolves with that time
-   * once the storage has confirmed it, or with null if the storage has no such lock. May be called again with a later
-   * time.
+   * Locks the archive until `until`, so that nobody, not even Drydock, can change or remove it. Resolves with the end
+   * of the lock when the storage has confirmed it. Resolves with null if the storage has no locks. May be called again
+   * with a later time.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
-  /** The access for testing the locks of this mode's storage. Null if that storage has no locks. */
+  /** Access to test objects in this mode's storage. Null if the storage cannot have locks. */
   canary(mode: Mode): CanaryStorage | null;
 }
 
@@ -112,12 +116,12 @@ export const backupPrefix = ({
 /** The key of one attempt. It ends with the attempt's fence, a number that no other attempt has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
 
-/** The folder of all attempts, from the key of one of them. */
+/** The folder of all attempts to which the attempt with this key belongs. */
 export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
 
 /**
- * The folder of a backup's archives. It is the folder of all attempts, because any attempt of a failed backup may have
- * left objects.
+ * The folder of a backup's archives. It holds the archives of all attempts, because any attempt of a failed backup may
+ * have left objects.
  */
 export const backupFolder = (backup: {
   storageKey: string | null;
@@ -127,10 +131,10 @@ export const backupFolder = (backup: {
   id: string;
 }): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
 
-/** The form of a key. Keys from before organisations were part of them have one segment less. */
+/** The form of a key. Keys from before keys contained the organisation have one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 
-/** Drydock makes keys from ids. This check keeps a bug from reaching outside the folder. @throws Error */
+/** Drydock makes keys from ids. This check prevents access outside the folder if a key is wrong. @throws Error */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
 }

@@ -5,34 +5,34 @@ import https from 'node:https';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import type { CurrentFirst } from '@drydock/service/process';
 
-/** The two ways to prove control of a domain: a TXT record, or a file at a URL. One is enough. */
+/** The two ways to prove control of a domain: a TXT record, or a file at a URL. Either is enough. */
 interface DomainProof {
   dns: { type: 'TXT'; name: string; value: string };
   http: { url: string; content: string };
 }
 
-/** Names a claim: each organisation has its own proof for each domain. */
+/** An organisation's claim to a domain. Each claim has its own proof. */
 interface DomainClaim {
   orgId: string;
   domain: string;
 }
 
-/** Finds out who controls a domain. Reads only. */
+/** Checks whether an organisation controls a domain, and changes nothing. */
 export interface DomainProofs {
-  /** Whether a claim in this mode has to be proven. Otherwise the first organisation to name a domain has it. */
+  /** Whether a claim in this mode has to be proven. If not, the first organisation that names a domain gets it. */
   isRequired(mode: 'live' | 'sandbox'): boolean;
   proofOf(claim: DomainClaim): DomainProof;
-  /** Whether the domain shows the claim's proof now. A domain that does not answer shows none. */
+  /** Whether the domain shows the claim's proof now. False if the domain does not answer. */
   isShown(claim: DomainClaim): Promise<boolean>;
 }
 
 export interface DomainProofOptions {
-  /** The first key makes new proofs; proofs made with the others are accepted. */
+  /** The first key makes new proofs. Proofs made with any of the keys are accepted. */
   keys: CurrentFirst<Buffer>;
   isRequired: boolean;
-  /** `address:port` of the name servers to ask. If it is empty, those of the system are asked. */
+  /** `address:port` of the name servers to ask. If the list is empty, the system's name servers are asked. */
   nameServers: readonly string[];
-  /** `host:port` that may also have a private address. Drydock's own tests set it, and it is empty in production. */
+  /** `host:port` that may also have a private address. Drydock's own tests set this. In production it is empty. */
   allowed?: ReadonlySet<string>;
   resolve?: ResolveAll;
 }
@@ -80,8 +80,8 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
 }
 
 /**
- * Reads the beginning of a file at an address that the customer has named: only from public addresses, without
- * following a redirect, and never more than a proof needs. Rejects for any answer but 200.
+ * Reads the beginning of a file at an address that the customer has named: only from a public address, and never more
+ * bytes than a proof needs. Follows no redirect. Rejects for any answer but 200.
  */
 async function readFirstBytes(
   address: string,
@@ -113,7 +113,7 @@ async function readFirstBytes(
           if (text.length > contentBytesMax) request.destroy(new Error('more than a proof'));
         });
       });
-      // Node reports an answer that changes the protocol (101) neither as a response nor as an error.
+      // Node reports neither a response nor an error for an answer that changes the protocol (101). Only `close` comes.
       const noAnswer = (): void => fail(new Error('closed without an answer'));
       request.on('error', fail).on('close', noAnswer);
     });

@@ -9,11 +9,11 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };
 const key = '01900000-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/1';
-/** Time-outs that no test reaches, because a refusal comes before any wait. */
+/** Time-outs that no test reaches, because every refusal comes at once. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
 const hasty = { connectMs: 1_000, idleMs: 1_000, objectMs: 4_000 };
 
-/** Returns a DNS in which the n-th query gets the n-th answer, and later queries the last one. */
+/** Returns a DNS in which the n-th query gets the n-th answer, and later queries the last answer. */
 function fakeDns(...answers: readonly (readonly string[])[]): { resolve: ResolveAll; questions: string[] } {
   const questions: string[] = [];
   const resolve: ResolveAll = (hostname, answer) => {

@@ -16,7 +16,7 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 /** The deadlines are so long that no test reaches them, even on a busy machine. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 120_000 };
-/** The limit is far below that of production, and above any listing in these tests. */
+/** The limit is far below the limit in production, and above any honest listing in these tests. */
 const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;
@@ -109,7 +109,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
     response.write(piece, () => {
       all.push(() => response.end(piece));
       if (all.length < links) return;
-      // Every upload has sent all but its last piece.
+      // Every answer has been sent except its last piece.
       most = bytesHeld() - before;
       for (const end of all) end();
     });
@@ -126,7 +126,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
   }));
   const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
   expect(error).toBeNull();
-  // This process also holds the pieces that are still being sent.
+  // The measured memory includes the server's unsent pieces, because the server runs in this process.
   expect(most).toBeLessThan((links * sentMb * megabyte) / 2);
 });
 
@@ -145,8 +145,8 @@ it.each([
   });
 });
 
-// The client's parser would copy the whole answer for each document type. An answer of 4 MB with 500 of them blocked
-// the process for minutes.
+// The client's parser would copy the whole answer for each document type. An answer of 4 MB with 500 document types
+// blocks the process for minutes.
 it.each([
   ['an error', 500, read],
   ['a refusal', 403, read],

@@ -21,7 +21,10 @@ const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = {
   ...refusalOfControl,
 };
 
-/** The direction in which a site's content was moving. */
+/**
+ * The direction in which a site's content moves. `pack` reads a release into an archive, and `stage` writes an archive
+ * into a release.
+ */
 type Direction = 'pack' | 'stage';
 
 function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRefusal | undefined {
@@ -34,7 +37,10 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
   return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
-/** The content that is refused every time; undefined if something else has failed, or if the failure is transient. */
+/**
+ * The content that is refused at every attempt. Undefined if the failure is transient or does not depend on the
+ * content.
+ */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
   if (error instanceof TransferFailure)
     return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;

@@ -6,8 +6,8 @@ import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
 type Kind = OffsiteRefusal | 'missing' | 'may_pass';
 
 /**
- * Error codes that decide the kind, whatever the HTTP status is. They are in a Map rather than an object, because the
- * storage may answer with any text as a code.
+ * Error codes that decide the kind of an error, whatever its HTTP status is. The table is a Map, because the storage
+ * may answer with any text as a code, such as the name of an object's built-in property.
  */
 const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['NoSuchKey', 'missing'],
@@ -21,16 +21,16 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['InvalidObjectState', 'bucket_unusable'],
   ['ExpiredToken', 'credentials_rejected'],
   ['InvalidToken', 'credentials_rejected'],
-  // The worker's clock may be wrong, so the customer's key is not to blame.
+  // The worker's clock may be wrong, so the customer's key may be right.
   ['RequestTimeTooSkewed', 'may_pass'],
-  // The body was damaged on its way, or came too late: the same request may succeed.
+  // The body was damaged on its way, or came too late. The same request may succeed later.
   ['RequestTimeout', 'may_pass'],
   ['BadDigest', 'may_pass'],
   ['IncompleteBody', 'may_pass'],
   ['XAmzContentSHA256Mismatch', 'may_pass'],
 ]);
 
-/** HTTP statuses that blame the client but are transient: timeout, conflict, too early, too many requests. */
+/** Statuses of the 400 range that are transient: timeout, conflict, too early, too many requests. */
 const passingStatuses: readonly number[] = [408, 409, 425, 429];
 
 function kindOf(error: S3ServiceException, isRead: boolean): Kind {
@@ -47,11 +47,11 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
 /** Whether the error means that an object is missing. */
 export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
-/** The code is the storage's own text, so only a single word of it is recorded. */
+/** The storage chooses the text of the code, so only a code that is a single short word is recorded. */
 const wordOf = (code: string): string => (/^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : 'no code');
 
 /**
- * TLS errors as OpenSSL and Node name them: an expired certificate, a certificate for another name, an unknown
+ * The codes of TLS errors in OpenSSL and Node: an expired certificate, a certificate for another name, an unknown
  * authority, a missing intermediate, or no TLS at all.
  */
 const tlsCodes = /^(?:ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|HOSTNAME_MISMATCH|EPROTO$)|SELF_SIGNED|_CA$/;
@@ -66,7 +66,7 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
       ? new Error(`the storage failed: ${what}`, { cause: error })
       : new OffsiteError(kind, what);
   }
-  // An untrusted certificate is permanent, because the customer has to repair it.
+  // An untrusted certificate is a permanent error, because only the customer can repair it.
   const code = systemErrorCode(error);
   if (tlsCodes.test(code)) return new OffsiteError('endpoint_refused', code, { cause: error });
   const cause = error instanceof Error && depth < 3 ? translated(error.cause, isRead, depth + 1) : undefined;

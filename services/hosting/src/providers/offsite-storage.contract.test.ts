@@ -7,9 +7,9 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
 const bucket = 'copies';
-/** The deadlines are so long that only tests of deadlines reach one. */
+/** The deadlines are so long that no call reaches them. */
 const patient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
-/** The deadlines are far shorter than in production, because a test waits for them. */
+/** The deadlines are far shorter than in production, because a test waits until they are over. */
 const hasty: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };
 
 interface Opened {
@@ -39,7 +39,7 @@ async function openS3(rights: { mayWrite?: boolean; mayDelete?: boolean } = {}):
   return { storage, hastyStorage, reopen, s3, close };
 }
 
-/** Every driver has to keep the same promises, so a new one needs only a line here. */
+/** Every driver must pass the same tests, so a new driver needs only a line here. */
 describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => {
   let opened: Opened;
   beforeAll(async () => {
@@ -159,8 +159,8 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.on('connection', count);
       const answer = { kind: 'endless', bytes: 400e6 } as const;
       opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer });
-      // The storage is opened again, so that the answer comes over a new connection, whose bytes are counted when it
-      // closes.
+      // The storage is opened again, so that the answer comes over a new connection. The test counts the bytes of a
+      // connection when it closes.
       const storage = opened.reopen();
       expect(await failureOf(storage.source(key).read('manifest'))).toMatchObject({
         message: expect.stringContaining('larger than any'),

@@ -26,19 +26,19 @@ import {
  */
 const listingBytesMax = 4 * 1024 * 1024;
 /**
- * Limit for errors and for answers other than listings. They are parsed on the process's only thread, so a large one
- * would delay everybody.
+ * The most bytes of an error, and of an answer that is no listing. The main thread parses such answers, so a large
+ * answer would delay all other work.
  */
 const answerBytesMax = 64 * 1024;
 
-/** The most document types in an answer. A real one has at most one, on an error page. */
+/** The most document types in an answer. A real answer has at most one, on an error page. */
 const documentTypesMax = 1;
 const documentType = '<!doctype';
 
 /**
  * Limits answers. The client reads every answer except an object's content whole into memory, errors included. So an
- * answer that is larger than any real one is cut off. An answer with many document types is cut off too. The client's
- * parser copies the whole answer for each document type, which takes half a second for an answer of 4 MB.
+ * answer that is larger than any real answer is cut off. An answer with many document types is also cut off. The
+ * client's parser copies the whole answer for each document type, which takes half a second for an answer of 4 MB.
  */
 function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -48,7 +48,7 @@ function capAnswers(client: S3Client): void {
         const { response } = answered;
         if (!hasBody(response)) return answered;
         const isRefusal = response.statusCode >= 300;
-        // The content of an object has a limit of its own, where it is read.
+        // `readObjectBody` and `digestObjectBody` limit the content of an object.
         if (commandName === 'GetObjectCommand' && !isRefusal) return answered;
         response.body = capped(
           response.body,
@@ -83,25 +83,26 @@ function capped(body: Readable, bytesMax: number): Readable {
       else done(null, piece);
     },
   });
-  // Destroys the body, and with it the connection, when the counter fails; whoever reads the counter gets the error.
+  // When the counter fails, `pipeline` destroys the body and closes the connection. The reader of the counter gets the
+  // error.
   pipeline(body, counter, () => undefined);
   return counter;
 }
 
 interface S3OffsiteOptions {
-  /** `host:port` that may be any address: for emulators. */
+  /** `host:port` of emulators, which may have a private address. */
   allowed: ReadonlySet<string>;
   resolve?: ResolveAll;
-  /** Pages of a thousand keys that a listing has at most; {@link defaultPagesMax} when missing. */
+  /** The most pages of a listing, each of a thousand keys. The default is {@link defaultPagesMax}. */
   pagesMax?: number;
 }
 
-/** `objectMs` is about twice the time of the largest object of an archive over a line of 4 Mbit/s. */
+/** `objectMs` is about twice the time that the largest object of an archive needs over a line of 4 Mbit/s. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
 /**
- * The most pages of a listing. An archive of 4 TB takes 820 pages, and its folder also holds what a few attempts at it
- * have left.
+ * The most pages of a listing. An archive of 4 TB takes 820 pages, and its folder also holds leftovers of earlier
+ * attempts.
  */
 const defaultPagesMax = 5_000;
 
@@ -110,7 +111,7 @@ const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
 
-/** Opens any storage that speaks S3, path-style, signed by SigV4. Redirects are not followed. */
+/** Opens any S3 storage, with path-style addresses and SigV4 signatures. Redirects are not followed. */
 export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax }: S3OffsiteOptions): OpenOffsite {
   return (place, credentials, { signal, deadlines = defaultDeadlines } = {}) => {
     const agents = createGuardedAgents({
@@ -125,8 +126,8 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
       forcePathStyle: true,
       followRegionRedirects: false,
       disableS3ExpressSessionAuth: true,
-      // Newer checksums are off, because storages other than Amazon's do not know them. The signature covers the bytes
-      // that are sent, and the archives' own HMACs cover those that are read.
+      // Newer checksums are off, because other storages than Amazon's do not know them. The signature covers the sent
+      // bytes, and the archives' own HMACs cover the received bytes.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts: 3,
@@ -253,7 +254,7 @@ class OpenS3 implements OffsiteStorage {
     return false;
   }
 
-  /** Lists page by page, because the storage decides how many keys are on one. */
+  /** Lists page by page, because the storage decides how many keys are on a page. */
   private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {
@@ -265,7 +266,7 @@ class OpenS3 implements OffsiteStorage {
         ...(token === undefined ? {} : { ContinuationToken: token }),
       });
       const answer = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
-      // Keys outside the prefix are dropped: whatever a storage lists, only what was asked for is deleted.
+      // Keys outside the prefix are dropped, so that a false listing cannot make Drydock delete other objects.
       yield (answer.Contents ?? []).flatMap(({ Key }) => (Key?.startsWith(Prefix) === true ? [Key] : []));
       token =
         answer.IsTruncated === true && answer.NextContinuationToken !== token
@@ -275,7 +276,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private folderOf(objectKey: string): string {
-    // Drydock makes keys from ids. This check keeps a bug from reaching outside the prefix.
+    // Drydock makes keys from ids. This check prevents access outside the prefix if a key is wrong.
     if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
     return this.at(objectKey);
   }
@@ -285,7 +286,7 @@ class OpenS3 implements OffsiteStorage {
   }
 }
 
-/** An object that is missing, or larger than the one that was written a moment ago, makes the bucket unusable. */
+/** If the probe's object is missing or too large right after it was written, the bucket is unusable. */
 const asUnusable = (error: unknown): unknown =>
   error instanceof ArchiveError
     ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error })

@@ -13,7 +13,7 @@ export interface OffsiteDeadlines {
   connectMs: number;
   /** The time without any byte. */
   idleMs: number;
-  /** The time of one object, from its first byte to its last. */
+  /** The time for one object, from its first byte to its last. */
   objectMs: number;
 }
 
@@ -21,13 +21,13 @@ export interface OffsiteDeadlines {
 export interface OffsiteReader {
   /**
    * Reads objects of the archive in `objectKey`, a folder below the prefix. A missing object rejects with ArchiveError
-   * `missing`, a definite refusal with {@link OffsiteError}. Any other failure may be transient. An object that is
-   * larger than any object of an archive is never read to its end.
+   * `missing`, a permanent refusal with {@link OffsiteError}. Any other error may be transient. An object larger than
+   * any object of an archive is refused before its end.
    */
   source(objectKey: string): ArchiveSource;
   /**
-   * The SHA-256 of the manifest of the archive in `objectKey`, in hex. Rejects as `source` does. A request can ask for
-   * many at once, because no manifest stays in memory.
+   * The SHA-256 of the manifest of the archive in `objectKey`, in hex. Rejects as `source` does. No manifest is kept in
+   * memory, so that a request can read many manifests at once.
    */
   manifestSha256(objectKey: string): Promise<string>;
   close(): void;
@@ -38,23 +38,19 @@ export interface OffsiteReader {
  * false, slow, or of any form.
  */
 export interface OffsiteStorage extends OffsiteReader {
-  /** Writes objects; each is stored once its write resolves. The manifest comes last. */
+  /** Writes objects. An object is stored when its write resolves. The manifest must be written last. */
   sink(objectKey: string): ArchiveSink;
-  /**
-   * Removes every object below the folder `folderKey`, except those below `keep`. A folder that is not there is no
-   * error.
-   */
+  /** Removes every object below the folder `folderKey`, except those below `keep`. A missing folder is no error. */
   removeAll(folderKey: string, keep?: string): Promise<void>;
-  /**
-   * Writes, reads, lists and deletes an object named after `id`. Rejects unless each of the four calls has had its
-   * effect.
-   */
+  /** Writes, reads, lists and deletes an object named after `id`. Rejects unless each of the four calls works. */
   probe(id: string): Promise<void>;
 }
 
 export type OffsiteRefusal = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
 
-/** A failure that no repetition can repair. `message` is for the log and holds no credential. */
+/**
+ * A permanent refusal by the storage or by the check of its address. `message` is for the log and holds no credential.
+ */
 export class OffsiteError extends Error {
   readonly refusal: OffsiteRefusal;
 
@@ -79,9 +75,9 @@ export type OpenOffsite = (
 /** Folder of all attempts at one copy, below the destination's prefix. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;
 
-/** The readers with which a request may look at a destination. */
+/** The functions with which a request may seal credentials and read a destination. */
 export interface OffsiteReaders {
-  /** Whether requests in this mode may name the endpoint at all. */
+  /** Whether a site of this mode may use the endpoint. */
   allows(endpoint: string, mode: Mode): boolean;
   seal(destination: SealedPlace, credentials: OffsiteCredentials): Buffer;
   open(destination: Destination, options?: OpenOptions): OffsiteReader;
@@ -92,6 +88,6 @@ export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
   /** Identifies the key that copies are encrypted with, without revealing it. */
   encryptionKeyId: string;
-  /** Folder on the worker's disk for copies that are verified before use. */
+  /** Folder on the worker's disk for fetched copies, which are verified before their use. */
   spoolDir: string;
 }

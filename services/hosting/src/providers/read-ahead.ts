@@ -1,9 +1,9 @@
 import { type ArchiveSource, segmentName } from '@drydock/archive';
 
-/** The most readers of one archive at a time. They are the threads that extract it. */
+/** The most readers of one archive at the same time. Each thread that extracts the archive is a reader. */
 const readersMax = 2;
 /**
- * How many segments are remembered, those that were read last. A read is in order if the segment before is remembered.
+ * How many of the last read segments are remembered. A read counts as in order if the segment before it is remembered.
  */
 const recentMax = 16;
 
@@ -22,8 +22,8 @@ export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
     waiting.set(number, bytes);
     forgetOldest(waiting, ahead * readersMax);
     bytes.catch(() => {
-      // The segment probably does not exist, so no segment from this number on is fetched ahead. A reader that needs
-      // one nevertheless asks the storage again.
+      // The segment probably does not exist, so no segment from this number on is fetched ahead. If a reader needs such
+      // a segment, it asks the storage again.
       end = Math.min(end, number);
       if (waiting.get(number) === bytes) waiting.delete(number);
     });

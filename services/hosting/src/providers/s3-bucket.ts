@@ -25,8 +25,8 @@ const isUnknownCall = (error: unknown): boolean =>
   error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501;
 
 /**
- * Whether the error's name is one for a version under a lock. AWS and Ceph deny access, and MinIO calls the request
- * invalid.
+ * Whether storages use this error name when a lock prevents a delete. AWS and Ceph deny access, and MinIO calls the
+ * request invalid.
  */
 export const isLockRefusal = (name: string | undefined): boolean =>
   name !== undefined && ['AccessDenied', 'InvalidRequest', 'ObjectLocked'].includes(name);
@@ -78,7 +78,7 @@ export function leaveRequestsOutOfTraces(client: S3Client): void {
 /** The key of the object at `path` below the prefix. */
 export const keyAt = ({ prefix }: S3Place, path: string): string => (prefix === '' ? path : `${prefix}/${path}`);
 
-/** A version of an object; in a bucket without versions, the object itself. */
+/** A version of an object. In a bucket without versions, the object itself. */
 export interface ObjectVersion {
   key: string;
   versionId: string | undefined;
@@ -90,7 +90,7 @@ const pageKeys = 1000;
 
 /**
  * Lists every version and delete marker below `prefix`. The versions of a key come newest first, and so do its delete
- * markers. The two lists are not merged into one order.
+ * markers. The order between versions and delete markers is undefined.
  */
 export async function* listVersions(client: S3Client, bucket: string, prefix: string): AsyncGenerator<ObjectVersion> {
   try {
@@ -138,8 +138,8 @@ async function* listObjects(client: S3Client, Bucket: string, Prefix: string): A
 }
 
 /**
- * Deletes versions, as many in one call as S3 allows. Resolves with the number that a lock has kept. Rejects if one
- * could not be deleted for another reason.
+ * Deletes versions, as many in one call as S3 allows. Resolves with the number of versions that are locked. Rejects if
+ * a version could not be deleted for another reason.
  */
 export async function deleteVersions(
   client: S3Client,
@@ -163,7 +163,7 @@ export async function deleteVersions(
 
 const locksAtOnce = 8;
 
-/** Whether locks exist in the bucket. Rejects when that cannot be known. */
+/** Whether locks exist in the bucket. Rejects if the storage cannot be asked. */
 export async function hasObjectLock(client: S3Client, Bucket: string): Promise<boolean> {
   try {
     const { ObjectLockConfiguration } = await client.send(new GetObjectLockConfigurationCommand({ Bucket }));
@@ -201,15 +201,15 @@ export async function lockVersions(
   });
 }
 
-/** The most bytes of an object, and the signal that ends the reading of it. */
+/** The most bytes of an object, and the signal that stops its reading. */
 export interface BodyLimits {
   bytesMax: number;
   signal: AbortSignal;
 }
 
 /**
- * The bound of a sealed object, a sixteenth above the format's bound: a seal is added, and compression makes some
- * content larger.
+ * The bound of a sealed object, a sixteenth above the format's bound, because sealing adds bytes and compression makes
+ * some content larger.
  */
 const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
 
@@ -233,7 +233,7 @@ export async function readObjectBody(
   const bytes = declaredBytes === undefined ? null : Buffer.allocUnsafeSlow(declaredBytes);
   const chunks: Buffer[] = [];
   const filled = await hear(body, { bytesMax: declaredBytes ?? bytesMax, signal }, (chunk, at) => {
-    // A body of known length fills a single buffer, because only a single one can be moved to a thread.
+    // A body of known length fills a single buffer, because only a single buffer can be moved to a thread.
     if (bytes === null) chunks.push(chunk);
     else chunk.copy(bytes, at);
   });
@@ -242,7 +242,10 @@ export async function readObjectBody(
   return bytes;
 }
 
-/** The SHA-256 of a body, in hex. Keeps nothing of it. Rejects when it is too large, or `signal` is aborted. */
+/**
+ * The SHA-256 of a body, in hex. The body is not kept in memory. Rejects if the body is too large, or if `signal` is
+ * aborted.
+ */
 export async function digestObjectBody(body: unknown, limits: BodyLimits): Promise<string> {
   const hash = createHash('sha256');
   await hear(body, limits, (chunk) => hash.update(chunk));

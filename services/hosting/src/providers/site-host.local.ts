@@ -41,8 +41,8 @@ async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<
 }
 
 /**
- * Lets the host pack the release in the site's isolated process. This process passes the archive's objects on to the
- * storage.
+ * Requests the host to pack the release in the site's isolated process. This process passes the archive's objects on to
+ * the storage.
  */
 async function packRelease(
   { client, archiveKey }: LocalTools,
@@ -77,8 +77,8 @@ async function packRelease(
 }
 
 /**
- * Lets the host unpack the archive in the site's isolated process. This process fetches the objects that the host asks
- * for from the storage.
+ * Requests the host to unpack the archive in the site's isolated process. This process fetches the objects that the
+ * host needs from the storage.
  */
 async function stageArchive(
   { client, archiveKey }: LocalTools,
@@ -92,7 +92,8 @@ async function stageArchive(
     release_id: releaseId,
     origin: { site_id: origin.siteId, organisation_id: origin.orgId },
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
-    // The field is left out where possible, because an older agent does not know it and restores everything.
+    // The field is sent only for a partial restore, because an older agent does not know the field. Without the field
+    // an agent restores everything.
     ...(contents === 'all' ? {} : { contents }),
   };
   const archives = { sources: links.map(({ source }) => source) };
@@ -108,10 +109,10 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** The databases of an agent whose version cannot be asked for them. */
+/** The databases of an older agent, which cannot list its databases. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
-/** Null for a site whose creation was interrupted: it has no live release yet. */
+/** Null for a site whose creation was interrupted, because the site has no live release yet. */
 function toHosted({
   url,
   current_release: currentRelease,
@@ -156,9 +157,7 @@ function localDescriptions(
   };
 }
 
-/**
- * Drives the sites of the one site agent at SITE_HOST_URL: every call and every job goes to that process.
- */
+/** Drives the sites of the site agent at SITE_HOST_URL. Every call and every job goes to this agent. */
 export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };
   return {
@@ -166,7 +165,8 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
     firstRelease: firstReleaseId,
     readsOnce: true,
     create: async ({ siteId, mode, orgId }, { domain, database }, call) => {
-      // The field is left out where possible, because an older agent does not know it and makes a Postgres database.
+      // The field is sent only for MySQL, because an older agent does not know the field. Without the field an agent
+      // makes a Postgres database.
       const wanted = { domain, mode, organisation_id: orgId, ...(database === 'mysql' && { database }) };
       return requireHosted(await translated(client.ensureSite(siteId, wanted, claimOf(call))));
     },

@@ -7,15 +7,15 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 /**
- * Thrown if a database of either engine could not dump or load a site's content. It carries a TransferError of
- * packages/postgres or packages/mysql out of an agent's job. `message` may quote SQL and values of the customer, so it
- * belongs in the log only; `object` and `reason` are for the customer.
+ * Thrown if a database of either engine could not dump or load a site's content. It holds the fields of a TransferError
+ * of packages/postgres or packages/mysql, which an agent's job has reported. `message` may quote SQL and values of the
+ * customer, so it belongs in the log only. `object` and `reason` are for the customer.
  */
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';
   readonly object: string | null;
   readonly reason: string;
-  /** The same content fails again however often it is tried. */
+  /** True if the same content fails at every attempt. */
   readonly isPermanent: boolean;
 
   constructor(message: string, { object, reason, isPermanent, ...options }: ErrorOptions & Told) {
@@ -37,7 +37,7 @@ export interface SiteRef {
   mode: Mode;
 }
 
-/** A site to create. `database` null or absent: the site gets the one that its host gives by default. */
+/** A site to create. If `database` is null or absent, the site gets the host's default database. */
 interface SiteToCreate {
   domain: string;
   database?: SiteDatabase | null | undefined;
@@ -50,9 +50,9 @@ export interface HostedSite {
   currentRelease: string;
   /** Every existing release, including the current one. */
   releases: readonly string[];
-  /** How many bytes are free on the file system that a new release would be staged on. */
+  /** How many bytes are free on the file system for new releases. */
   freeBytes: number;
-  /** The vendor's id of the site, when it is a hosting package at a vendor. */
+  /** The vendor's id of the site's hosting package. Absent for a site that is not at a vendor. */
   vendorPackageId?: string;
 }
 
@@ -63,7 +63,7 @@ export interface HostedApp {
   lastRestartAt: Date | null;
 }
 
-/** `generation` counts the application's processes before the restart: a process with a greater number is fresh. */
+/** `generation` is the number of the last process before the restart. A process with a greater number is fresh. */
 export interface AppRestarted {
   restartedAt: Date;
   generation: number;
@@ -76,15 +76,20 @@ export interface ArchiveAtHand {
   manifestMac: string;
 }
 
-/** An archive to stage. `parents`: the archives that it depends on, full one first; absent for a full archive. */
+/**
+ * An archive to stage. `parents` are the archives that it depends on, the full archive first. A full archive has no
+ * parents.
+ */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
   /**
-   * The contents to restore; left out: all. With `files` the new release gets the database of the release that is
-   * served.
+   * The contents to restore. The default is all. With `files` the new release gets the database of the live release.
    */
   contents?: RestoreContents | undefined;
-  /** The site that the archives belong to, if it is not the site on which they are staged. A drill sets it. */
+  /**
+   * The site that the archives belong to. The default is the site on which they are staged. A drill stages on another
+   * site.
+   */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
@@ -94,11 +99,11 @@ export interface ArchiveToWrite {
   /** Greater than the number of every earlier archive of the site. */
   sequence: number;
   createdAt: Date;
-  /** Roughly the bytes to pack, for the progress; null if not known. */
+  /** The approximate number of bytes to pack, for the progress. Null if not known. */
   expectedRawBytes: number | null;
   /**
-   * The chain of archives that this one continues, the full archive first. Only what differs from the chain is packed.
-   * Without a chain the archive is a full one.
+   * The chain of archives that this archive continues, the full archive first. Only differences from the chain are
+   * packed. Without a chain the archive is a full archive.
    */
   parents?: readonly ArchiveAtHand[];
 }
@@ -108,12 +113,12 @@ export interface PackedArchive {
   checksumSha256: string;
   sizeBytes: number;
   rawBytes: number;
-  /** Paths that are not in the archive, such as sockets, or that changed while they were read. */
+  /** Paths that the archive lacks, such as sockets, and paths that changed while they were read. */
   skipped: Skipped;
 }
 
 export interface StagedRelease {
-  /** Paths that the host did not restore whole, such as one whose attributes its file system does not take. */
+  /** Paths that the host did not restore completely, such as a path whose attributes its file system refuses. */
   lost: Skipped;
   /** The parts of the database that differ from the original. */
   database: LoadFindings;
@@ -123,7 +128,7 @@ export interface Probe {
   /** 0: no answer over HTTP. */
   httpStatus: number;
   isSqlOk: boolean;
-  /** False when the database gave no answer in time, or is starting. This tells nothing about the site. */
+  /** False if the database gave no answer in time, or is starting. Then `isSqlOk` says nothing about the site. */
   isSqlAnswered: boolean;
   /** The number of the application's process that has answered; null without an application. */
   appGeneration: number | null;
@@ -145,8 +150,8 @@ export interface SiteHostReader {
 }
 
 /**
- * Changes sites on a host, for workflow steps. Every method may be called again with the same arguments and has the
- * same result. A {@link SiteHostError} is permanent; every other rejection may be transient.
+ * Changes sites on a host, for workflow steps. Every method may be called again with the same arguments, and then has
+ * the same result. A {@link SiteHostError} is permanent; every other rejection may be transient.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** The id of the empty release that `create` makes. */
@@ -154,11 +159,11 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** Whether `stage` reads each segment of an archive only once, so that a segment can be removed after it was read. */
   readonly readsOnce: boolean;
   /**
-   * Makes folder, role, database and a first empty release, and serves it at the URL that it resolves with.
+   * Makes folder, role, database and an empty first release. Resolves with the URL at which the release is served.
    * SiteHostError `database_not_offered`.
    */
   create(site: SiteRef, wanted: SiteToCreate, call: FencedCall): Promise<HostedSite>;
-  /** Stops serving and removes everything. A site that is not there is no error. */
+  /** Stops serving and removes everything. A missing site is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /**
    * Packs files and database of one release into one archive, each as a snapshot. The site continues to serve.
@@ -166,9 +171,9 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
   /**
-   * Makes a whole new release beside the live one. It is verified while it is written and synced to disk before this
-   * resolves. The live release stays in use. Each call begins from empty. SiteHostError `archive_refused`,
-   * `content_not_loaded`, `no_space`.
+   * Makes a complete new release beside the live release, which stays in use. The new release is verified while it is
+   * written. It is on disk when the call resolves. Each call begins with an empty release. SiteHostError
+   * `archive_refused`, `content_not_loaded`, `no_space`.
    */
   stage(
     site: SiteRef,
@@ -176,12 +181,15 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
     archive: ArchiveToStage,
     call: FencedCallWithProgress,
   ): Promise<StagedRelease>;
-  /** Makes new requests and database sessions wait and ends running ones. The freeze ends by itself after `ttlMs`. */
+  /**
+   * Makes new requests and database sessions wait, and ends running requests and sessions. The freeze ends by itself
+   * after `ttlMs`.
+   */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
   /**
    * Makes `to` the live release in place of `from`, and freezes the site again if its freeze has ended by itself. Does
-   * nothing if `to` is live already. SiteHostError `moved` if neither is live.
+   * nothing if `to` is live already. SiteHostError `moved` if another release is live.
    */
   switchRelease(site: SiteRef, move: { from: string; to: string }, call: FencedCall): Promise<void>;
   /** Asks the current release over HTTP and SQL, even while the site is frozen. */
@@ -193,8 +201,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
   /**
-   * Renames a release at once, and removes it slowly afterwards. A missing release is no error. Rejects for the live
-   * one: SiteHostError `current`.
+   * Renames a release at once, and removes it slowly afterwards. A missing release is no error. SiteHostError `current`
+   * for the live release.
    */
   retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }
@@ -224,7 +232,7 @@ export type SiteHostRefusal =
   | 'restart_blocked'
   | 'sandbox_unavailable';
 
-/** Content of a site or an archive that is refused every time, in words for the customer who owns it. */
+/** Content of a site or an archive that is refused at every attempt, in words for the customer. */
 export interface RefusedContent {
   /** For example `table "public"."orders"`. Null if the object is not known. */
   object: string | null;
@@ -270,21 +278,21 @@ export function describeSite(hosts: Described, site: Placed, signal?: AbortSigna
   return host.describe(siteRefOf(site), signal);
 }
 
-/** Null for a site that is no application, and on a platform that runs none. */
+/** Null for a site that is no application, and on a platform that runs no applications. */
 export function describeApp(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
   return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
 }
 
-/** Throws if the platform has no host here: its configuration was removed while work was running. */
+/** Throws if the platform has no host here, because its configuration was removed while work was running. */
 export function hostOf(hosts: SiteHosts, platform: SitePlatform): SiteHost {
   const host = hosts[platform];
   if (host === undefined) throw new Error(`no host of platform ${platform} is configured`);
   return host;
 }
 
-/** Looks at a restored site as its visitors and its own code do: over HTTP, and over SQL with the site's role. */
+/** Reads a restored site over HTTP like a visitor, and over SQL with the site's own role. */
 export interface DrillProbe {
-  /** SHA-256 of what is served at the path, in hex; null when it is not served with 200. */
+  /** The SHA-256 of the body that is served at the path, in hex. Null if the status is not 200. */
   hashServed(site: SiteRef, path: string, signal: AbortSignal): Promise<string | null>;
   /** Rows of a table; null when there is no such table. */
   countRows(site: SiteRef, table: { schema: string; name: string }, call: FencedCall): Promise<number | null>;

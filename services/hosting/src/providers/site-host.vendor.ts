@@ -1,7 +1,7 @@
 import { type HostedSite, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
 import { timelineOf, VendorError, type VendorPackage, type VendorTimelines } from './vendor-timeline';
 
-/** A package is one release for its whole life: only the vendor changes its content. */
+/** A package counts as one release for its whole life, because only the vendor changes its content. */
 const toHosted = ({ packageId, url }: VendorPackage): HostedSite => {
   const release = `package-${packageId}`;
   return { url, currentRelease: release, releases: [release], freeBytes: 0, vendorPackageId: packageId };
@@ -12,7 +12,10 @@ const unsupported = (what: string): Promise<never> =>
     new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`),
   );
 
-/** Answers nothing, because a vendor's site has no host. Handlers read such a site from its timelines. */
+/**
+ * Finds no site, because a vendor's site has no host that requests can ask. Handlers read such a site from the vendor's
+ * timelines.
+ */
 export const vendorSiteHostReader: SiteHostReader = {
   describe: async () => null,
   describeApp: async () => null,

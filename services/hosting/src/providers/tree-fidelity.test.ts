@@ -1,6 +1,6 @@
 /**
- * Sends corpora and generated trees through a local host and one over ssh. As root, the trees have devices and foreign
- * owners.
+ * Sends corpora and generated trees through a local host and a host over ssh. As root, the trees have devices and
+ * foreign owners.
  *
  * @tier long
  * @processes
@@ -26,8 +26,8 @@ import { type Account, throughHost } from '../../test/trees/through-host';
 import { localBackupStorage } from './backup-storage.local';
 
 /*
- * A restore brings back every property of every path, as other programs (find, sha256sum, getfattr, getfacl) read it.
- * `kept` lists the exceptions, and docs/what-a-backup-keeps.md explains them.
+ * A restore brings back every property of every path, read with find, sha256sum, getfattr and getfacl. `kept` lists the
+ * exceptions, and docs/what-a-backup-keeps.md explains them.
  */
 
 const isRoot = process.getuid?.() === 0;
@@ -46,7 +46,8 @@ const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 }
 
 /**
  * Returns the tree that is expected after a restore. A restored socket would have no listener, devices belong to the
- * machine, and a site has one account. GNU tar, which packs over ssh, makes several FIFOs from one with several names.
+ * machine, and a site has one account. Over ssh GNU tar packs, which turns a FIFO with several names into several
+ * FIFOs.
  */
 function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
   const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
@@ -86,13 +87,14 @@ suite(`the site host %s${missing}`, (name, open) => {
     const fields = (tree: Tree): Set<string> =>
       new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
-    // A tar that runs as root restores devices and owners. A site may have neither, so their absence is no loss.
+    // A tar that runs as root restores devices and owners. A site may have no devices and no other owners, so their
+    // absence is no loss.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // As root, a host restores everything over ssh. Otherwise GNU tar writes as the owner in a user namespace, which has
-  // no other account.
+  // A host over ssh that runs as root restores everything. Without root, GNU tar writes in a user namespace that has
+  // only the owner's account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [
@@ -140,7 +142,7 @@ suite(`the site host %s${missing}`, (name, open) => {
   });
 });
 
-/** Packs and unpacks the tree with GNU tar and all of its options for metadata. Returns the result. */
+/** Packs and unpacks the tree with GNU tar and all its options for metadata. Returns the unpacked tree. */
 function throughTar(directory: string, { uid, gid }: Account): Tree {
   const target = mkdtempSync(path.join(tmpdir(), 'drydock-tar-'));
   if (isRoot) chownSync(target, uid, gid);

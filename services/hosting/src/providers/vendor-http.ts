@@ -4,13 +4,13 @@ import { Agent, type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
 import { VendorError } from './vendor-timeline';
 
-/** Limit for a wait that a provider asks for, in seconds. */
+/** The longest wait in seconds that a vendor's Retry-After header may cause. */
 const retryAfterSecondsMax = 60;
 const usualSeconds = 2;
 
 /**
- * The seconds to wait by a Retry-After header, which holds seconds or a date. The result lies between 1 and
- * `retryAfterSecondsMax`. Without a usable header it is `usualSeconds`.
+ * The seconds to wait according to a Retry-After header, which holds seconds or a date. The result is between 1 and
+ * `retryAfterSecondsMax`. Without a usable header the result is `usualSeconds`.
  */
 export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs: number = Date.now()): number {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
@@ -18,7 +18,7 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** The most bytes of an answer, which is more than any real one has. */
+/** The most bytes of an answer, which is more than any real answer has. */
 const answerBytesMax = 1024 * 1024;
 
 /**
@@ -49,10 +49,10 @@ interface VendorCall<Answer> {
 export interface VendorHttp {
   /**
    * A read that fails for a transient reason is repeated twice. A change is never repeated. Rejects with {@link
-   * VendorError}; an abort by the caller is thrown as it is.
+   * VendorError}, or with the reason of the caller's abort.
    */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
-  /** The status of a page that is not the API's; 0 without an answer. */
+  /** The HTTP status of a page outside the API. 0 without an answer. */
   probe(url: string, signal?: AbortSignal): Promise<number>;
   close(): Promise<void>;
 }
@@ -63,11 +63,14 @@ export interface VendorHttp {
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
 /**
- * After `failuresMax` failures in a row, no call is made for `openMs`. Then one call tries whether the vendor is back.
+ * After `failuresMax` failures in a row, no call is made for `openMs`. Then one call tests whether the vendor answers
+ * again.
  */
 const circuit = { failuresMax: 6, openMs: 15_000 };
 
-/** The vendor's HTTP API: bearer key, deadlines on the whole answer, no redirects, a cap on every body. */
+/**
+ * Opens the vendor's HTTP API with a bearer key. Limits the time and the size of every answer. Follows no redirects.
+ */
 export function createVendorHttp({ url, key }: { url: string; key: string }): VendorHttp {
   const agent = new Agent({ connections: 16, connect: { timeout: 2_000 } });
   const isTrouble = (error: unknown): boolean =>
@@ -144,8 +147,8 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // If no connection was made, the vendor has begun nothing. After any later failure it is unknown what the vendor
-    // has read.
+    // If no connection was made, the vendor has begun nothing. After a later failure, the vendor may have read the
+    // request.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
       cause: error,

@@ -11,11 +11,11 @@ export interface VendorRestore {
   item: VendorItemRef;
   /**
    * The name of the mailbox beside the original, without the prefix `temp-`. The restore overwrites an existing mailbox
-   * with this name and the prefix. Only `isBeside` uses the name.
+   * with the prefix and this name. The name has an effect only with `isBeside`.
    */
   name: string;
   handle: string;
-  /** Whether the restore goes into a mailbox beside the original, whose name begins with temp-. */
+  /** Whether the restore makes a separate mailbox, whose name begins with `temp-`. */
   isBeside: boolean;
 }
 
@@ -26,24 +26,24 @@ export interface VendorTimelineReader {
 }
 
 /**
- * Changes a vendor's packages, for workflow steps. The vendor takes no idempotency key. So after `unknown` a caller
- * looks for the job of its request before it sends the request again.
+ * Changes a vendor's packages, for workflow steps. The vendor takes no idempotency key. So after a VendorError
+ * `unknown`, a caller looks for the job of its request before it sends the request again.
  */
 export interface VendorTimeline extends VendorTimelineReader {
   /**
-   * The jobs of one timeline, oldest first. A job that the vendor reported twice is listed once, with its furthest
-   * status.
+   * The jobs of one timeline, oldest first. A job that the vendor reports twice is listed once. A final status wins
+   * over `running`.
    */
   listJobs(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<VendorJob[]>;
   takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
   /**
-   * The package of `owner` for `domain`, which is made if there is none. May be called again. `refused` if another
-   * owner's package has the domain.
+   * Returns the package of `owner` for `domain`, and makes it if it does not exist. May be called again. VendorError
+   * `refused` if another owner's package has the domain.
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
-  /** Removes a package. A package that is not there is no error. `busy` while a job of it runs. */
+  /** Removes a package. A missing package is no error. VendorError `busy` while a job of the package runs. */
   removePackage(packageId: string, signal?: AbortSignal): Promise<void>;
   /** The HTTP status of the page at `url`, 0 without an answer. No redirect is followed. */
   probe(url: string, signal?: AbortSignal): Promise<number>;
@@ -54,7 +54,7 @@ export type VendorFault =
   | 'unavailable'
   /** The answer to a change was lost or makes no sense, so the change may have been made. */
   | 'unknown'
-  /** Another job runs, or there were too many calls. The change was not begun. */
+  /** The change was not begun, because another job runs or there were too many calls. */
   | 'busy'
   /** A permanent refusal. Nothing was begun. */
   | 'refused'
@@ -62,7 +62,7 @@ export type VendorFault =
   /** The vendor does not accept Drydock's key, so staff have to act. Nothing was begun. */
   | 'denied';
 
-/** `message` is for the log: nothing that the vendor says reaches a customer. */
+/** `message` is for the log, because no text of the vendor may reach a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
   /** The seconds that the vendor asked to wait, within Drydock's own limits. */

@@ -68,7 +68,10 @@ const toListing = ({ web, databases, mailboxes, ...flags }: z.infer<typeof timel
   mailboxes: mailboxes.map(toItem),
 });
 
-/** Parses the reported jobs, the oldest first. A job that has ended stays ended, whatever another report of it says. */
+/**
+ * Parses the reported jobs, the oldest first. If one report of a job says that it has ended, another report cannot make
+ * it `running`.
+ */
 function toJobs(reported: z.infer<typeof jobsSchema>): VendorJob[] {
   const jobs = new Map<string, VendorJob>();
   for (const { id, type, status, restoreAsOf, target } of reported) {
@@ -99,7 +102,7 @@ const missingAsNull = (error: unknown): null => {
   throw error;
 };
 
-/** Reads timelines by 20i's reseller API, as the API's public clients use it. */
+/** Reads timelines by 20i's reseller API. The API's public clients show its form. */
 export function twentyiTimelineReader(http: VendorHttp): VendorTimelineReader {
   return {
     read: (packageId, signal) =>
@@ -152,8 +155,8 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
       const there = await findPackage(owner, signal);
       if (there !== null) return there;
       const body = { type: 'linux', domain_name: domain, label: labelOf(owner) };
-      // A domain has only one package at the vendor. A call that is repeated after a lost answer is refused, and the
-      // next read finds the package that the first call made.
+      // A domain has only one package at the vendor. So the vendor refuses a call that is repeated after a lost answer.
+      // The read below then finds the package that the first call made.
       const made = await http
         .call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal })
         .then(

@@ -14,12 +14,12 @@ import {
   type Place,
 } from './retention.store';
 
-/** The most removals at a time. Several run at once, because a distant storage takes a while for each. */
+/** The most removals at a time. Several removals run at once, because a distant storage takes a while for each. */
 const removalsAtOnce = 4;
 
 /**
- * Expires backups. First no request may choose them any more, and then their data is removed. The next run completes a
- * run that died in between.
+ * Expires backups. A backup is first marked as expired, so that no request can choose it, and then its data is removed.
+ * If a run dies, the next run completes its work.
  */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {
@@ -52,7 +52,7 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   })
   .build();
 
-/** Removes backups and records this page by page. The next run completes a run that died, and may repeat one page. */
+/** Removes the data of a page of backups, and records the removals. If a run dies, the next run may repeat one page. */
 async function removePage(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
@@ -67,8 +67,8 @@ async function removePage(
 }
 
 /**
- * Whether the backup's data is gone. Data that the storage does not release yet is tried again in the next run, and
- * does not keep other backups from being removed.
+ * Whether the backup's data is gone. If the storage does not release the data yet, the next run tries again. The
+ * removal of other backups continues.
  */
 async function removeBackup(
   { backupStorage }: WorkContext,

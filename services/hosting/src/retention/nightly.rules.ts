@@ -9,7 +9,10 @@ const nightMinutes = 360;
 /** The most backups that are tried in a night. A site whose backups all fail is left for the next night. */
 const attemptsMax = 3;
 
-/** A site's minute of the night, from the random end of its id, so that all sites together spread the load evenly. */
+/**
+ * A site's minute of the night, computed from the random end of its id, so that the backups of all sites are spread
+ * evenly over the night.
+ */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
 /** The start of the site's latest nightly slot. */
@@ -32,8 +35,8 @@ export interface SiteOfTheNight {
 
 export interface NightlyDecision {
   /**
-   * Whether a backup is begun now. The site's slot has come, even if no worker ran at that time, and every backup since
-   * then has failed. The site is ready, has no other work, and has attempts left.
+   * Whether a backup is begun now. True if every backup since the site's latest slot has failed, and the site is ready,
+   * has no other work and has attempts left. The slot may be past, because no worker may have run at its time.
    */
   isDue: boolean;
   /** The time when a sweep next considers the site. */

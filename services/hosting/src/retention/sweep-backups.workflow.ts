@@ -15,12 +15,12 @@ import { type NightlySite, pageSites, setNextLooks, takeNightlySites } from './r
 type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
 
 /**
- * The nightly backups. Each site's row says when it is looked at next, so that a sweep reads only the sites that are
- * due. It begins the backups of all of them. With 300,000 sites these are 8,333 for each of the 36 sweeps of a night.
+ * Begins the nightly backups. Each site's row has the time of its next check, so that a sweep reads only the sites that
+ * are due. With 300,000 sites, each of the 36 sweeps of a night begins 8,333 backups.
  */
 export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
-  // The whole sweep uses one point in time, even if another worker completes it. Sites that become due later belong to
-  // the next sweep, so that every sweep ends.
+  // The whole sweep uses one point in time, even if another worker completes it. A site that becomes due later waits
+  // for the next sweep, so that every sweep ends.
   .step('find_due', { run: async (_step, context) => ({ until: context.now().toISOString() }) })
   .step('start_due', {
     ...movingLimits,
@@ -38,8 +38,8 @@ export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', inpu
   .build();
 
 /**
- * Begins the backups of some sites and sets the time when each is looked at next, in one transaction: a sweep that dies
- * leaves each site either due or begun.
+ * Begins the backups of some sites and sets the next check of each site. Both happen in one transaction, so that after
+ * a crash each site is either still due or has a backup.
  */
 async function startPage(
   context: WorkContext,

@@ -10,16 +10,18 @@ export interface Patience {
   pauseSecondsMax: number;
 }
 
-/** The patience for a new site, which has no visitors yet. With 8 s for each probe this takes up to eight minutes. */
+/**
+ * The patience for a new site, which has no visitors yet. With 8 s for each probe, the tries take up to eight minutes.
+ */
 export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
 /** The patience while visitors wait. The site agent lets each visitor wait for 20 s, and then answers 503. */
 export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
 
-/** The patience before a backup. A site that does not answer is backed up nevertheless. */
+/** The patience before a backup. A site that does not answer is also backed up. */
 const beforeBackup: Patience = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**
- * Probes a site before its backup, which records the answer. After a bad answer the step runs again, because the
+ * Probes a site before its backup. The backup records the answer. After a bad answer the step runs again, because the
  * machine may only have been busy.
  */
 export async function askForRecord(
@@ -35,7 +37,7 @@ export async function askForRecord(
 /**
  * Probes a site over HTTP and SQL, as a step. If one of the two does not answer, or HTTP answers 503, the machine may
  * only be busy. Then the step runs again later, until the patience is used up. Any other answer is returned at once,
- * even a bad one. So is the 503 of a site whose record has a server error.
+ * even an error. A 503 is also returned at once if the recorded answer is a server error.
  */
 export async function askSite(
   context: WorkContext,

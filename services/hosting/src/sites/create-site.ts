@@ -14,7 +14,7 @@ import { hostUnavailable, viewSite } from './site-record';
 
 /**
  * Whether the installation has the platform in this mode. A vendor and an ssh host are configured for each mode
- * separately, so that the sandbox never reaches the live one.
+ * separately, so that the sandbox never reaches a live vendor or host.
  */
 export function offersPlatform(
   { siteHosts, sshModes, vendorTimelines }: HandlerContext,
@@ -28,7 +28,7 @@ export function offersPlatform(
 
 /**
  * Whether a site of the platform can have this database. Null stands for the platform's default. Every host of Drydock
- * has Postgres, so hosts are not asked for it.
+ * has Postgres, so for Postgres no host is asked.
  */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
@@ -52,8 +52,8 @@ async function assertOffersDatabase(
 }
 
 /**
- * Whether a host has the programs of a deleted site's database. A host that does not answer counts as having them,
- * because the restore waits for the host.
+ * Whether a host has the programs of a deleted site's database. True if the host does not answer, because the restore
+ * waits for the host.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,
@@ -68,7 +68,8 @@ export const createSite = (context: HandlerContext) =>
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
       await assertOffersDatabase(context, platform, body.database ?? null);
       if (!context.domainProofs.isRequired(mode)) return { isProven: true };
-      // A vendor gives a domain to the first customer who names it, so it must be proven first.
+      // A vendor gives a domain to the first customer who names it, so the customer must prove the domain before the
+      // vendor gets the order.
       if (platform !== 'vendor') return { isProven: false };
       if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });

@@ -9,12 +9,12 @@ import { serves } from './probe.rules';
 import { changeStatus, forgetVendorPackage, recordUrl, recordVendorPackage, releaseDomain } from './site.store';
 
 /**
- * Makes a folder, a database and a URL; the site is active once it really serves. If it never does, its domain is free
- * again.
+ * Makes a site's folder, database and URL. The site becomes active when it serves. If it never serves, its domain
+ * becomes free again.
  */
 export const createSiteWorkflow = defineWorkflow({
   kind: 'create_site',
-  /** `database`: absent if it is the platform's default. */
+  /** `database` is absent if the site gets the platform's default. */
   input: z.strictObject({ domain: z.string(), platform: sitePlatformSchema, database: siteDatabaseSchema.optional() }),
 })
   .step('provision', {

@@ -25,7 +25,7 @@ function contentDetail(error: unknown): { detail?: string } {
   return error instanceof SiteHostError && error.content !== null ? { detail: describeContent(error.content) } : {};
 }
 
-/** The reason why an archive, its storage or its content is refused; undefined for an error of another kind. */
+/** The reason why an archive, its storage or its content is refused; undefined for any other error. */
 function reasonOf(error: unknown): FailureReason | undefined {
   if (error instanceof OffsiteError) return error.refusal;
   if (error instanceof ArchiveError) return error.reason;
@@ -39,7 +39,7 @@ function reasonOf(error: unknown): FailureReason | undefined {
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** Maps a refusal of the host that has nothing to do with the archive. */
+/** Returns the failure for a refusal of the host that does not depend on the archive. */
 function failureOfHost(error: unknown): StepFailure | undefined {
   if (!(error instanceof SiteHostError)) return undefined;
   const told = { internal: String(error), cause: error };
@@ -62,7 +62,7 @@ export function definitely<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-/** The failure for a rule's refusal when a workflow asks the rule again. */
+/** The failure of a workflow that applies a request's rule again and gets a refusal. */
 const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
 
 export function assertStillAllowed(refusal: Refusal | null): void {

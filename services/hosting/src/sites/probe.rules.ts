@@ -6,8 +6,8 @@ interface Answer {
 }
 
 /**
- * The site's answer when a backup of it was taken. A part is null if it did not answer, or if the backup was taken
- * before answers were recorded.
+ * The site's answer when a backup of it was taken. A field is null if there was no answer, or if the backup is older
+ * than the recording of answers.
  */
 export interface RecordedAnswer {
   httpStatus: number | null;
@@ -31,8 +31,8 @@ export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAn
 });
 
 /**
- * The parts that answer worse after a restore than the record allows. A part that failed when the backup was taken may
- * fail in the same way; a part that worked then, or is not on record, must work.
+ * Returns which of HTTP and SQL answers worse after a restore than the record allows. If HTTP or SQL failed when the
+ * backup was taken, it may fail again. Otherwise it must work.
  */
 export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: RecordedAnswer): Array<'HTTP' | 'SQL'> {
   const isPageAllowed = isGoodPage(probe.httpStatus) || (probe.httpStatus >= 500 && failedHttp(recorded));
@@ -41,8 +41,8 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
 }
 
 /**
- * Whether the answer may be transient. A 503 may come from a busy site host. A 503 of a site that already failed when
- * it was backed up may be permanent.
+ * Whether the answer may be transient. A 503 may come from a busy site host. But if the recorded answer is a server
+ * error, the site itself may always answer 503.
  */
 export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);
@@ -58,15 +58,15 @@ export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer)
   isSqlOk: before.isSqlOk,
 });
 
-/** The record as text for people, in the form of a probe's outcome. */
+/** The record as text for people, in the form of `outcomeOf`. */
 export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
   const sql = isSqlOk === null ? 'not on record' : isSqlOk ? 'works' : 'refused';
   return `HTTP: ${httpStatus ?? 'not on record'}; SQL: ${sql}`;
 }
 
 /**
- * The findings that tell in a preflight how the probe after the restore will judge. Without a record there are none,
- * and the restored site must serve.
+ * The findings of a preflight that say which answers the probe after the restore will accept. Without a record there
+ * are no findings, and the restored site must serve.
  */
 export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
   if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];

@@ -31,13 +31,13 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
 interface Shown {
   /** Whether the site has proven the domain before. */
   isProven: boolean;
-  /** The site that has the domain now, although it no longer shows its proof. */
+  /** The site that has the domain now but no longer shows its proof. Null if there is no such site. */
   formerSiteId: string | null;
 }
 
 /**
- * Gives the domain to the site if its proof is shown. Another site that has the domain keeps it while its own proof is
- * shown.
+ * Gives the domain to the site if its proof is shown. If another site has the domain and still shows its own proof,
+ * that site keeps the domain.
  */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({

@@ -40,8 +40,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts a site host that offers these databases, and returns its address. Null stands for an old agent that does not
- * know the question.
+ * Starts a site host that offers these databases, and returns its address. Null stands for an old agent, which has no
+ * such route.
  */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {

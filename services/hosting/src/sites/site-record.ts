@@ -34,12 +34,12 @@ interface AboutSite {
   params: { siteId: string };
 }
 
-/** Reads a site of the caller. Throws the same 404 whether there is no such site or it belongs to another. */
+/** Reads a site of the caller. A missing site and a site of another organisation give the same 404. */
 export async function readSite(context: HandlerContext, { caller, params }: AboutSite): Promise<Site> {
   return present(await findSite(context.database.pool, ownerOf(caller), params.siteId));
 }
 
-/** Reads the caller's site as {@link readSite} does, and locks its row until the transaction ends. */
+/** Works like {@link readSite}, and locks the site's row until the transaction ends. */
 export async function holdSite(tx: Tx, { caller, params }: AboutSite): Promise<Site> {
   return present(await lockSite(tx, ownerOf(caller), params.siteId));
 }
@@ -80,7 +80,7 @@ interface ListRequest {
   query?: { limit?: string | undefined; cursor?: string | undefined } | undefined;
 }
 
-/** The requested page of a site's list, and a function that makes it from rows. */
+/** The requested page of a list of a site, and a function that makes the page from rows. */
 export interface ListPage {
   asked: PageRequest;
   now: Date;

@@ -18,7 +18,7 @@ export function sandboxBehaviour(
   return { fails: isSandbox && name.includes(failure), slows: isSandbox && name.includes('slow') };
 }
 
-/** Every allowed change of status; the README's drawing is made from it. */
+/** Every allowed change of status. The drawing in the README is made from this table. */
 export const siteTransitions = {
   provisioning: ['active', 'failed'],
   active: ['restoring', 'deleting', 'suspended'],
@@ -50,14 +50,14 @@ const readyStatuses: readonly SiteStatus[] = ['active', 'suspended'];
 /** Whether a site of this status has files and a database that can be read and overwritten. */
 export const isReady = (status: SiteStatus): boolean => readyStatuses.includes(status);
 
-/** The reason why the platform takes no backups of a site; '' if it takes them. */
+/** The reason why the platform takes no backups of a site; '' if the platform takes backups. */
 export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_backup' {
   return platform === 'vendor' ? 'platform_no_backup' : '';
 }
 
 /**
- * The database that a site has. A site of Drydock's own hosts without an entry has Postgres, because it was made before
- * there was a choice. The databases of the other platforms are not known here, so the result is null.
+ * The database that a site has. A site on Drydock's own hosts without an entry has Postgres, because it was made before
+ * sites could choose a database. Null on other platforms, because Drydock does not know their databases.
  */
 export function databaseOf({
   platform,

@@ -41,25 +41,25 @@ const toSite = ({
 type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 
 /**
- * Resolves with null if the domain is taken in this mode. A site of the same organisation always takes it. A site of
- * another organisation takes it only if both organisations have proven the domain.
+ * Resolves with null if another site in this mode holds the domain. A site of another organisation counts only if both
+ * organisations have proven the domain.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // A violation of the index would abort the transaction, in which the refusal has to be stored. ON CONFLICT DO NOTHING
-  // avoids that.
+  // ON CONFLICT DO NOTHING is used, because a violation of the index would abort the transaction. The refusal is stored
+  // in the same transaction.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
 
-/** The owner's site; null if there is none, or if it is another organisation's or the other mode's. */
+/** The site with this id. Null if the organisation has no such site in this mode. */
 export async function findSite(tx: Reader, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await tx.site.findFirst({ where: { id: siteId, orgId: owner.orgId, mode: owner.mode } });
   return row === null ? null : toSite(row);
 }
 
 /**
- * Finds the site as {@link findSite} does, and locks its row until the transaction ends. A decision about the site
- * stays true until it is written.
+ * Works like {@link findSite}, and locks the site's row until the transaction ends. So a decision about the site is
+ * still true when it is written.
  */
 export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await lockRow<SiteRow>(tx, { name: 'sites', fields: Prisma.SiteScalarFieldEnum }, owner, siteId);
@@ -75,7 +75,7 @@ export async function describeSite(
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
-/** Lists sites, the newest first, from after the site `after`. */
+/** Lists the sites that come after the site `after`, newest first. */
 export async function listSites(
   tx: Reader,
   owner: Owner,
@@ -115,7 +115,7 @@ export async function releaseDomain(tx: Tx, siteId: string): Promise<void> {
   await tx.site.update({ where: { id: siteId }, data: { holdsDomain: false } });
 }
 
-/** The next sequence number of the site's backups; greater than every earlier one, failed backups included. */
+/** The next sequence number of the site's backups; greater than every earlier number, even of a failed backup. */
 export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint> {
   const { backupSequence } = await tx.site.update({
     where: { id: siteId },
@@ -157,7 +157,7 @@ interface Taking {
   formerSiteId: string | null;
 }
 
-/** Gives the domain to the site. False if another site has come to have it meanwhile. */
+/** Gives the domain to the site. False if another site has proven the domain meanwhile. */
 export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, formerSiteId }: Taking): Promise<boolean> {
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${mode} ${domain}`}, 0))`;
   if (formerSiteId !== null)
@@ -168,7 +168,7 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
   return true;
 }
 
-/** Domains that other sites have, so that a deleted site cannot return with them. */
+/** Domains that other sites have. A deleted site cannot get such a domain back. */
 export interface HeldDomains {
   /** Domains of other sites of the same organisation. */
   own: ReadonlySet<string>;
@@ -197,8 +197,9 @@ export async function listHeldDomains(
 }
 
 /**
- * Whether a site cannot have its domain back. A domain that others have proven counts only against a site that had
- * proven it too. An organisation that merely claimed a domain must not learn that another one is a customer.
+ * Whether a site cannot have its domain back. If another organisation has proven the domain, this counts only against a
+ * site that had also proven the domain. An organisation that merely claimed a domain must not learn that the domain's
+ * real owner is a customer.
  */
 export const isHeld = (
   { own, proven }: HeldDomains,

@@ -3,7 +3,9 @@ import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access';
 import type { WorkTarget } from '@drydock/workflow/http';
 
-/** Workflows with the same key exclude each other: restores, backups and the deletion of a site. */
+/**
+ * Workflows with the same key exclude each other. So at most one restore, backup or deletion of a site runs at a time.
+ */
 export const siteResourceKey = (siteId: string): string => `site:${siteId}`;
 
 export const siteSubject = (siteId: string): { type: 'site'; id: string } => ({ type: 'site', id: siteId });
@@ -23,7 +25,7 @@ export const platformOrgId = '00000000-0000-0000-0000-000000000000';
 
 export const platformSubject = { type: 'platform', id: platformOrgId } as const;
 
-/** The resource key that allows one workflow of a kind at a time, in each mode. */
+/** Workflows with the same key exclude each other. So in each mode at most one workflow of a kind runs at a time. */
 export const platformResourceKey = (kind: string, mode: string): string => `platform:${mode}:${kind}`;
 
 /** The organisation and the mode that a look-up is limited to. */

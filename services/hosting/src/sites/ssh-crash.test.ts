@@ -18,13 +18,14 @@ import { workflows } from '../workflows';
 const onHost = describeOnHost();
 
 /**
- * Except in chaos, only the cases that differ from the local host are taken: a worker that dies while its script runs.
+ * Only chaos runs take all cases. Other runs take cases that differ from the local host, in which a worker dies while
+ * its script runs.
  */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
 /**
- * The cases need only the steps' names, which of them can be undone, and the point of no return. The worker processes
- * have their own definitions.
+ * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
+ * processes run their own definitions.
  */
 
 onHost('a site over ssh survives the crash of its worker', () => {

@@ -2,7 +2,7 @@ import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { VendorListing } from '../providers/vendor-timeline.types';
 import { viewVendorSurface } from './read-timelines';
 
-/** A timeline without a running job: the job has ended, or has not reached the vendor yet. */
+/** A listing without a running job, because the job has ended or has not reached the vendor yet. */
 const idle: VendorListing = {
   isAvailable: true,
   isPermitted: true,

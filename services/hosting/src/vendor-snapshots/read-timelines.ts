@@ -27,7 +27,7 @@ const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => (
   })),
 });
 
-/** The surface of interface.md 2.3: the vendor's own statements, and what Drydock knows about work on the site. */
+/** The surface of interface.md 2.3. It combines the vendor's listing with Drydock's own unfinished work on the site. */
 export function viewVendorSurface(
   listing: VendorListing,
   unfinished: UnfinishedWorkflow | null,
@@ -49,9 +49,9 @@ export function viewVendorSurface(
 }
 
 /**
- * Adds the work of Drydock to the vendor's statements, because the vendor knows nothing of a workflow, and its job ends
- * before the workflow does. While a workflow is unfinished, no snapshot is permitted. Unless the workflow waits for
- * staff, the site is also `in_progress`.
+ * Adds the work of Drydock to the vendor's statements, because the vendor knows no workflows, and the vendor's job ends
+ * before its workflow. While a workflow is unfinished, no snapshot is permitted. Unless the workflow waits for staff,
+ * the site is also `in_progress`.
  */
 export function amendByWork(
   surface: VendorSnapshotSurface,
@@ -91,9 +91,9 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The times for reading the listing, in milliseconds: `before` an order is accepted, and `after` its acceptance, for
- * the answer. Together with the wait for the vendor they are less than `answerWithinMs` of packages/service. `after` is
- * less than the time that perform.ts reserves for the answer.
+ * The time limits for reading the listing, in milliseconds. `before` is for the read before an order is accepted,
+ * `after` for the read that makes the answer. Together with the wait for the vendor they are less than `answerWithinMs`
+ * of packages/service. `after` is less than the time that perform.ts reserves for the answer.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 

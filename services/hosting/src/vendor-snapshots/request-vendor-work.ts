@@ -45,19 +45,22 @@ import {
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 /**
- * The state when the order was committed, before the vendor was asked. The type is plain JSON, because the state is
+ * The state when the order was committed, before it is sent to the vendor. The type is plain JSON, because the state is
  * stored to survive a crash of this process.
  */
 interface AcceptedOrder {
   workflowId: string;
-  /** The surface at that time; it is shown if the vendor does not answer a second time. */
+  /**
+   * The surface when the order was committed. The answer shows this surface if the vendor's listing cannot be read
+   * again.
+   */
   surface: VendorSnapshotSurface;
 }
 
 /**
- * Waits for the vendor's answer to an order, outside any transaction. Resolves with the 202 once the vendor has
- * accepted the order, or once the order was sent and only the answer is missing. Throws the vendor's refusal, or 503 if
- * the order was not sent and will not be.
+ * Waits for the vendor's answer to an order, outside any transaction. Resolves with the 202 when the vendor has
+ * accepted the order, or when the order was sent but its answer is missing. Throws the vendor's refusal, or 503 if the
+ * order will never be sent.
  */
 async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
   const { database, listener } = context;
@@ -98,7 +101,9 @@ interface OrderToAccept {
   more: object;
 }
 
-/** Commits an order that is still to be sent. The step in which the vendor accepts the order writes the audit log. */
+/**
+ * Commits an order, which a worker sends later. The audit log gets its entry only when the vendor accepts the order.
+ */
 async function acceptOrder(
   context: HandlerContext,
   tx: Tx,
@@ -140,8 +145,8 @@ export const takeVendorSnapshot = (context: HandlerContext) =>
   }) satisfies AwaitHandlers<typeof takeSiteVendorSnapshotEndpoint, Tx, Timelines, AcceptedOrder>;
 
 /**
- * The preflight decides about the vendor's live listing by the same rule as the restore, and changes nothing. If the
- * vendor does not answer, it reports the same refusal as the restore.
+ * The preflight decides by the vendor's live listing and the same rule as the restore, and changes nothing. If the
+ * vendor does not answer, the preflight reports the same refusal as the restore.
  */
 export const preflightVendorRestore = (context: HandlerContext) =>
   ({
@@ -218,7 +223,10 @@ function findingsOf({ takenAt }: VendorPoint, { scope }: VendorWish): Finding[] 
   return [{ level: 'WARNING', code: 'no_safety_copy', detail }];
 }
 
-/** Checks the named point against the live listing and commits the order. The answer is the vendor's own. */
+/**
+ * Checks the named point against the vendor's live listing, and commits the order. The request waits until the vendor
+ * accepts or refuses the order.
+ */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
     preload: async (request) =>

@@ -30,7 +30,10 @@ interface Run extends SiteRun {
 // Cases in which three workers die are left out. Replacing three workers takes longer than a request waits, and an
 // order is not sent after that time.
 const scope = crashScope({ delicate: ['send'], never: / 3 times /, isHasty: true });
-/** The cases need only the steps' names and the point of no return. The worker processes have their own definitions. */
+/**
+ * The definition passed to a case only gives the steps' names and the point of no return. The worker processes run
+ * their own definitions.
+ */
 
 describe('every step of an order to the vendor survives its crash', () => {
   let world: VendorWorld;
@@ -50,7 +53,7 @@ describe('every step of an order to the vendor survives its crash', () => {
   };
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());
-  /** Checks that at most one order reached the vendor, and that the audit log has an entry exactly if one did. */
+  /** Checks that at most one order reached the vendor, and that the audit log has an entry exactly if an order did. */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;
     const [step] = await world.api.rows<{ status: string }>(

@@ -189,7 +189,8 @@ it('looks at the listing once more before it sends: a point that has just gone i
   });
   const answer = { kind: 'fixed', status: 200, body: await real.text() } as const;
   await world.vendor.change(packageId, { forget: { scope: 'web', id: '', restoreAsOf: Number(timestamp) } });
-  // The request gets the earlier list, which has the restore point. The worker gets the real list without it.
+  // The request gets an earlier listing, which has the restore point. The worker gets the real listing, which lacks the
+  // point.
   await world.vendor.fault({ path: 'timelineBackup$', times: 1, answer });
   const answered = await restore(world, siteId, { scope: 'web', timestamp });
   expect([answered.status, answered.json]).toMatchObject([422, { code: 'restore_point_stale' }]);
@@ -209,8 +210,8 @@ it('fails the workflow, without staff, when the vendor’s job fails', async () 
 it('accepts exactly one of five restores at once', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
-  // The vendor's clock is stopped, so that the job lasts until all requests are answered. A later order would be
-  // accepted as the next one.
+  // The vendor's clock is stopped, so that the job lasts until all requests are answered. After the end of the job the
+  // vendor would accept another order.
   await world.vendor.setClock({ scale: 0 });
   const answers = await Promise.all(
     Array.from({ length: 5 }, () => restore(world, siteId, { scope: 'web', timestamp })),

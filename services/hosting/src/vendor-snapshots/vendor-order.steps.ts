@@ -17,7 +17,7 @@ const laterSeconds = 5;
 
 /**
  * Postpones the step after an error of the vendor, without using up an attempt, because an outage is no failure of the
- * work. Throws `not_found` and every other error as it is.
+ * work. Throws the VendorError `not_found` and every other error unchanged.
  */
 function sitOut(error: unknown): never {
   if (error instanceof VendorError && error.fault !== 'not_found')
@@ -39,7 +39,7 @@ type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 export interface OrderPlan {
   /** The basis of the name of a mailbox that is restored beside the original. */
   name: string;
-  /** The ids of the jobs that existed before this order. A job that is not among them belongs to the order. */
+  /** The ids of the jobs that existed before this order. Any other job may belong to the order. */
   jobsBefore: string[];
   /** True only for sandbox sites whose name asks for a failing or a slow restore. */
   failsOnPurpose: boolean;
@@ -70,7 +70,7 @@ export async function recheckOrder(
 }
 
 export interface OrderToSend {
-  /** Finds a job of the timeline that is of this order's kind and did not exist before the order. */
+  /** Finds a job of the timeline that has this order's type and did not exist before the order. */
   findJob(): Promise<VendorJob | undefined>;
   send(): Promise<void>;
   /** Resolves with the code that says why the vendor refused the order. */
@@ -81,9 +81,9 @@ type Step = StepContext<OrderInput, unknown>;
 
 /**
  * Sends the order once in the life of its workflow, and resolves with the job that the order has started. The vendor
- * takes no idempotency key. So a note is committed before the order is sent, and an attempt that finds the note looks
- * for the job instead of sending again. The vendor is asked even without a note: Drydock's database may have been put
- * back to a moment before the note, while the vendor remembers the order.
+ * takes no idempotency key. So a note is committed before the order is sent. An attempt that finds the note does not
+ * send the order again, but looks for its job. The vendor is asked even without a note, because a restored older
+ * database of Drydock may have lost the note.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
   const note = await context.database.transaction((tx) =>
@@ -103,8 +103,8 @@ export async function sendOrder(context: WorkContext, step: Step, order: OrderTo
 }
 
 /**
- * Looks for the job of an earlier attempt. A vendor that does not answer does not stop the work, because such a job
- * rarely exists.
+ * Looks for the job of an earlier attempt. If the vendor does not answer, the step continues, because such a job rarely
+ * exists.
  */
 async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Promise<VendorJob | undefined> {
   try {
@@ -117,8 +117,8 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
 }
 
 /**
- * Handles the error of a sent order. Returns if the vendor may have taken the order, and throws if it certainly has
- * not.
+ * Handles the error of a sent order. Returns if the vendor may have taken the order. Throws if the vendor has certainly
+ * not taken the order.
  */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
   if (!(error instanceof VendorError) || error.fault === 'unknown') {
@@ -127,7 +127,7 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
   }
   if (error.fault === 'refused' || error.fault === 'not_found')
     throw conclude(await order.explain(), { internal: error.message });
-  // The vendor began nothing, and there may be time to try again. `sendBy` limits the attempts.
+  // The vendor has begun nothing, so the order may be sent again. `sendBy` limits the attempts.
   await context.database.transaction((tx) => takeBackNote(tx, step.workflowId));
   step.log.warn({ err: error }, 'the vendor takes no order now');
   const leftSeconds = (Date.parse(step.input.sendBy) - context.now().getTime()) / 1_000;
@@ -136,7 +136,7 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
 
 /**
  * Reads the vendor's jobs until the order's job appears. If it never appears, the vendor did not take the order. If the
- * vendor does not answer, another attempt has to find out.
+ * vendor does not answer, another attempt of the step looks again.
  */
 async function watchForJob(
   { vendorWatchMs, vendorPollMs }: WorkContext,
@@ -161,8 +161,8 @@ async function watchForJob(
 }
 
 /**
- * How long a job is watched before the step gives its worker's slot back. A job takes minutes, and the step takes a
- * slot again later.
+ * How long a job is watched before the step gives its worker's slot back. A job takes minutes. The step takes a slot
+ * again later.
  */
 const watchedMs = 20_000;
 

@@ -1,8 +1,8 @@
 import type { Reader, Tx } from '../context/database.store';
 
 /**
- * `fresh`: this call has made the note. `sent`: an earlier attempt has made it. `late`: the order must not be sent any
- * more.
+ * `fresh`: this call has made the note. `sent`: an earlier attempt has made the note. `late`: the order must not be
+ * sent any more.
  */
 export type OrderNote = 'fresh' | 'sent' | 'late';
 
@@ -20,12 +20,14 @@ export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Pro
   return (await isOrderSent(tx, workflowId)) ? 'sent' : 'late';
 }
 
-/** Removes the note: the vendor has certainly not taken the order, so it may be sent again. */
+/**
+ * Removes the note, so that the order may be sent again. Call it only if the vendor has certainly not taken the order.
+ */
 export async function takeBackNote(tx: Tx, workflowId: string): Promise<void> {
   await tx.vendorOrder.deleteMany({ where: { workflowId, state: 'sent' } });
 }
 
-/** Withdraws the order: it is not sent any more. False if it was sent already. */
+/** Withdraws the order, so that it is never sent. False if the order was sent already. */
 export async function withdrawOrder(tx: Tx, workflowId: string): Promise<boolean> {
   await tx.$executeRaw`INSERT INTO vendor_orders (workflow_id, state) VALUES (${workflowId}::uuid, 'withdrawn')
     ON CONFLICT DO NOTHING`;

@@ -22,7 +22,7 @@ type Input = z.infer<typeof input>;
 
 /**
  * Sends the restore to the vendor and follows its job to the end. Nothing is undone once the order was sent, because
- * the vendor has neither an undo nor a safety copy. The workflow fails if the vendor reports that the job has failed.
+ * the vendor offers no undo and takes no safety copy. The workflow fails if the vendor reports that the job has failed.
  */
 export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', input })
   .step('recheck', {

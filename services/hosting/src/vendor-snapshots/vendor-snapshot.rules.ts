@@ -24,7 +24,7 @@ export function itemsOf(listing: VendorListing, scope: VendorScope): readonly Ve
   return scope === 'database' ? listing.databases : listing.mailboxes;
 }
 
-/** The named timeline; the website needs no name. */
+/** The timeline with this scope and id. For the scope `web` the id is ignored. */
 export const findItem = (
   listing: VendorListing,
   { scope, itemId }: Pick<VendorWish, 'scope' | 'itemId'>,
@@ -64,7 +64,7 @@ function refuseUnlisted(listing: VendorListing, wish: VendorWish): Refusal | nul
   return item?.points.some(({ handle }) => handle === wish.handle) === true ? null : { code: 'restore_point_stale' };
 }
 
-/** Refuses a point by the listing alone: it is gone, or its timeline cannot be restored. */
+/** Refuses a point that the listing lacks, or whose timeline cannot be restored. */
 export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Refusal | null {
   const item = findItem(listing, wish);
   return (
@@ -81,7 +81,8 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // A website without a restore point is not listed yet. Its first snapshot may be taken nevertheless.
+  // Only a database must be listed. The vendor does not list a website without a restore point, but allows its first
+  // snapshot.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
@@ -89,8 +90,8 @@ export function refuseVendorSnapshot(
 }
 
 /**
- * The refusal while a job runs that was begun at the vendor itself. No workflow of Drydock belongs to the job, so the
- * caller has none to follow.
+ * The refusal while a job runs that was begun outside Drydock. No workflow belongs to the job, so the refusal names no
+ * workflow.
  */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

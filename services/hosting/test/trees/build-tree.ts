@@ -12,20 +12,20 @@ import {
   writeSync,
 } from 'node:fs';
 
-/** A path to make. Names are bytes, one character each. Folders on the way to it are made with it. */
+/** A path to make. Each character of a name stands for one byte. Missing parent folders are also made. */
 export interface PathToMake {
   path: string;
   type: 'file' | 'folder' | 'link' | 'hard' | 'fifo' | 'socket' | 'device';
   content?: Uint8Array | string;
-  /** Pieces of a file with holes, and its size. */
+  /** The size of a file with holes, and the pieces between the holes. */
   sparse?: { size: number; pieces: readonly (readonly [at: number, content: string])[] };
-  /** A symlink's target as it is written; a hard link's other path. */
+  /** The target text of a symlink, or the path whose file a hard link shares. */
   target?: string;
   mode?: number;
-  /** Seconds since 1970, as `touch -d @…` takes them. */
+  /** Seconds since 1970 in the form of `touch -d @…`. */
   mtime?: string;
   attributes?: readonly (readonly [name: string, value: Uint8Array])[];
-  /** As `setfacl -m` takes it; `{uid}` and `{gid}` are the account that the tree is made for. */
+  /** The argument of `setfacl -m`. `{uid}` and `{gid}` stand for the account that the tree is made for. */
   accessList?: string;
   owner?: { uid: number; gid: number };
 }
@@ -39,8 +39,8 @@ const isRoot = process.getuid?.() === 0;
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
 /**
- * Makes paths in a folder, for an account where we may; modes, attributes and times last, so that nothing takes them
- * back.
+ * Makes paths in a folder. As root, gives them to `account`. Modes, attributes and times are set last, because other
+ * changes would reset them.
  */
 export function buildTree(directory: string, paths: readonly PathToMake[], account: Account | null): void {
   const at = (path: string): Buffer =>
@@ -51,7 +51,7 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
   giveAttributes(directory, paths);
   for (const { path, type, mode } of [...paths].reverse()) {
     if (mode === undefined || type === 'link') continue;
-    // An ordinary user has to read the restored path.
+    // The test must be able to read the path even as an ordinary user.
     chmodSync(at(path), isRoot ? mode : mode | (type === 'folder' ? 0o500 : 0o400));
   }
   giveAccessLists(directory, paths, account ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
@@ -61,7 +61,7 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
     run('xargs', ['-0', 'touch', '-c', '-h', '-d', `@${mtime}`, '--'], directory, nulTerminated(timed));
 }
 
-/** The socket's file stays when the program that has made it is gone. */
+/** The file of a socket stays after the program has ended. */
 const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
 
 function make(at: (path: string) => Buffer, { path, type, content = '', sparse, target = '' }: PathToMake): void {
@@ -88,7 +88,7 @@ function make(at: (path: string) => Buffer, { path, type, content = '', sparse, 
 
 const nulTerminated = (paths: readonly string[]): Buffer => bytes(paths.map((path) => `./${path}\0`).join(''));
 
-/** Writes a path as setfattr and setfacl read it: bytes that would end a name or begin an escape are in octal. */
+/** Writes a path in the form of setfattr and setfacl. Bytes that would end a name or begin an escape are in octal. */
 const escaped = (path: string): string =>
   path.replaceAll(/[\\\n\r=]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
 
@@ -115,7 +115,7 @@ function run(program: string, args: readonly string[], cwd: string, input: Buffe
     throw new Error(`${program} ${args.join(' ')}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
 }
 
-/** Removes all content of a folder, however deep and closed it is. */
+/** Removes all content of a folder, even if it is deep or its modes deny access. */
 export function emptyFolder(directory: string): void {
   run('find', ['.', '-type', 'd', '!', '-perm', '-700', '-exec', 'chmod', 'u+rwx', '{}', '+'], directory);
   run('find', ['.', '-mindepth', '1', '-delete'], directory);

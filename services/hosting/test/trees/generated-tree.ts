@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { PathToMake } from './build-tree';
 
 /*
- * Trees of any kind, for property tests, with any bytes in names, any modes, times, holes, links of both kinds,
+ * Random trees for property tests, with any bytes in names, any modes and times, holes, hard links and symlinks,
  * attributes and access lists.
  */
 
@@ -72,8 +72,8 @@ const target = fc.oneof(
 );
 
 /**
- * A path below the folders made so far. A share chooses its folder, so that a path keeps a valid folder when the tree
- * shrinks.
+ * A path below the folders made so far. `into` chooses the folder as a share of all folders made so far, so that the
+ * choice stays valid when the tree shrinks.
  */
 interface Planted {
   into: number;
@@ -109,7 +109,7 @@ const planted = (): fc.Arbitrary<Planted> => {
   return fc.record({ into: share, name: byteName, make }) as fc.Arbitrary<Planted>;
 };
 
-/** Trees of up to 25 paths, each below a folder of its own (`0`, `1`, …), as `buildTree` takes them. */
+/** Paths for `buildTree`. Each tree has up to 25 paths below its own folder (`0`, `1`, …). */
 export const generatedTrees = (count: number): fc.Arbitrary<PathToMake[]> =>
   fc
     .array(fc.array(planted(), { maxLength: 25 }), { minLength: count, maxLength: count })

@@ -1,8 +1,8 @@
 import type { PathToMake } from './build-tree';
 
 /*
- * Paths of every kind that a file system takes. Each has broken some program that copies files. Names are bytes, one
- * character each.
+ * Paths of every kind that a file system takes. Each path has broken some program that copies files. Each character of
+ * a name stands for one byte.
  */
 
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1');
@@ -158,7 +158,7 @@ const attributes: PathToMake[] = [
   file('attributes/caf\xe9\n', { attributes: [['user.of-nasty-name', Buffer.from('x')]] }),
 ];
 
-/** An account of its own is what a site has, so its lists can name no other that means the same elsewhere. */
+/** The lists name only the site's own account, because another account may be a different one on another host. */
 const accessLists: PathToMake[] = [
   file('lists/named', { mode: 0o640, accessList: 'u:{uid}:rwx,g:{gid}:r' }),
   file('lists/masked', { mode: 0o640, accessList: 'u:{uid}:rwx,m::r' }),
@@ -169,7 +169,7 @@ const accessLists: PathToMake[] = [
 
 const folders: PathToMake[] = [
   folder('empty', { mtime: '1000000000.000000007' }),
-  // Around the slash in the order of names.
+  // These names contain bytes that sort just before and after the slash.
   file('order/a.txt'),
   file('order/a-b'),
   file('order/a/b'),
@@ -199,7 +199,7 @@ const ofRoot: PathToMake[] = [
   link('owners/link', 'user', { owner: { uid: 33, gid: 0 } }),
 ];
 
-/** About 160 kinds of paths. `top`: where they are made, which some links name. */
+/** About 160 kinds of paths. `top` is the folder in which they are made, because some links contain its path. */
 export function nastyTree(top: string): PathToMake[] {
   return [
     folder('.', {

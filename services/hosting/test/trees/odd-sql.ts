@@ -1,6 +1,6 @@
 /*
- * Odd things that people and attackers do in their databases, each statement under their own role. Statements that this
- * server does not know or allow are left out.
+ * Unusual SQL that customers and attackers run in their databases with the site's own role. A statement that the server
+ * does not know or allow is skipped.
  */
 
 const columns = Array.from({ length: 1_500 }, (_, at) => `c${at} int`).join(', ');

@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 
 /*
- * Reads everything about every path of a tree with programs of other authors (find, sha256sum, getfattr, getfacl), so
- * that these show what our own code has lost. Names are bytes, one character each.
+ * Reads all properties of every path of a tree with find, sha256sum, getfattr and getfacl, because Drydock's own code
+ * may not see what it loses. Each character of a name stands for one byte.
  */
 
-/** The facts about one path that a restore has to bring back. */
+/** The properties of one path that a restore must bring back. */
 export interface TreeFacts {
-  /** The type as `find` prints it: d, f, l, p, s, b or c. */
+  /** The letter that `find` prints for the type: d, f, l, p, s, b or c. */
   type: string;
   /** Octal, with set-id and sticky bits. */
   mode: string;
@@ -16,7 +16,7 @@ export interface TreeFacts {
   mtime: string;
   /** Set for links only. */
   target: string;
-  /** The path that the file shares with this one, the first in order; '' for a file with one name. */
+  /** For a file with several names, the first of its paths in order. '' for a file with one name. */
   sameAs: string;
   /** Set for files only. */
   content: string;
@@ -39,8 +39,8 @@ const run = (program: string, args: readonly string[], cwd: string, input: strin
 };
 
 /**
- * The programs that are not on every machine, as the end of a skipped test's title; '' when all are there.
- * @throws where CI is `true`: it declares them
+ * The missing programs, as the end of a skipped test's title. '' if no program is missing.
+ * @throws Error for a missing program if CI is `true`, because CI must install all of them
  */
 export function missingForTrees(): string {
   const missing = ['getfattr', 'getfacl', 'setfattr', 'setfacl'].filter(
@@ -54,11 +54,11 @@ export function missingForTrees(): string {
 
 /**
  * The longest path that a call takes. `find` and `sha256sum` reach longer paths by changing folders step by step.
- * Attributes and access lists are not read there.
+ * Attributes and access lists of longer paths are not read.
  */
 const callBytesMax = 4000;
 
-/** A folder and all below it. The folder itself is `.`. */
+/** Reads a folder and everything below it. The folder itself has the path `.`. */
 export function readTree(directory: string): Tree {
   const tree: Tree = new Map();
   const places = new Map<string, string>();
@@ -145,7 +145,7 @@ function checksumsOf(directory: string, paths: readonly string[]): Map<string, s
   return found;
 }
 
-/** The output of getfattr and getfacl for each path, by its name, which they write with octal escapes. */
+/** Splits the output of getfattr or getfacl by path. These programs write a path with octal escapes. */
 function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   for (const stanza of text.split('\n\n')) {
     const [head = '', ...rest] = stanza.split('\n');
@@ -158,7 +158,7 @@ function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   }
 }
 
-/** Each field that differs, one line each: `path: field is this, was that`. */
+/** Returns one line for each field that differs, with its path and both values. */
 export function differences(before: Tree, after: Tree): string[] {
   const lines: string[] = [];
   const readable = (text: string): string => JSON.stringify(text.slice(0, 300));

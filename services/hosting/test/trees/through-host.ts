@@ -21,7 +21,7 @@ export interface RoundTrip {
   account: Account;
 }
 
-/** Makes, backs up, changes and restores a site's files on its host, as a workflow does. */
+/** Makes, backs up, changes and restores a site's files on its host, with the same calls as a workflow. */
 export async function throughHost(
   { driver, filesDirOf }: SiteHostRig,
   storage: BackupStorage,

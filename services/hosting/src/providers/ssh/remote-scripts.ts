@@ -1,10 +1,8 @@
 /**
  * The beginning of every script on the host. It is constant: a site's data reaches a script as "$1" and the like, never
- * as code.
- * Secrets come by stdin and reach programs by their environment, which only the same account can read, so that no list
- * of processes shows them.
- * The first line of stdin is the password of the database's administrator. Exit codes 90 to 96 are permanent refusals
- * (run-remote.ts).
+ * as code. Secrets come by stdin and reach programs by their environment, so that no list of processes shows them. Only
+ * the same account can read the environment. The first line of stdin is the password of the database's administrator.
+ * Exit codes 90 to 96 are permanent refusals (run-remote.ts).
  */
 const remotePrelude = String.raw`
 set -eu
@@ -76,9 +74,9 @@ refuse_dump() {
 `;
 
 /**
- * The scripts' functions for a host's MariaDB or MySQL. A site's databases are those whose name begins with the name of
- * its role. Grants read a name as a pattern, hence the backslashes. In binary mode the client executes no commands of
- * its own from its input, so a dump can run nothing on the host.
+ * The scripts' functions for a host's MariaDB or MySQL. The names of a site's databases begin with the name of its
+ * role. The backslashes are needed because a grant reads a name as a pattern. In binary mode the client executes none
+ * of its own commands from its input, so a dump can run no program on the host.
  */
 const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)
@@ -140,7 +138,7 @@ ask_database() {
 }
 `;
 
-/** The scripts' functions for a host's Postgres; each release's database belongs to the site's role. */
+/** The scripts' functions for a host's Postgres. The site's role owns the database of each release. */
 const remotePostgres = String.raw`
 export PGHOST="$dbhost" PGPORT="$dbport" PGCONNECT_TIMEOUT=10
 as_admin() { PGUSER=$admin PGPASSWORD=$secret psql -X -q -A -t -v ON_ERROR_STOP=1 -d postgres 9>&-; }
@@ -182,7 +180,7 @@ export type DatabaseEngine = 'postgres' | 'mysql';
 
 const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
 
-/** The scripts that run on the host, each one preceded by the prelude. */
+/** The scripts that run on the host. The prelude comes before each script. */
 const scripts = {
   describe: `
 [ -L "$site/current" ] || exit 0
@@ -192,7 +190,7 @@ for made in "$site"/releases/*/release.json; do [ -e "$made" ] && echo "release 
 echo "free $(free_bytes)"
 cd "$site/releases/$now/files" && is_app && echo "app $(restart_seconds)" || :
 `,
-  /** $1 database, $2 site.json; second line of stdin: a password, used when the site has none yet. */
+  /** $1 database, $2 site.json; the second line of stdin is the password for a site without a password. */
   create: String.raw`
 IFS= read -r candidate
 claim
@@ -221,8 +219,8 @@ drop_role
   /**
    * A file that changes, disappears or cannot be read by this account is no failure, because the site keeps serving.
    * Devices are excluded, because tar would pack them, but an ordinary account cannot make them again. They are
-   * reported in the form in which tar reports a socket. `--exclude` takes patterns, so special characters in their
-   * names are escaped.
+   * reported in the form in which tar reports a socket. `--exclude` takes patterns, so special characters in the
+   * devices' names are escaped.
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"
@@ -253,9 +251,9 @@ discard "$site/releases/$release"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
-   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock. A new attempt moves
-   * the folder away, so an older writer continues in the moved folder and not in the new one. As `owner`, tar may write
-   * files whose permissions exclude their own account. It then cannot set access lists that name other accounts.
+   * $1 `account` or `owner`; the rest of stdin is the tar. The script enters the folder while it holds the lock. A new
+   * attempt moves the folder away, so an older writer cannot write into the new folder. As `owner`, tar may write files
+   * whose permissions exclude their own account, but cannot set access lists that name other accounts.
    */
   writeFiles: String.raw`
 claim
@@ -268,7 +266,7 @@ if [ "$as" = owner ]; then set -- unshare --user --map-current-user --keep-caps;
   --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
 `,
-  /** $1 database; the rest of stdin is the dump, restored with the rights of the site's own role alone. */
+  /** $1 database; the rest of stdin is the dump. It is loaded with only the rights of the site's own role. */
   writeDatabase: `
 claim
 exec 9>&-
@@ -294,7 +292,7 @@ end_sessions
 claim
 rm -f "$site/maintenance"
 `,
-  /** $1 the release that must be the current one. */
+  /** $1 the release that must be current before the switch. */
   switchRelease: String.raw`
 claim
 now=$(pointer)
@@ -318,7 +316,7 @@ ask_database "$(database_of "$release" "$1")"
 `,
   /**
    * Restarts the application by Passenger's contract: sets a later mtime of tmp/restart.txt and reads it back. A new
-   * file replaces the old one, so that no link is followed.
+   * file replaces the old file, so that no link is followed.
    */
   restartApp: `
 claim
@@ -336,7 +334,7 @@ mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
 if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
 echo "$before $now"
 `,
-  /** $1 database. It stays if another release uses it too. */
+  /** $1 database, which stays if another release also uses it. */
   retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
@@ -350,7 +348,7 @@ discard "$site/releases/$release"
 
 export type RemoteScript = keyof typeof scripts;
 
-/** The scripts that move every byte of a site; the others take a moment. */
+/** The scripts that move every byte of a site. All other scripts take a moment. */
 export const movingScripts: ReadonlySet<RemoteScript> = new Set([
   'readFiles',
   'readDatabase',

@@ -12,7 +12,7 @@ interface SilenceWatch {
   end(): void;
 }
 
-/** `reason` makes the error that the aborted call rejects with. */
+/** `reason` makes the error with which the aborted call rejects. */
 function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), silenceMs);
@@ -31,15 +31,15 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
 };
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
-/** Matches errors of a database server that went away during the load. The dump may be good. */
+/** Matches errors of a database server that went away during the load. Such an error says nothing about the dump. */
 const lostServer = new RegExp(
   'connection to server|server closed the connection|terminating connection|could not connect|' +
     'database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) ',
 );
 
 /**
- * Matches errors of a dump that are the same at every attempt. Other errors may come from a lock, a limit or a table
- * that was just dropped.
+ * Matches errors of a dump that come again at every attempt. Other errors may come from a lock, a limit or a table that
+ * was just dropped.
  */
 const unreadable = new RegExp(
   'query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|' +
@@ -47,7 +47,7 @@ const unreadable = new RegExp(
     String.raw`\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):`,
 );
 
-/** The object that the tools name, and the server's own message about it. */
+/** Returns the object that the tools name, and the server's message about the object. */
 function contentIn(errors: string): RefusedContent {
   const object =
     /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ??
@@ -69,12 +69,12 @@ export class RemoteError extends Error {
 }
 
 /**
- * Whether a command that asks the database got an answer, even a bad one. A lost connection or server is not an answer.
+ * Whether a failed command got an answer of the database, even a bad answer. A lost connection or server is no answer.
  */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof RemoteError && !error.message.includes('a lost connection') && !lostServer.test(error.message);
 
-/** The error for a command that failed. `errors`: the end of its stderr, for the log. */
+/** The error for a command that failed. `errors` is the end of the command's stderr. */
 export function remoteFailure(exitCode: number | null, errors: string): Error {
   const detail = `the host's command ended with ${exitCode ?? 'a lost connection'}: ${errors.trim()}`;
   if (fullDisk.test(errors)) return new SiteHostError('no_space', detail);
@@ -125,9 +125,9 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 }
 
 interface Feeding {
-  /** Resolves with the reason why the input was not taken completely; null if it was. Never rejects. */
+  /** Resolves with the error that stopped the input, or with null if the command took all of it. Never rejects. */
   done: Promise<unknown>;
-  /** The error that `input` itself has thrown. It does not come from the host's check of the archive. */
+  /** The error that `input` itself has thrown. Such an error says nothing about the host. */
   sourceError(): unknown;
 }
 
@@ -187,7 +187,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // If a command ended before it had read everything, its exit code has the real reason.
+    // If a command ended before it had read all its input, its exit code has the real reason.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;
@@ -200,7 +200,7 @@ async function* outputOf(
   }
 }
 
-/** The end of a command's output. @throws as {@link streamRemote} */
+/** Resolves with the end of a command's output. @throws the errors of {@link streamRemote} */
 export async function runRemote(connection: SshConnection, call: RemoteCall): Promise<string> {
   let output = '';
   for await (const piece of streamRemote(connection, call))

@@ -104,9 +104,9 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Fen
 }
 
 /**
- * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. Every change is made by a
- * script there, which takes the site's lock and checks the fence first. The machine's web server serves `current` and
- * obeys the `maintenance` flag.
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. A script on the machine makes
+ * every change. The script first takes the site's lock and checks the fence. The machine's web server serves `current`
+ * and obeys the `maintenance` flag.
  */
 export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
   const steer = async (
@@ -151,7 +151,10 @@ export const probeHeader = 'x-drydock-probe';
 
 const answerMsMax = 15_000;
 
-/** The status of the site's front page, requested on the host from the host's own web server. */
+/**
+ * Returns the HTTP status of the site's front page from the host's own web server, through a port of the host's
+ * loopback.
+ */
 async function askPage({ connection, config }: SshTools, site: SiteRef, stop: AbortSignal): Promise<number> {
   const { host, pathname } = new URL(urlOf(config, site));
   const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMsMax)]);
@@ -176,8 +179,8 @@ async function askPage({ connection, config }: SshTools, site: SiteRef, stop: Ab
 }
 
 /**
- * A channel with the methods of a socket that Node's HTTP client calls. They do nothing, because ssh has nothing to
- * tune there.
+ * A channel with the methods of a socket that Node's HTTP client calls. They do nothing, because an ssh channel has no
+ * socket options.
  */
 function asSocket(channel: Duplex): Duplex {
   const tune = (): Duplex => channel;
@@ -198,8 +201,8 @@ function asSocket(channel: Duplex): Duplex {
 const startedWithin = (status: number): boolean => status >= 100 && status < 500;
 
 /**
- * Probes the current release over HTTP and SQL. `restartSeconds`: the mtime of the application's restart file, null
- * without one. Rejects only if the signal is aborted.
+ * Probes the current release over HTTP and SQL. `restartSeconds` is the mtime of the application's restart file, or
+ * null for a site without an application. Rejects only if the signal is aborted.
  */
 async function probeOverSsh(
   tools: SshTools,

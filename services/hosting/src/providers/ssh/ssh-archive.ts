@@ -28,8 +28,8 @@ import type { SshArchiveTools } from './ssh-connection';
 import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './ssh-site';
 
 /**
- * Each of the two roots of a site's archive is one stream, as the host's own tools write and read it. The path tells
- * which tool wrote the stream.
+ * A site's archive has two roots of one stream each. A stream is the output of a program on the host, and its path
+ * tells which program wrote it.
  */
 const filesStream = { root: 'files', path: 'files.tar' } as const;
 
@@ -37,15 +37,15 @@ const dumpPaths: Readonly<Record<DatabaseEngine, string>> = { postgres: 'databas
 
 const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: dumpPaths[engine] }) as const;
 
-/** The size at which the progress shows half when the real size is not known. */
+/** If the real size is not known, the progress shows half at this size. */
 const guessedBytes = 64 * 2 ** 20;
 
 const skippedLine =
   /^tar: \.\/(.+): ((?:socket|device) ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/;
 
 /**
- * The path that is missing from the host's tar, or that changed while it was read, according to this line of tar's
- * output. Null for any other line.
+ * Reads a line of tar's error output. Returns the path that tar has left out, or that changed while tar read it. Null
+ * for any other line.
  */
 export function skippedIn(line: string): SkippedPath | null {
   const [, path, word] = skippedLine.exec(line) ?? [];
@@ -56,13 +56,15 @@ export function skippedIn(line: string): SkippedPath | null {
 }
 
 /**
- * GNU tar names an attribute's call first and its file last:
- * `tar: acl_set_file_at: Cannot set POSIX ACLs for file './a': Operation not permitted`.
+ * In these messages of GNU tar the failed call comes first and the file last: `tar: acl_set_file_at: Cannot set POSIX
+ * ACLs for file './a': Operation not permitted`.
  */
 const lostOfFile = /^tar: \w+: (?:Warning: )?Cannot (?:set|drop) .+? for file '(?:\.\/)?(.+)': [^']+$/;
 const lostOfPath = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot (?:set|lset|fset|acl_)/;
 
-/** The path that was not restored whole, according to this line of tar's output. Null for any other line. */
+/**
+ * Reads a line of tar's error output. Returns the path that tar has not restored completely. Null for any other line.
+ */
 function lostIn(line: string): SkippedPath | null {
   const [, path] = lostOfFile.exec(line) ?? lostOfPath.exec(line) ?? [];
   return path === undefined ? null : { path, reason: lostParts.refused };
@@ -73,8 +75,8 @@ async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGen
 }
 
 /**
- * Packs the host's tar of the files and then its dump of the database straight into one archive. Neither side stores
- * them in between.
+ * Packs the host's tar of the files and then its dump of the database straight into one archive. Neither the host nor
+ * this process stores them.
  */
 export async function packOverSsh(
   tools: SshArchiveTools,
@@ -108,7 +110,7 @@ export async function packOverSsh(
   return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped: skipped.result };
 }
 
-/** Checks every byte of the chain; resolves with the raw bytes of the newest archive. @throws ArchiveError */
+/** Checks every byte of the chain. Resolves with the number of raw bytes of the newest archive. @throws ArchiveError */
 async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
   const options = { contents: true, signal };
   const [only] = chain;
@@ -129,8 +131,8 @@ interface Content {
 }
 
 /**
- * The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform
- * or database wrote
+ * Yields the only stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another
+ * platform or database wrote
  */
 async function* contentOf(
   { root, path }: { root: string; path: string },
@@ -143,7 +145,7 @@ async function* contentOf(
     isFound = true;
     for await (const piece of entry.content()) {
       onBytes(piece.length);
-      // Copies the piece: the reader reuses its memory for the next one, while the connection may still hold this one.
+      // The piece is copied, because the reader reuses its memory while the connection may still hold the piece.
       yield Buffer.from(piece);
     }
   }
@@ -151,14 +153,14 @@ async function* contentOf(
 }
 
 /**
- * GNU tar creates a file with its final mode before it sets its attributes. So an account that is not root cannot
- * restore the attributes of a read-only file.
+ * GNU tar creates a file with its final mode before it sets the file's attributes. So an account that is not root
+ * cannot restore the attributes of a read-only file.
  */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 
 /**
  * Stages an archive over ssh. Every archive of the chain is verified before the first byte is sent, and each byte is
- * checked once more as it is sent.
+ * checked again as it is sent.
  */
 export async function stageOverSsh(
   tools: SshArchiveTools,

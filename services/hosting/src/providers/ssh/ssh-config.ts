@@ -20,7 +20,7 @@ const sshHostSchema = z.strictObject({
 
 export type SshHostConfig = z.output<typeof sshHostSchema>;
 
-/** The JSON of SSH_SITE_HOST. Throws with the fields that are wrong, and never with their values. */
+/** The JSON of SSH_SITE_HOST. Throws an error that names the wrong fields, but never their values. */
 export function parseSshHost(text: string): SshHostConfig {
   const parsed = sshHostSchema.safeParse(readJson(text));
   if (parsed.success) return parsed.data;
@@ -37,7 +37,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** Says what is wrong with the JSON; '' when nothing is. */
+/** Returns the faults of the JSON as text, or ''. */
 export function faultOfSshHost(text: string): string {
   try {
     parseSshHost(text);

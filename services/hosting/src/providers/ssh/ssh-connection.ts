@@ -14,7 +14,8 @@ const fingerprintOf = (key: Buffer): string =>
   `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
 
 /**
- * Thrown if the host showed another key than the configured one. Nothing was sent to it, not even the account's name.
+ * Thrown if the host showed another key than the configured one. Nothing was sent to the host, not even the account's
+ * name.
  */
 export class HostKeyError extends Error {
   constructor({ host, port, host_key_fingerprint: expected }: Address, shown: string) {
@@ -30,8 +31,8 @@ export class HostKeyError extends Error {
 const answerMsMax = 10_000;
 const keepaliveMs = 10_000;
 /**
- * The number of unanswered keepalives after which the host counts as gone. Its calls end then, and the next call
- * connects again.
+ * The number of unanswered keepalives after which the host counts as gone. All running calls then fail, and the next
+ * call opens a new connection.
  */
 const keepaliveMissesMax = 3;
 
@@ -41,7 +42,8 @@ const keepaliveMissesMax = 3;
  */
 async function openClient(address: Address, onEnd: () => void): Promise<Client> {
   const client = new Client();
-  // This listener stays for the client's whole life: an unhandled error after the handshake would end the process.
+  // This listener stays for the client's whole life, because an unhandled error after the handshake would end the
+  // process.
   client.on('error', onEnd);
   client.on('close', onEnd);
   const shown: { fingerprint?: string } = {};
@@ -64,7 +66,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
           return shown.fingerprint === address.host_key_fingerprint;
         },
       });
-      // A call exchanges a few small messages. With Nagle's algorithm it took 150 ms, without it takes 30 ms.
+      // A call exchanges a few small messages. With Nagle's algorithm a call takes 150 ms, without the algorithm 30 ms.
       client.setNoDelay(true);
     });
     return client;
@@ -76,7 +78,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** The most channels of a connection. This is below OpenSSH's MaxSessions, which is 10 by default. */
+/** The most channels of a connection. OpenSSH's MaxSessions is 10 by default. */
 const channelsMax = 8;
 
 interface Line {
@@ -86,7 +88,7 @@ interface Line {
 
 /**
  * Connections to one host. A connection is opened when a call finds none with a free channel. A lost connection is
- * forgotten, so the next call opens another.
+ * removed from the list, so the next call opens a new connection.
  */
 export class SshConnection {
   readonly #address: Address;
@@ -97,8 +99,8 @@ export class SshConnection {
   }
 
   /**
-   * Starts a command; its channel is stdin and stdout. Rejects when the host does not answer or is not the one that is
-   * configured.
+   * Starts a command. The returned channel is its stdin and stdout. Rejects if the host does not answer, or shows
+   * another host key than the configured key.
    */
   exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
     return this.#open(signal, (client, done) => client.exec(command, done));
@@ -140,7 +142,7 @@ export class SshConnection {
     return line;
   }
 
-  /** One idle connection stays for the next call; further ones are closed when they are idle. */
+  /** One idle connection stays open for the next call. Every further idle connection is closed. */
   #leave(line: Line): void {
     line.channels -= 1;
     if (line.channels > 0 || this.#lines.size <= 1) return;
@@ -182,7 +184,7 @@ export interface SshArchiveTools extends SshTools {
   archiveKey: RootKey;
 }
 
-/** The ssh host of each mode that has one: a sandbox site never touches the live host. */
+/** The ssh host of each mode. A mode without a host is left out. A sandbox site never touches the live host. */
 export type SshHosts = Readonly<Partial<Record<Mode, SshTools>>>;
 
 /** Throws if the site's mode has no host. */

@@ -48,7 +48,10 @@ onHost('a host over ssh behind a bad network', () => {
     await rig.close();
   });
 
-  /** Where the connection breaks: within the command, the input, the output and the answer. */
+  /**
+   * The bytes after which the connection breaks, and the direction. The breaks fall into the command, the input, the
+   * output and the answer.
+   */
   const cuts = [
     ['client', 1_000],
     ['client', 300_000],
@@ -62,7 +65,7 @@ onHost('a host over ssh behind a bad network', () => {
       await driver.describe(newSiteRef());
       proxy.cutAfter(side, bytes);
       await call().catch((error: unknown) => {
-        // The error must be transient, because a lost answer allows no definite statement.
+        // The error must be transient, because after a lost answer nobody knows whether the change was made.
         expect(error).not.toBeInstanceOf(SiteHostError);
       });
       proxy.cutAfter(side, Number.MAX_SAFE_INTEGER);
@@ -102,7 +105,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
     proxy.reset();
     proxy.faults.isBlackhole = false;
-    // The old connection's end may be reported only now, so the test waits for a new connection.
+    // The end of the old connection may be noticed late, so the test waits until a call succeeds on a new connection.
     await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
   });
 
@@ -150,8 +153,8 @@ onSmallDisk('a host over ssh whose disk is full', () => {
   it('refuses a restore for good when it runs full in its middle, serves on, and restores once there is room', async () => {
     const [site, other] = [newSiteRef(), newSiteRef()];
     for (const one of [site, other]) await rig.driver.create(one, { domain: 'shop.example.com' }, nextOrder());
-    // Each file takes a page of memory, and the archive needs a quarter of that. So the space seems sufficient at
-    // first.
+    // On this disk each file takes a page of memory. The archive records only a quarter of this size, so the check of
+    // free space passes.
     await fillUp(site, 2_200);
     const archive = await packCurrent(rig.driver, site, storage);
     const wanted = await rig.stateOf(site);

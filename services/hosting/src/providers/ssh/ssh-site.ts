@@ -11,16 +11,16 @@ function quoteArgument(argument: string): string {
 }
 
 /**
- * The command line for a constant script with arguments that it sees as $1, $2, …, so that no part of them is ever
- * parsed as a command. The host itself ends the command and every process that it has started after `limitSeconds`,
- * because a lost connection ends nothing there.
+ * The command line for a constant script. The script gets the arguments as $1, $2, …, so that the shell never parses
+ * them as a command. The host itself ends the command and every process that it has started after `limitSeconds`,
+ * because a lost connection ends no process on the host.
  */
 export const remoteCommand = (script: string, args: readonly string[], limitSeconds: number): string =>
   ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args]
     .map(quoteArgument)
     .join(' ');
 
-/** A host's database server, as the host reaches it. */
+/** A host's database server. Address and port are valid on the host itself. */
 interface DatabaseServer {
   engine: DatabaseEngine;
   host: string;
@@ -36,7 +36,7 @@ export function databaseServerOf({ database_admin_url: url }: Pick<SshConfig, 'd
   const engine = protocol.startsWith('postgres') ? 'postgres' : 'mysql';
   return {
     engine,
-    // Only a URL writes an IPv6 address in brackets.
+    // The database's programs take an IPv6 address without the brackets of a URL.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     port: port === '' ? defaultPort[engine] : port,
     user: decodeURIComponent(username),
@@ -49,8 +49,8 @@ const fencePattern = /^\d{1,18}$/;
 
 /**
  * `total` is the number of seconds after which the host ends a script. `silence` is the number of seconds without
- * output after which this process gives up. It is long for scripts that move data, because a database builds a large
- * index without any output.
+ * output after which this process gives up. `silence` is long for scripts that move data, because a database builds a
+ * large index without any output.
  */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
 
@@ -63,12 +63,12 @@ function requireWord(value: string, what: string): string {
 const hashOf = (...parts: readonly string[]): string =>
   createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
 
-/** The site's own role: it may connect to its own databases and nothing else. */
+/** The site's own role, which may connect only to the site's databases. */
 export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
 /**
- * The name of the database that a release gets if it is staged with files and data. A release that is staged with files
- * alone shares the database of the current one. So release.json names the database that a release really uses.
+ * The name of the database that a release gets if it is staged with files and data. A release that is staged with only
+ * files shares the database of the current release. So release.json names the database that a release really uses.
  */
 export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string =>
   `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
@@ -110,10 +110,10 @@ function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
   };
 }
 
-/** Runs one script about one site; resolves with its output. @throws SiteHostError, RemoteError */
+/** Runs one script for one site. Resolves with its output. @throws SiteHostError, RemoteError */
 export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> =>
   runRemote(tools.connection, remoteCallOf(tools, call));
 
-/** Runs a script as {@link runOnSite} does. Its output is a stream that ends only after the script has succeeded. */
+/** Works like {@link runOnSite}, but yields the output as a stream, which ends only after the script has succeeded. */
 export const streamFromSite = (tools: SshTools, call: SiteCall): AsyncGenerator<Buffer> =>
   streamRemote(tools.connection, remoteCallOf(tools, call));
