@@ -53,7 +53,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const widthOf = (text: string): number => Array.from(text).length;
 
-/** Aligns columns by the width of their content only. A pipe then gets the same text as a terminal. */
+/** Aligns columns by their content, never by the terminal's width. So a pipe gets the same text as a terminal. */
 function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
   const lineOf = (row: readonly string[]): string =>

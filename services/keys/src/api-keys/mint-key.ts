@@ -32,8 +32,8 @@ import { viewMinted } from './list-api-keys';
 /**
  * Reads and locks the rights and limits of the calling key, in the transaction that mints the new key. The gateway may
  * have verified the calling key up to a second ago. Without this second check, a key that was revoked in that second
- * could mint a new one, which would outlive the revocation. Throws 401 if the key is gone, and 403 if it has lost the
- * right to mint.
+ * could mint a new key. The new key would outlive the revocation. Throws 401 if the key is gone, and 403 if it has lost
+ * the right to mint.
  */
 export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & { held: Permission[] }> {
   const rights = await holdRights(tx, caller.keyId);

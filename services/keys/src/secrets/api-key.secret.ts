@@ -12,8 +12,8 @@ import {
 const prefixLength = 12;
 const secretLength = 43;
 /**
- * The largest multiple of 62 below 256. Bytes from it on are skipped, because they would make the first letters of the
- * alphabet likelier.
+ * The largest multiple of 62 below 256. Bytes of 248 and above are skipped, because they would make the first letters
+ * of the alphabet likelier.
  */
 const fairBytes = 248;
 
@@ -35,8 +35,8 @@ export interface HashedSecret {
 export interface KeySecrets {
   newPrefix(): string;
   /**
-   * Returns a random secret. With an origin it derives the secret instead, so that a replay can show it again although
-   * only its hash is stored.
+   * Returns a random secret, or a derived secret if there is an origin. A replay derives the secret again, because only
+   * its hash is stored.
    */
   newSecret(origin: SecretOrigin | null): string;
   /**
