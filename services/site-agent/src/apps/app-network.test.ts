@@ -15,7 +15,7 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 
 /**
  * This machine's IPv4 address that is not loopback. The site agent's setting SITES_OUTGOING_ALLOW lets applications
- * connect to it.
+ * connect to this address.
  */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])

@@ -1,7 +1,7 @@
 /**
- * Runs in a customer's process before its own code. As under Passenger, the first server that the application opens
- * serves the site, whatever port it asks for. Instead of the port it gets a Unix socket, which no other process can
- * take. This code then reports on descriptor 3 that the server listens.
+ * Runs in a customer's process before the customer's code. As under Passenger, the first server that the application
+ * opens serves the site, whatever port it asks for. The server gets a Unix socket in place of the port, because no
+ * other process can take the socket. This code then reports on descriptor 3 that the server listens.
  */
 const source = `
 import net from 'node:net';
@@ -9,7 +9,7 @@ import fs from 'node:fs';
 const listen = net.Server.prototype.listen;
 const path = process.env.DRYDOCK_APP_SOCKET;
 delete process.env.DRYDOCK_APP_SOCKET;
-// A process that the application forks runs this too, but is not the application.
+// A process that the application forks also runs this code. It has no socket path and does not serve the site.
 let isFirst = path !== undefined;
 net.Server.prototype.listen = function (...args) {
   if (!isFirst) return listen.apply(this, args);
