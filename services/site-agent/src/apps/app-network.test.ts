@@ -74,7 +74,7 @@ describe('the network of an application', () => {
     const answers = await inApp(
       `return Promise.all(${JSON.stringify(ports)}.map((port) => attempt({ port, host: '127.0.0.1' })))`,
     );
-    // All sites of the test share a cluster with one port, and the neighbour's endpoint has another port.
+    // The first port is that of the cluster that holds the databases of all sites in this test.
     expect(answers).toEqual(ports.map(() => 'ECONNREFUSED'));
   });
 

@@ -31,8 +31,8 @@ export interface NameServers {
 }
 
 /**
- * Decides where applications may connect to. They may reach the public internet without this machine's own addresses,
- * and the ranges that the operator allows.
+ * Decides where applications may connect to. They may reach the ranges that the operator allows, and the public
+ * internet except this machine's own addresses.
  */
 export class OutgoingPolicy {
   private readonly allowed = new BlockList();

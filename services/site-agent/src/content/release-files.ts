@@ -73,7 +73,7 @@ export function resolveFile(root: string, pathname: string): Resolved {
 }
 
 function openFile(root: string, file: string): Resolved {
-  // O_NONBLOCK does not wait for a FIFO's writer, and O_NOFOLLOW refuses a link that was put there since.
+  // O_NONBLOCK does not wait for a FIFO's writer. O_NOFOLLOW refuses a link that has replaced the file since the check.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(fd, { bigint: true });

@@ -32,7 +32,7 @@ const ids = [newSiteId(), newSiteId()];
 beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-port-'));
   chmodSync(folder, 0o711);
-  // The data folder is from an installation without a socket, and its path is too long for one.
+  // The data folder is from an installation without a socket, and its path is too long for a socket.
   const options = { folder: path.join(folder, 'deep'.repeat(30)), isEphemeral: true };
   await (await startPostgres(options)).stop();
   cluster = await startPostgres({ ...options, account: 290_902, isSocketOnly: true });
@@ -60,7 +60,7 @@ interface Login {
 
 /**
  * Returns a function that reads Postgres' first answer to a login: the code of a refusal, or the request for a
- * password. It also runs in app.js.
+ * password. The function also runs in app.js.
  */
 const firstWord = `({ port, user, database }) => new Promise((resolve) => {
   const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');

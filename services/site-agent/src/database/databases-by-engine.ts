@@ -23,7 +23,7 @@ export class DatabasesByEngine {
     return (await this.mariadb.newest()) === null ? ['postgres'] : ['postgres', 'mysql'];
   }
 
-  /** The fields about its database in a new site's record. Throws `database_not_offered`. */
+  /** The fields for the database in a new site's record. Throws `database_not_offered`. */
   async choose(wanted: SiteDatabase): Promise<Pick<SiteRecord, 'mariadb'>> {
     return wanted === 'postgres' ? {} : { mariadb: await this.mariadb.choose() };
   }
