@@ -13,8 +13,8 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { SitesCluster } from './sites-cluster';
 
 /**
- * In a box without its own network, an application can reach a port of the sites' cluster. It may know every name and
- * password, because its environment contains its own.
+ * In a box without its own network, an application can reach every port of the machine. These tests assume that it
+ * knows the names of all roles.
  */
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({

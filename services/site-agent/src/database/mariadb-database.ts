@@ -259,7 +259,10 @@ export class MariadbDatabase implements ReleaseDatabase {
     return { ...server, adminUrl: `mysql://root@localhost/?socketPath=${encodeURIComponent(server.socketPath)}` };
   }
 
-  /** Removes the leftovers of an earlier process of this host, and makes again what the server needs. */
+  /**
+   * Removes the leftovers of an earlier process of this host. For the live release, makes the pages' account and starts
+   * the events again.
+   */
   private async settle(server: MysqlServer): Promise<void> {
     this.server = server;
     await sweepTransferAccounts(server.admin, 'mariadb');

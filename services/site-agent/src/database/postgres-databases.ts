@@ -26,7 +26,7 @@ export class PostgresDatabases implements SiteDatabases {
     this.clusters = clusters;
   }
 
-  /** The cluster stays the same if the site changes its organisation, because the site's role is in it. */
+  /** The cluster stays the same if the site changes its organisation, because the site's role is in that cluster. */
   settle(record: SiteRecord, organisation: string): SiteRecord {
     const cluster = record.cluster ?? this.clusters.nameFor(organisation);
     return cluster === record.cluster ? record : { ...record, cluster };
@@ -75,7 +75,7 @@ export class PostgresDatabases implements SiteDatabases {
   }
 }
 
-/** A database in a cluster, for its site. */
+/** A release's database in a cluster of Postgres. */
 class PostgresDatabase implements ReleaseDatabase {
   readonly worksAlone = false;
   readonly name: string;

@@ -63,7 +63,9 @@ export class SlowRemoval {
   private readonly againMs: number;
   private readonly places = new FairPlaces(atOnceMax);
   private readonly running = new Set<Promise<void>>();
-  /** The folders of each site that are not tried to the end yet, each with a promise for the end of its try. */
+  /**
+   * The folders of each site whose removal has not been tried to the end. Each promise resolves at the end of the try.
+   */
   private readonly waiting = new Map<string, Map<string, Promise<void>>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
@@ -91,7 +93,7 @@ export class SlowRemoval {
     }
   }
 
-  /** Moves the folder away; its files are deleted later. No error if there is none. */
+  /** Moves the folder away; its files are deleted later. No error if the folder does not exist. */
   async moveAside(folder: string, { site_id: siteId, organisation_id: organisation = siteId }: Owner): Promise<void> {
     const now = Date.now();
     const aside = path.join(this.folder, `${path.basename(folder)}.${now}-${randomBytes(6).toString('hex')}`);
@@ -112,9 +114,9 @@ export class SlowRemoval {
   }
 
   /**
-   * Resolves when few folders of the site wait to be emptied, or they take no more than a site may have on disk.
-   * Otherwise a site that makes and drops releases of many small files faster than they are deleted would fill the
-   * disk. Rejects with the signal's reason.
+   * Resolves when few folders of the site wait to be emptied, or take no more than a site may have on disk. Otherwise a
+   * site could fill the disk with releases of many small files, because it drops them faster than the host deletes
+   * them. Rejects with the signal's reason.
    */
   async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
     const aborted = new Promise<never>((_, reject) => {
