@@ -53,7 +53,7 @@ export interface Filled {
 
 export type FilledSite = SiteDescription & Filled;
 
-/** A client whose answers say where the content is: tests fill sites by hand. */
+/** A client whose answers also name the place of the content, because tests write content there directly. */
 export interface TestClient extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'switchRelease'> {
   ensureSite(...args: Parameters<SiteHostClient['ensureSite']>): Promise<SiteDescription & Filled>;
   readSite(siteId: string): Promise<SiteDescription & Filled>;

@@ -143,7 +143,7 @@ export class SlowRemoval {
     return true;
   }
 
-  /** The bytes of the files on disk. Infinity for files that cannot be counted, such as root's own. */
+  /** The bytes of the files on disk. Infinity for files that cannot be counted, such as files of root. */
   private async bytesOf(files: string): Promise<number> {
     try {
       const { uid } = await lstat(files);
@@ -163,7 +163,7 @@ export class SlowRemoval {
     return [...this.since.values()].reduce((age, at) => Math.max(age, (now - at) / 1_000), 0);
   }
 
-  /** Resolves when each folder was tried. Leftovers wait for their next turn. */
+  /** Resolves when the removal of each folder was tried. Leftovers wait for the next try. */
   async settle(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running);
   }
@@ -175,7 +175,7 @@ export class SlowRemoval {
     await this.settle();
   }
 
-  /** Resolves when the folder was tried to its end. Never rejects. */
+  /** Resolves at the end of a try to remove the folder. Never rejects. */
   private begin(folder: string, owner: string, attempt: number): Promise<void> {
     const run = this.removeInTurns(folder, owner).then(
       ({ left, named }) => {
@@ -197,8 +197,8 @@ export class SlowRemoval {
   }
 
   /**
-   * Alarms once the folder has been there for a day. Until then files that stay are no error, but a child that failed
-   * is one.
+   * Raises an alarm once the folder has been in the trash for a day. Until then, remaining files are a warning, and a
+   * failed child is an error.
    */
   private tryAgain(
     folder: string,
@@ -229,7 +229,7 @@ export class SlowRemoval {
       if (isOver) return { left, named, isOver };
       rest = { ...rest, left: rest.left + left, named: [...rest.named, ...named] };
     }
-    // When the customers' files are gone, only the host's own files, and its folders that are empty now, are left.
+    // When the customers' files are gone, only the host's own files and empty folders are left.
     if (rest.left === 0) await rm(folder, { recursive: true, force: true });
     return rest;
   }
@@ -244,8 +244,8 @@ export class SlowRemoval {
     let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
     if (emptied.isOver) return emptied;
     if (emptied.left > 0 && isRoot && hasBoxes) emptied = await this.empty(dir, nobody, ['dac_override', 'fowner']);
-    // This fails if a child left something without reporting it. That is necessary, because from here on paths are
-    // followed with all rights of this process.
+    // `rmdir` fails if a child left a file that it did not report. From here on, this process follows paths with all
+    // its rights, so no customer's file may be left.
     if (emptied.left === 0 && !emptied.isOver) await rmdir(dir);
     return emptied;
   }

@@ -91,7 +91,7 @@ async function visitVictim(times: number): Promise<Measured> {
   };
 }
 
-/** Starts a program of the attacker with the lowest priority, because its own CPU time is not what is tested. */
+/** Starts a program of the attacker with the lowest priority, because the program's own CPU time is not tested. */
 async function attack(source: string, args: readonly string[]): Promise<{ firstLine: string; end(): Promise<void> }> {
   const child = spawn('nice', ['-n', '19', process.execPath, '-e', source, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -112,7 +112,7 @@ async function attack(source: string, args: readonly string[]): Promise<{ firstL
 async function expectAsEver(quiet: Measured): Promise<void> {
   const attacked = await visitVictim(200);
   expect(attacked.statuses).toEqual(new Set([200]));
-  // The promised limit is three times the quiet time. Beside other suites, as in an ordinary run, the times vary more.
+  // The promised limit is three times the quiet time. In an ordinary run, other suites make the times vary more.
   const times = isChaos ? 3 : 10;
   expect(attacked.medianMs).toBeLessThan(times * quiet.medianMs);
   expect(attacked.highMs).toBeLessThan(times * quiet.highMs);
@@ -124,7 +124,7 @@ async function expectAsEver(quiet: Measured): Promise<void> {
  */
 const talkative = (port: number): string => `const net = require('node:net');
   const { hostname, port: databasePort } = new URL(process.env.DATABASE_URL);
-  const startup = Buffer.from([0, 0, 39, 16, 0, 3, 0, 0]); // of 10,000 bytes, which come one by one
+  const startup = Buffer.from([0, 0, 39, 16, 0, 3, 0, 0]); // a packet of 10,000 bytes, which come one by one
   const drip = (socket) => { if (socket.write('x')) setImmediate(drip, socket); else socket.once('drain', () => drip(socket)); };
   const begin = (host, port, first, again) => new Promise((resolve) => {
     const socket = net.connect({ host, port, noDelay: true }, () => { socket.write(first); drip(socket); resolve(); });

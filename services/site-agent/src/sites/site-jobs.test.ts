@@ -54,8 +54,8 @@ function asSite(script: string, args: string[]): ChildProcess {
 }
 
 /**
- * Swaps a folder with a link to the canary until it is ended. `swaps` counts how often the link was in place. Resolves
- * once the link was in place, or once `isTooLate` returns true.
+ * Swaps a folder with a link to the canary until `stop` is called. `swaps` counts how often the link was in place.
+ * Resolves once the link was in place, or once `isTooLate` returns true.
  */
 async function startSwapping(
   target: string,

@@ -102,7 +102,7 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
 interface SiteWork<Result> {
   setup: ProgramSetup;
   files: { dir: string; writable: boolean } | null;
-  /** The folder of the database's socket, which its box shows. */
+  /** The folder of the database's socket, which the job's box shows. */
   socketFolder: string | null;
   result: z.ZodType<Result>;
 }
