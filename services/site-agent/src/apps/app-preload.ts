@@ -9,7 +9,7 @@ import fs from 'node:fs';
 const listen = net.Server.prototype.listen;
 const path = process.env.DRYDOCK_APP_SOCKET;
 delete process.env.DRYDOCK_APP_SOCKET;
-// A process that the application forks also runs this code. It has no socket path and does not serve the site.
+// A process that the application forks runs this too, but is not the application.
 let isFirst = path !== undefined;
 net.Server.prototype.listen = function (...args) {
   if (!isFirst) return listen.apply(this, args);

@@ -259,10 +259,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return { ...server, adminUrl: `mysql://root@localhost/?socketPath=${encodeURIComponent(server.socketPath)}` };
   }
 
-  /**
-   * Removes the leftovers of an earlier process of this host. For the live release, makes the pages' account and starts
-   * the events again.
-   */
+  /** Removes leftovers of an earlier process. For the live release, makes the pages' account and lets events run. */
   private async settle(server: MysqlServer): Promise<void> {
     this.server = server;
     await sweepTransferAccounts(server.admin, 'mariadb');

@@ -124,7 +124,7 @@ async function expectAsEver(quiet: Measured): Promise<void> {
  */
 const talkative = (port: number): string => `const net = require('node:net');
   const { hostname, port: databasePort } = new URL(process.env.DATABASE_URL);
-  const startup = Buffer.from([0, 0, 39, 16, 0, 3, 0, 0]); // a packet of 10,000 bytes, which come one by one
+  const startup = Buffer.from([0, 0, 39, 16, 0, 3, 0, 0]); // of 10,000 bytes, which come one by one
   const drip = (socket) => { if (socket.write('x')) setImmediate(drip, socket); else socket.once('drain', () => drip(socket)); };
   const begin = (host, port, first, again) => new Promise((resolve) => {
     const socket = net.connect({ host, port, noDelay: true }, () => { socket.write(first); drip(socket); resolve(); });
