@@ -84,7 +84,7 @@ async function printPage(
   if (output === 'table' && typeof next === 'string') tell(`There are more: --all, or --cursor ${clean(next)}`);
 }
 
-/** Returns the preflight's answer as lines, or no line if there is no such answer. */
+/** Formats a preflight's answer as lines. Without a preflight there are no lines. */
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;

@@ -232,7 +232,7 @@ async function* watch(options: DrydockOptions, path: string, signal?: AbortSigna
   for (;;) {
     const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
     const response = await send(options, { method: 'GET', path: `${path}/events`, headers, signal });
-    // 204 says that no event follows the last one.
+    // 204 says that no further event comes.
     if (response.status === 204 || response.body === null) return;
     const before = last;
     for await (const { id, data } of eventsOf(response.body)) {

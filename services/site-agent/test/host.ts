@@ -43,7 +43,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
   };
 }
 
-/** The place of a site's or a release's content, which the host tells to nobody. */
+/** The place of a site's or a release's content. The control protocol does not tell it. */
 export interface Filled {
   files_dir: string;
   database_url: string;

@@ -52,7 +52,7 @@ export async function insertBoard(
   await tx.board.create({ data: { ...board, orgId: owner.orgId, mode: owner.mode } });
 }
 
-/** The owner's board; null if there is none, or if it is another organisation's or the other mode's. */
+/** The owner's board. Null if the board does not exist, or belongs to another organisation or the other mode. */
 export const findBoard = (tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<Board | null> =>
   tx.board.findFirst({ where: { id: boardId, orgId, mode }, include: parts });
 

@@ -51,8 +51,8 @@ const newCard = ({ id }: BoardColumn, more: object = {}): Asked => [
 const comeBack = ({ id }: Card): Asked => ['POST', `/cards/${id}/restore`];
 
 /**
- * Calls both processes while one of these columns is locked. The second call starts when the first one waits, and the
- * columns are unlocked when both wait.
+ * Calls both processes while `held` columns are locked. The second call starts when the first call waits. The columns
+ * are unlocked when both calls wait.
  */
 async function inTurn(held: readonly BoardColumn[], first: Asked, second: Asked): Promise<string[]> {
   const holder = new pg.Client({ connectionString: api.postgres.url });

@@ -35,8 +35,8 @@ import {
 } from './card.store';
 
 /**
- * The labels that the caller named, each once. Throws `label_not_found`, which names those that the board does not
- * have. The answer does not reveal whether another board has them.
+ * The labels that the caller named, each once. Throws `label_not_found` with the ids that the board does not have. The
+ * error does not reveal whether another board has them.
  */
 async function chooseLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   const found = new Set(await holdLabels(tx, boardId, labelIds));

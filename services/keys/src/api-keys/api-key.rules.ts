@@ -97,7 +97,7 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
 
 /**
  * Refuses a rotation if the caller lacks a right of the key, because the new token would give the caller that right.
- * The rule also keeps a weak key from revoking a strong one.
+ * The rule also keeps a weak key from revoking a strong key.
  */
 export function refuseRotation(rights: readonly string[], held: readonly string[]): Problem | null {
   const errors = rights

@@ -131,8 +131,8 @@ export async function changeApiKey(
 }
 
 /**
- * The rights of a calling key, locked until the transaction ends, so that the key cannot be revoked while it mints
- * another one. Null if the key is revoked or expired.
+ * The rights of a calling key, locked until the transaction ends, so that the key cannot be revoked while it mints a
+ * new key. Null if the key is revoked or expired.
  */
 export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & KeyLimits) | null> {
   const [row] = await tx.$queryRaw<Array<KeyRights & KeyLimits>>`
@@ -207,7 +207,7 @@ export async function findVerifiableKey(sql: Sql, prefix: string): Promise<Verif
   return row === undefined || row.id === null ? null : row;
 }
 
-/** A use of a key, with its new hash if its pepper was not the current one. */
+/** A use of a key. `newHash` is set if the stored hash was made with an old pepper. */
 export interface KeyUse {
   at: Date;
   newHash: HashedSecret | null;

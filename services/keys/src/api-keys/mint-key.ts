@@ -46,8 +46,8 @@ export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & {
 const storedSchema = apiKeySchema.extend({ made_with: z.string().optional() });
 
 /**
- * Keeps the token out of the stored answer. A replay derives the secret again from the Idempotency-Key, which only the
- * caller has.
+ * Keeps the token out of the stored answer. A replay derives the secret again from the Idempotency-Key. Only the caller
+ * has this key.
  */
 const replayToken = (
   secrets: KeySecrets,
@@ -120,7 +120,7 @@ export const createApiKey = ({ secrets }: HandlerContext) =>
     replaySecret: replayToken(secrets),
   }) satisfies ExecuteHandlers<typeof createApiKeyEndpoint, Tx, void>;
 
-/** Makes a new key with the present rights of the old one. The old key stays valid for the grace time. */
+/** Makes a new key with the present rights of the old key. The old key stays valid for the grace time. */
 export const rotateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, request) => {

@@ -69,7 +69,7 @@ export const getEvent = ({ database }: HandlerContext) =>
 
 const batchMax = 100;
 
-/** Streams events from now on. A client that names the last event it received gets all events after that one. */
+/** Streams events from now on. A client that names the last event it received gets all later events. */
 export const watchEvents = (context: HandlerContext) =>
   ({
     stream: async ({ caller, query, lastEventId, signal }) => {

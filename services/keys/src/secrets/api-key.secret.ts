@@ -50,7 +50,9 @@ export interface KeySecrets {
    * secret.
    */
   matches(secret: string, stored: HashedSecret | null): boolean;
-  /** A new hash for a matching secret whose hash was made with an older pepper; null for the current one. */
+  /**
+   * A new hash for a matching secret whose hash was made with an older pepper. Null if the pepper is the current one.
+   */
   renew(secret: string, stored: HashedSecret): HashedSecret | null;
   /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;

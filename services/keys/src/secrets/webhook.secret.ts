@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks';
  * generation, so that no row contains them.
  */
 export interface WebhookSecrets {
-  /** A secret, which is `whsec_` and 32 bytes as base64. */
+  /** A secret: `whsec_` and 32 bytes as base64. */
   of(webhookId: string, generation: number): string;
   /**
    * Derives a secret again. `madeWith` names the service's secret from which it was derived. Throws if that secret of

@@ -18,7 +18,7 @@ interface LastUses {
 
 /**
  * Collects the last use of each key and writes all of them together, outside any request. A crash may lose the latest
- * uses, which is better than a wait in every request.
+ * uses, but no request waits for the write.
  */
 export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
   let uses = new Map<string, KeyUse>();

@@ -7,8 +7,8 @@ import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../context/database.store';
 
 // The pending deliveries of one resource to one webhook form a queue. Only the oldest has a due time; the others wait
-// at 'infinity'. A transaction that adds to a queue or removes from it first locks the webhook's row, so that no
-// delivery waits for one that has ended.
+// at 'infinity'. A transaction locks the webhook's row before it adds to a queue or removes from it. So no delivery
+// waits for an ended delivery.
 
 /** Adds the webhook deliveries of events that have just been numbered. */
 export async function addDeliveries(sql: Sql, seqs: readonly string[]): Promise<void> {
@@ -273,7 +273,7 @@ export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: st
 }
 
 /**
- * Removes events that are too old, with their deliveries. A delivery that waited behind a removed one becomes due.
+ * Removes events that are too old, with their deliveries. A delivery that waited behind a removed delivery becomes due.
  * Resolves with the number of events, at most `max`.
  */
 export const purgeEvents = (database: KeysDatabase, max: number): Promise<number> =>

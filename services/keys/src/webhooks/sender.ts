@@ -27,14 +27,14 @@ export interface SenderOptions {
   database: KeysDatabase;
   log: Log;
   secrets: WebhookSecrets;
-  /** Receivers (`host:port`) that may have any address, even a private one. */
+  /** Receivers (`host:port`) that may have any address, even a private address. */
   allowed: ReadonlySet<string>;
   /**
    * The lease of a claimed delivery, in seconds. It must be longer than an attempt takes. Otherwise another process
    * sends the same event again.
    */
   leaseSeconds: number;
-  /** The pause in milliseconds between two searches if the first one found nothing. */
+  /** The pause in milliseconds after a search that found nothing. */
   everyMs?: number;
   /** The most deliveries that are sent at the same time, in all and of one organisation. */
   most?: number;

@@ -282,7 +282,7 @@ export class RestOfFile {
       const { body } = await next;
       if (body.length === 0) throw new ContentError('the file became shorter');
       at += body.length;
-      // The next piece is fetched while this one is sent.
+      // The next piece is fetched while the current piece is sent.
       next = at <= end ? ask(at) : null;
       yield body;
     }

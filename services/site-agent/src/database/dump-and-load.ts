@@ -12,7 +12,7 @@ import {
 type Postgres = Extract<ProgramDatabase, { engine: 'postgres' }>;
 type Mariadb = Extract<ProgramDatabase, { engine: 'mariadb' }>;
 
-/** A part of a dump, which has the same form for both engines. */
+/** A section of a dump. It has the same form for both engines. */
 interface Section {
   path: string;
   content: AsyncIterable<Buffer>;

@@ -92,7 +92,7 @@ export interface EndpointSessionOptions {
   beginning: SessionStart;
   /** The client's first message to the server; empty if the server speaks first. */
   startup: Buffer;
-  /** The sessions that have not logged in: those of the site, by client address, and those of all sites, by site. */
+  /** The sessions that have not logged in: the site's sessions by client address, and all sites' sessions by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
   /**

@@ -71,8 +71,8 @@ type Admin = Awaited<ReturnType<typeof openAdmin>>;
 export class MariadbDatabase implements ReleaseDatabase {
   readonly name: string;
   /**
-   * Different for each release and each start of this host, so that a page of an old release does not get the data of a
-   * newer one.
+   * Different for each release and each start of this host. So a page of an old release cannot read the data of a newer
+   * release.
    */
   readonly pagesPassword = randomBytes(24).toString('hex');
   readonly newcomers = new Newcomers(newcomersMax);

@@ -30,8 +30,8 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly doors = new Map<ReleaseDatabase, Server>();
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /**
-   * Clients for whom the server has no place yet, in the order of their arrival. The order is kept, because a client
-   * that overtakes another client would soon lose its place to the other.
+   * Clients for whom the server has no place yet, in the order of their arrival. A newer client that got a place first
+   * would soon lose it to an older client.
    */
   private readonly waiting = new Map<Socket, () => void>();
   sessionsBegun = 0;

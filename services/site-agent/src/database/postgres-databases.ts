@@ -161,8 +161,8 @@ class PostgresDatabase implements ReleaseDatabase {
 
 /**
  * Probes with a session whose settings the site cannot change. With the site's own `search_path`, a function of the
- * site might run instead of the server's. Its answer could be as large as the server's memory, and this process would
- * have to hold it. Never throws.
+ * site might run in place of the server's function. The answer could be as large as the server's memory, and this
+ * process would have to hold it. Never throws.
  */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
   const signal = AbortSignal.timeout(deadlineMs);

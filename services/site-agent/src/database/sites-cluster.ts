@@ -29,8 +29,8 @@ const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
 const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, true)).size), 0)
   from pg_ls_dir('pg_dynshmem') name)`;
 /**
- * All databases of a server share some tables, such as those of comments on databases and of settings of roles. Their
- * size counts for each site of that server.
+ * All databases of a server share some tables, such as the tables of comments on databases and of settings of roles.
+ * The size of these tables counts for each site of the server.
  */
 const lookSql = `
   select pg_database_size(d.oid)::float8
@@ -245,8 +245,9 @@ export class SitesCluster {
   }
 
   /**
-   * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and a role
-   * with such a right cannot be dropped. Such a role is dropped when this host starts again, or with the cluster.
+   * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and
+   * Postgres does not drop a role with a right. The role is then dropped when this host starts again, or with the
+   * cluster.
    */
   async dropRole(role: string): Promise<void> {
     const admin = await this.connect();
@@ -271,8 +272,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends all sessions in the database and drops it. No error if it is gone already. Its owner can make it a template,
-   * and a template cannot be dropped, so the database is taken from its owner first.
+   * Ends all sessions in the database and drops it. No error if it is gone already. The owner can make the database a
+   * template, which Postgres does not drop. So the database is taken from its owner first.
    */
   async dropDatabase(name: string): Promise<void> {
     const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);
@@ -361,8 +362,8 @@ export class SitesCluster {
   }
 
   /**
-   * The number of sessions for all sites together. The others are for this host, for backups and restores, and for the
-   * superuser.
+   * The number of sessions for all sites together. The remaining sessions are for this host, for backups and restores,
+   * and for the superuser.
    */
   private async sessionsForSites(): Promise<number> {
     const { rows } = await this.query("select current_setting('max_connections')::int as max");

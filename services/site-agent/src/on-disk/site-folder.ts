@@ -5,7 +5,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
-/** Every role of a cluster can read the names of all others, so a name is random. */
+/** Every role of a cluster can read the names of all other roles, so a name is random. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
 /**

@@ -19,10 +19,10 @@ const asBytes = 'buffer' as BufferEncoding;
 const namedMost = 10;
 
 /**
- * Removes everything that it can from a folder, slowly, and names the rest. Names are bytes. A folder inside another
- * one is moved to the top first, so that paths stay short however deep the tree is; if it cannot be moved, it is
- * emptied in its place. A folder is emptied while it is read, because it may have more names than fit into memory. The
- * program runs in the box of the site that owns the files, so no link in the tree leads to other files.
+ * Removes everything that it can from a folder, slowly, and names the rest. Names are bytes. A nested folder is moved
+ * to the top first, so that paths stay short however deep the tree is; if it cannot be moved, it is emptied in its
+ * place. A folder is emptied while it is read, because it may have more names than fit into memory. The program runs in
+ * the box of the site that owns the files, so no link in the tree leads to other files.
  */
 class Emptying {
   private readonly top: Buffer;

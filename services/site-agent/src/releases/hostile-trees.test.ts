@@ -81,7 +81,7 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
   });
   if (built.status !== 0) throw new Error(built.stderr.toString());
   if (!isRoot) return;
-  // The site's account cannot create these itself: devices, and a second name of a file that it may not read.
+  // Makes what the site's account cannot make: devices, and a second name of a file that the account may not read.
   const inTop = (name: string): string => path.join(site.files_dir, top, name);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('zero'), 'c', '1', '5']);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('disk'), 'b', '7', '0']);

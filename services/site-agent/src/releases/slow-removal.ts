@@ -48,11 +48,12 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 });
 
 /**
- * Moves folders out of the way at once and deletes them slowly, in turns; after a restart it continues. A folder is a
- * site's or a release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, as the
- * account that owns them. All other files are the host's own, and this process deletes them. A second child deletes
- * files that the account may not remove, such as one that an operator made as root. It runs with root's rights over
- * these files, in a box that shows nothing else. The log names files that are left then, and they are tried again.
+ * Moves folders to the trash at once and deletes them slowly, in turns, also after a restart. A folder is a site's or a
+ * release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, as the account
+ * that owns them. All other files are the host's own, and this process deletes them. A second child deletes files that
+ * the account may not remove, such as one that an operator made as root. The second child runs with root's rights over
+ * these files, in a box that shows nothing else. The log names the files that still remain, and a later try removes
+ * them.
  */
 export class SlowRemoval {
   private readonly folder: string;

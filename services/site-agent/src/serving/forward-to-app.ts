@@ -155,10 +155,7 @@ export class AppVisit implements AppVisitor {
     this.talk?.say({ say: 'more' });
   }
 
-  /**
-   * Node can read some answers that it cannot write, such as one with the status 000. Nothing of such an answer is
-   * sent.
-   */
+  /** Node can read some answers that it cannot write, for example with the status 000. No part of them is sent. */
   private passHead({ status, message, headers }: { status: number; message: string; headers: string[] }): boolean {
     const { response } = this;
     const pairs = pairsOf(withoutHops(headers));

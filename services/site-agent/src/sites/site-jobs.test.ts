@@ -76,7 +76,7 @@ async function startSwapping(
   return { swaps: () => count, stop };
 }
 
-/** Repeats an attempt until `attempts` of them met a swap. */
+/** Repeats attempts until `attempts` attempts have met a swap. */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {

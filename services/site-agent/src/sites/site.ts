@@ -48,7 +48,7 @@ export interface PreparedRelease {
 
 /**
  * One hosted site: its folder, its two addresses, and the link `current`, which names the release that both addresses
- * serve. Callers change it one at a time.
+ * serve. Only one caller at a time may change a site.
  */
 export class Site {
   readonly folder: SiteFolder;
@@ -61,7 +61,9 @@ export class Site {
   private readonly endpoint: SiteEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
-  /** The live release, and those whose last requests are still running. Two may have the same database. */
+  /**
+   * The live release, and old releases whose last requests are still running. Two releases may have the same database.
+   */
   private readonly served = new Set<Release>();
   private readonly disk: SiteDisk;
 
