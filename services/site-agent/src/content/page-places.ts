@@ -51,8 +51,7 @@ export class FairPace {
     this.usedInAll = 0;
     for (const [organisation, waiting] of this.waiting) {
       if (!this.mayGo(organisation)) continue;
-      // An organisation that was served goes to the end of the queue. It is served again after the others, in this turn
-      // or the next one.
+      // A served organisation goes to the end of the queue, so that the other organisations come before its next piece.
       this.waiting.delete(organisation);
       const next = waiting.shift();
       if (waiting.length > 0) this.waiting.set(organisation, waiting);
@@ -72,7 +71,7 @@ const processesMin = 16;
  * visitor has received it.
  */
 const rendersMax = 64;
-/** Limit for visitors whom applications answer. The agent's memory holds one piece of 64 kB for each. */
+/** Limit for visitors whom applications answer. The agent's memory holds one piece of 64 kB for each visitor. */
 const visitsMax = 4_096;
 /**
  * Limit for visitors of files that are longer than one answer. Each visitor was measured to take 950 kB of the agent's
@@ -130,8 +129,8 @@ export class PagePlaces {
   private readonly visits: FairPlaces;
   private readonly downloads: FairPlaces;
   /**
-   * Limits the pieces of applications' answers after the first one, because each takes time of the event loop that all
-   * sites share.
+   * Limits the pieces of applications' answers after the first piece, because each piece takes time of the event loop
+   * that all sites share.
    */
   readonly pieces: FairPace;
   /**
@@ -180,8 +179,8 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for rendering a page, or waits for one. Throws {@link PagesBusy}: at once if too many pages of the
-   * organisation are waiting, otherwise after five seconds.
+   * Takes a place for rendering a page, or waits for a place. Throws {@link PagesBusy}: at once if too many pages of
+   * the organisation are waiting, otherwise after five seconds.
    */
   render(organisation: string): Promise<() => void> {
     return waitFor(this.renders, organisation);

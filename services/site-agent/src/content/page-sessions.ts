@@ -32,7 +32,7 @@ interface Step {
   rows: QueryRows | null;
 }
 
-/** A parameter of earlier versions of pg, which its types still require. */
+/** A parameter that earlier versions of pg had, and that pg's types still require. */
 const noMore = true;
 
 /**
@@ -274,8 +274,8 @@ function socketOf({ connection }: PoolConnection): CountedSocket {
 }
 
 /**
- * Each query is one statement, with limits that it cannot lift. Everything that a page leaves in the session is cleared
- * afterwards.
+ * Each query is one statement, with limits that the statement cannot lift. Everything that a page leaves in the session
+ * is cleared afterwards.
  */
 async function runInMariadb(connection: PoolConnection, queries: readonly string[]): Promise<QueryRows[]> {
   const limits = `SET STATEMENT max_statement_time = ${pageStatementMs / 1000}, sql_select_limit = ${pageRowsMax} FOR`;

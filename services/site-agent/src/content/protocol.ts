@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 
-/** A message of either side: the number of the request that it is about, a JSON value, and perhaps bytes. */
+/** A message of the host or of the child: the number of its request, a JSON value, and perhaps bytes. */
 export interface Frame {
   id: number;
   value: unknown;
@@ -9,7 +9,7 @@ export interface Frame {
 }
 
 const headBytes = 12;
-/** The most bytes of a frame, which is more than a page has. */
+/** The most bytes of a frame. A page has fewer. */
 const frameBytesMax = 32 * 2 ** 20;
 
 /** The frame is `[length of JSON][length of body][id]`, four bytes each, followed by the JSON and the body. */
@@ -177,8 +177,8 @@ export const touchedSchema = z.object({ seconds: z.number().nullable() });
 /** The message that replaces an answer if the question has failed. */
 export const failureSchema = z.object({ failure: z.string() });
 /**
- * Reports a session that the child has opened. It answers no question. The host ends the session when it ends the
- * child, or at once if `is_overrun`.
+ * Reports a session that the child has opened. The message answers no question. The host ends the session when it ends
+ * the child, or at once if `is_overrun`.
  */
 export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.boolean() });
 

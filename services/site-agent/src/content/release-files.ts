@@ -92,7 +92,7 @@ const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'rest
 
 /**
  * The mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. A process that was
- * started with another value is due to be restarted.
+ * started with another value must be restarted.
  */
 export function readRestartSeconds(filesDir: string): number {
   try {
@@ -117,8 +117,8 @@ const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM']
 /**
  * Gives tmp/restart.txt a later mtime, because a change of the mtime restarts the application. Resolves with the new
  * mtime in seconds. Resolves with null if the customer's `tmp` is no ordinary folder, or the file is no ordinary file,
- * or one of them does not let the site write. This runs with the site's own rights, so a link leads only to files that
- * the site may write anyway.
+ * or one of them does not let the site write. The child has only the site's rights, so a link leads only to files that
+ * the site may write.
  */
 export async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {

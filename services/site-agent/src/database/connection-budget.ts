@@ -40,8 +40,8 @@ export class ConnectionBudget {
       if (richest === null || sessions.length > richest.sessions.length) richest = { siteId, sessions };
     }
     const newest = richest?.sessions.at(-1);
-    // The asking site may take a place until it has as many as the site that loses one. Otherwise the two would take
-    // places from each other for ever.
+    // The asking site may take a place until both sites have equally many. Otherwise they would take places from each
+    // other for ever.
     if (richest === null || newest === undefined || richest.sessions.length <= mine + 1) return false;
     if (this.leaving.size >= leavingMax) return false;
     this.giveBack(richest.siteId, newest);
