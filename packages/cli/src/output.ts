@@ -74,7 +74,7 @@ export const tableOf = (columns: readonly string[], items: readonly unknown[]): 
     ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column)))),
   ]);
 
-/** Prints an object with one line for each value. */
+/** Formats an object as one line for each value. */
 export function recordOf(value: unknown): string {
   const rows: [string, string][] = [];
   const walk = (name: string, node: unknown): void => {

@@ -76,7 +76,6 @@ export async function verifyToken(
   return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes: effectiveScopes(key), ...limits };
 }
 
-/** The route by which the gateway verifies a token. */
 export const verifyRoute = (context: VerifyContext, tokenSecret: string) =>
   internalRoute({
     method: 'POST',

@@ -107,7 +107,6 @@ interface PlaceNumbers {
   carried?: Pick<FairPace, 'take'>;
 }
 
-/** A process for the files of one site. */
 export interface PlacedProcess {
   organisation: string;
   /** Whether somebody waits for the process. A busy process keeps its place. */

@@ -93,10 +93,6 @@ class PageQueries implements Submittable {
   }
 }
 
-/**
- * Runs the queries of a page. Afterwards the session holds nothing of the page. After an error the session must be
- * closed.
- */
 async function runPageQueries(
   client: { query(queries: Submittable): unknown },
   queries: readonly string[],

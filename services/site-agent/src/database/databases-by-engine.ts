@@ -4,7 +4,6 @@ import type { MariadbDatabases } from './mariadb-databases';
 import type { PostgresDatabases } from './postgres-databases';
 import type { SiteDatabases } from './release-database';
 
-/** The databases of this host, by the engine that a site has. */
 export class DatabasesByEngine {
   private readonly postgres: PostgresDatabases;
   private readonly mariadb: MariadbDatabases;

@@ -147,7 +147,6 @@ export interface SitesClustersOptions {
   log: Log;
 }
 
-/** The part of a site's record that names its cluster. */
 type Clustered = Pick<SiteRecord, 'cluster'>;
 
 /**
