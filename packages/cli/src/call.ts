@@ -8,7 +8,7 @@ import { type Input, readInput } from './operation';
 import { clean, type Format, isObject, print, printNext, recordOf, tableOf } from './output';
 import { ask, canAsk, openProgress, tell } from './terminal';
 
-/** A command's options as commander reads them. Some commands have only a part of them. */
+/** A command's options as commander reads them. Most commands have only some of these options. */
 export interface Options {
   [name: string]: unknown;
   output: Format;
@@ -84,7 +84,7 @@ async function printPage(
   if (output === 'table' && typeof next === 'string') tell(`There are more: --all, or --cursor ${clean(next)}`);
 }
 
-/** Returns the preflight's answer as lines, or no line if there is no such answer. */
+/** Formats a preflight's answer as lines. Without a preflight there are no lines. */
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;
@@ -140,10 +140,10 @@ async function confirm(
     throw new UsageError('That is not its name, so nothing was done');
 }
 
-/** Returns a target's domain if it has one, because two sites may have the same name. */
+/** Returns the name that the user must type. A domain comes first, because two sites may have the same name. */
 function nameOf(target: unknown): string {
   const { primary_domain, label, name, id } = isObject(target) ? target : {};
-  // A name without a visible character is not used, because an empty line would confirm it.
+  // A name of only invisible characters is skipped, because an empty line would confirm the call.
   const names = [primary_domain, label, name, id].map((one) => (typeof one === 'string' ? clean(one).trim() : ''));
   return names.find((one) => one !== '') ?? 'yes';
 }
@@ -154,9 +154,9 @@ const progressOf = (workflow: Workflow): string =>
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
- * Follows a workflow that the server accepted. It waits for the end on a terminal, or if the options say so. Then it
- * prints one document with the answer and the workflow. It prints the document even if waiting fails, because the
- * answer may hold something that is shown only once, such as a password.
+ * Waits for the end of an accepted workflow if stdout is a terminal or the options ask for it. Then prints one document
+ * with the answer and the workflow. Prints the document even after a failed wait, because the answer may hold a
+ * password that is shown only once.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
@@ -234,7 +234,7 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
   }
 }
 
-/** Prints the final state. The stream of a workflow has no event if the workflow had already ended. */
+/** Prints the final state of a workflow that had ended before its stream was opened. Such a stream has no event. */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);
   await printNext(format, workflow, () => clean(`${workflow.status}  ${progressOf(workflow)}`));

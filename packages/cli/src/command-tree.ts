@@ -39,7 +39,6 @@ export function parseDuration(text: string): number {
   return Number(digits) * (seconds[unit] ?? 1) * 1_000;
 }
 
-/** Runs an operation with the arguments and options of its command. */
 export type Run = (id: OperationId, given: readonly string[], options: Record<string, unknown>) => Promise<void>;
 
 /** Adds the command of every operation of the contract to `program`. */

@@ -4,13 +4,13 @@ export interface CommandPlan {
   /** The command's words. Its arguments and options come from the contract. */
   command: string;
   /**
-   * Columns of the printed table. Without them, all fields are printed, or the fields of the workflow if the operation
-   * starts one.
+   * Columns of the printed table. Without `columns`, the table shows the workflow if the operation starts a workflow,
+   * and otherwise all fields.
    */
   columns?: readonly string[];
   /**
-   * Set if the command destroys or replaces something, so that the user must type its name. The name is in the answer
-   * of this operation, or, with `argument`, is the last argument.
+   * The source of the name that the user must type before the command destroys or replaces something: the answer of
+   * this operation, or the last argument.
    */
   asks?: OperationId | 'argument';
   /** The group's name alone runs this command: `drydock events` is `drydock events list`. */

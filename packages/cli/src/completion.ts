@@ -39,7 +39,7 @@ const shells = Object.keys(scripts);
 type Candidate = readonly [word: string, description: string];
 const bare = (words: readonly string[]): Candidate[] => words.map((word) => [word, '']);
 
-/** Returns the words that could complete the last one. */
+/** Returns the words that could complete the last of `words`. */
 export function candidatesFor(program: Command, words: readonly string[]): Candidate[] {
   const unfinished = words.at(-1) ?? '';
   let command = program;

@@ -93,7 +93,7 @@ function writeContexts(config: Config, contexts: Contexts): void {
 export function findTarget(name: string | undefined, config: Config = readConfig()): Target {
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {
-    // A key is sent only to the installation that it was given for. So neither variable is combined with a context.
+    // A key may be sent only to its own installation. So neither variable is combined with a context.
     if (url === undefined || key === undefined)
       throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
     if (!keyPattern.test(key)) throw new UsageError('DRYDOCK_KEY is no key: one begins with dd_live_ or dd_test_');

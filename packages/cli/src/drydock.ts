@@ -12,7 +12,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
-// A reader may close the pipe early, as head does. That is no failure.
+// A reader such as `head` may close the pipe early. The command has not failed then.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.defect),
 );

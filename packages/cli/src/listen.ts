@@ -15,12 +15,12 @@ export interface ListenOptions {
   timeout?: number;
 }
 
-/** The receiver has the same time to answer as for a webhook. */
+/** The time that Drydock gives the receiver of a webhook to answer. */
 const answerMs = 15_000;
 
 /**
- * Forwards each new event to a receiver on the user's machine, one after the other, signed like a webhook. Nothing is
- * sent twice. It ends at Ctrl-C or the time-out.
+ * Forwards each new event to a receiver on the user's machine, one after the other, signed like a webhook. Sends no
+ * event twice. Ends at Ctrl-C or the time-out.
  */
 export async function runListen({
   context,

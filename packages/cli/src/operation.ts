@@ -134,7 +134,7 @@ export async function readInput(
     .filter(({ place }) => place === 'path')
     .forEach(({ steps: [name = ''] }, at) => {
       const value = given[at] ?? '';
-      // These values would change the path to another one.
+      // With one of these values, the URL would name another path.
       if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
       input.path[name] = value;
     });

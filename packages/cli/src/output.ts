@@ -53,7 +53,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const widthOf = (text: string): number => Array.from(text).length;
 
-/** Aligns columns by the width of their content only. A pipe then gets the same text as a terminal. */
+/** Aligns columns by their content, never by the terminal's width. So a pipe gets the same text as a terminal. */
 function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
   const lineOf = (row: readonly string[]): string =>
@@ -74,7 +74,7 @@ export const tableOf = (columns: readonly string[], items: readonly unknown[]): 
     ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column)))),
   ]);
 
-/** Prints an object with one line for each value. */
+/** Formats an object as one line for each value. */
 export function recordOf(value: unknown): string {
   const rows: [string, string][] = [];
   const walk = (name: string, node: unknown): void => {

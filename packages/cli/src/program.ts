@@ -11,7 +11,10 @@ import { type Format, formats } from './output';
 
 const formatOf = (command: Command): Format => command.optsWithGlobals<Options>().output;
 
-/** Builds the whole command. Settings come before the subcommands, because these inherit them when they are added. */
+/**
+ * Builds the whole command. Settings come before subcommands, because a subcommand copies its parent's settings when it
+ * is added.
+ */
 export function buildProgram(): Command {
   const program = new Command('drydock')
     .description('The control plane of a hosting company, from a terminal or a script.')

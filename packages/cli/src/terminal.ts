@@ -3,7 +3,9 @@ import { Writable } from 'node:stream';
 import { InterruptedError, UsageError } from './exit';
 import { clean } from './output';
 
-/** Tells whether the user can be asked, because question and answer need a terminal. */
+/**
+ * Tells whether the user can be asked. A question needs a terminal for its text (stderr) and for the answer (stdin).
+ */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 export const tell = (line: string): void => void process.stderr.write(`${line}\n`);

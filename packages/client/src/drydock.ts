@@ -41,7 +41,7 @@ type OperationId = keyof operations & keyof Routes;
 type InputOf<Id extends OperationId> = Given<'path', operations[Id]['parameters']> &
   Given<'query', operations[Id]['parameters']> &
   BodyOf<operations[Id]>;
-/** The result of a call. A stream has none, because `watch` reads it. */
+/** The result of a call. A stream has no result, because `watch` reads its events. */
 type ResultOf<Id extends OperationId> = JsonOf<Success<operations[Id]['responses']>>;
 type Arguments<Id extends OperationId, Options> =
   object extends InputOf<Id> ? [input?: InputOf<Id>, options?: Options] : [input: InputOf<Id>, options?: Options];
@@ -104,7 +104,7 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // `fetch` quotes a header that it cannot send in its error, which would show the key.
+  // If `fetch` cannot send a header, its error quotes the header. The error would show the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
@@ -128,7 +128,7 @@ export function createDrydock(options: DrydockOptions): Drydock {
   return calls as unknown as Drydock;
 }
 
-/** The ETag of the answer, by the value that a call returned. */
+/** The ETags of answers. The key is the value that the call returned. */
 const etags = new WeakMap<object, string>();
 
 async function bodyOf(response: Response, known?: object): Promise<unknown> {
@@ -141,8 +141,8 @@ async function bodyOf(response: Response, known?: object): Promise<unknown> {
 }
 
 /**
- * Returns the header with the known state of a resource. Throws for a value that no call returned, because without the
- * header the update would replace any later state.
+ * Returns the header with the known state of a resource. Throws for a value without an ETag, because an update without
+ * the header would overwrite a later state.
  */
 function conditionOf(method: string, known: object | undefined): Record<string, string> {
   if (known === undefined) return {};
@@ -163,7 +163,7 @@ function requestOf(
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name];
     if (value === undefined || value === '') throw new TypeError(`${id} needs path.${name}`);
-    // A URL treats these two as steps in its path, even if they are encoded.
+    // A URL parser treats `.` and `..` as steps in the path, even if they are encoded.
     if (value === '.' || value === '..') throw new TypeError(`path.${name} of ${id} cannot be ${value}`);
     return encodeURIComponent(value);
   });
@@ -232,7 +232,7 @@ async function* watch(options: DrydockOptions, path: string, signal?: AbortSigna
   for (;;) {
     const headers = { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) };
     const response = await send(options, { method: 'GET', path: `${path}/events`, headers, signal });
-    // 204 says that no event follows the last one.
+    // 204 says that no further event comes.
     if (response.status === 204 || response.body === null) return;
     const before = last;
     for await (const { id, data } of eventsOf(response.body)) {

@@ -34,8 +34,8 @@ export class ConnectionError extends Error {
 export type Workflow = components['schemas']['Workflow'];
 
 /**
- * A workflow did not succeed. `workflow.error` has the reason. The status needs_attention means that it waits for
- * staff.
+ * A workflow did not succeed. `workflow.error` has the reason. The status needs_attention means that the workflow waits
+ * for staff.
  */
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';

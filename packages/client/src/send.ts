@@ -7,7 +7,7 @@ export interface DrydockOptions {
   apiKey: string;
   /** Default: the `fetch` of the JavaScript runtime. */
   fetch?: typeof globalThis.fetch;
-  /** The most repetitions of a failed request, if a repetition is safe. Default: 3. */
+  /** How often a failed request is repeated at most. Only a safe repetition is made. Default: 3. */
   retries?: number;
   /** Milliseconds that one attempt may take until its answer begins. Default: 30,000. */
   timeoutMs?: number;
@@ -22,8 +22,8 @@ export interface CallOptions {
    */
   idempotencyKey?: string;
   /**
-   * The result of an earlier call about the same resource. If it is still current, a read returns this value itself. An
-   * update succeeds only if it is still current, and otherwise throws the problem `precondition_failed`.
+   * The result of an earlier call about the same resource. While the resource is unchanged, a read returns this very
+   * object, and an update succeeds. After a change, an update throws the problem `precondition_failed`.
    */
   known?: object;
 }
@@ -39,12 +39,12 @@ export interface Request {
 }
 
 /**
- * Sends a request, and repeats it while that is safe. Throws ProblemError, ConnectionError, or the reason of the
- * signal.
+ * Sends a request, and repeats a failed request if a repetition is safe. Throws ProblemError, ConnectionError, or the
+ * reason of the signal.
  */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
-  // The key is sent only to this installation, even if the path is a URL of another one.
+  // The key is sent only to this installation. The path could be the URL of another server.
   if (new URL(request.path, options.baseUrl).origin !== new URL(options.baseUrl).origin)
     throw new TypeError(`${request.path} is no path of ${options.baseUrl}`);
   for (let attempt = 0; ; attempt += 1) {
@@ -95,8 +95,8 @@ async function tryOnce(
 }
 
 /**
- * Returns the reason of a failed `fetch`. Node's own message says only "fetch failed", so its cause is used. After
- * several addresses the cause has only a code.
+ * Returns the reason of a failed `fetch`. Node's own message says only "fetch failed", so its cause is used. If Node
+ * tried several addresses, the cause has only a code.
  */
 function reasonOf(error: unknown): string {
   const { message, cause }: { message?: string; cause?: { message?: string; code?: string } } = Object(error);
@@ -120,8 +120,8 @@ const retryAfterOf = ({ headers }: Response): number | null => {
 };
 
 /**
- * Tells whether a failed request may be repeated: always if the server did not process it (408, 429), otherwise only if
- * a repetition changes nothing.
+ * Tells whether a failed request may be repeated. A request that failed with 408 or 429 was not processed and may
+ * always be repeated. After another failure, a repetition must have no second effect.
  */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;

@@ -14,8 +14,8 @@ export interface WebhookMessage {
 }
 
 /**
- * The largest difference between the receiver's clock and the message's time. It prevents that a recorded message is
- * accepted later.
+ * The largest difference between the receiver's clock and the message's time. The limit keeps an attacker from sending
+ * a recorded message later.
  */
 const toleranceSeconds = 300;
 

@@ -8,8 +8,8 @@ import { routes } from './routes';
 const serviceName = 'agency';
 
 /**
- * The only process of this service. No work takes longer than its request, so there is no worker. The process delivers
- * the audit entries itself.
+ * The only process of this service. It needs no worker, because all work ends within its request. It also delivers the
+ * audit entries.
  */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
@@ -21,8 +21,8 @@ export function composeApi(config: ServerConfig): ApiProcess {
     secret: config.AUDIT_TOKEN_SECRET,
     service: serviceName,
     log,
-    // Each change starts a delivery at once (`changed`). The interval is for entries that another process of this
-    // service has left.
+    // Each change starts a delivery at once (`changed`). The interval is for entries of a process that stopped before
+    // it delivered them.
     everyMs: 5_000,
   });
   return composeApiProcess(foundation, config, {

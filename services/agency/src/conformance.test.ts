@@ -20,7 +20,7 @@ beforeAll(async () => {
       const columnId = await make(caller, `${board}/columns`, { name: 'Column' });
       const labelId = await make(caller, `${board}/labels`, { name: 'Label', colour: 'red' });
       const cardId = await make(caller, `${board}/cards`, { column_id: columnId, title: 'Card' });
-      // The card is archived, because only a board or column without cards can be deleted. The other column exists,
+      // The card is archived, because only a board or column without cards can be deleted. A second column exists,
       // because an archived card needs a column to return to.
       if (id === 'deleteBoard' || id === 'deleteBoardColumn') {
         await make(caller, `${board}/columns`, { name: 'Another' });

@@ -25,8 +25,8 @@ export interface BootstrapRequest {
 const operator = { keyId: null, mode: 'live' } as const;
 
 /**
- * Makes a root organisation with every permission, and its first key. Resolves with null if the organisation exists and
- * `newKey` is false. Nothing is changed then.
+ * Makes a root organisation with every permission, and its first key. If the organisation exists and `newKey` is false,
+ * changes nothing and resolves with null.
  */
 export const bootstrapOrg = (
   database: KeysDatabase,
@@ -60,8 +60,8 @@ export const bootstrapOrg = (
   });
 
 /**
- * Inserts the root organisation. Null if one of that name exists. The unique index makes two simultaneous commands wait
- * for each other.
+ * Inserts the root organisation. Null if a root organisation of that name exists. The unique index makes two
+ * simultaneous commands wait for each other.
  */
 async function insertRoot(tx: Tx, name: string, now: Date): Promise<string | null> {
   const id = uuidv7();

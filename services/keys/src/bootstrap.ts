@@ -15,7 +15,10 @@ const optionsSchema = z.object({
   json: z.boolean().default(false),
   newKey: z.boolean().default(false),
 });
-/** The exit code if the organisation exists already, so that scripts can tell this from a failure. */
+/**
+ * The exit code if the organisation exists already. It differs from the code of a failure, so that a script can
+ * continue.
+ */
 const existsCode = 3;
 
 async function main(): Promise<number> {

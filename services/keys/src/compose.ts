@@ -97,5 +97,5 @@ export function composeWorker(config: WorkerConfig): Process {
   };
 }
 
-/** The time that the sender gets to close. It is longer than the longest attempt. */
+/** The time that the sender gets to close. The longest attempt takes less time. */
 const senderCloseMs = 16_000;

@@ -7,7 +7,7 @@ import { type KeysApi, startKeys, streams } from '../test/keys-api';
 let api: KeysApi;
 let world: ConformanceWorld;
 beforeAll(async () => {
-  // The lifetime is short, because each check waits for the end of an answer.
+  // The lifetime of a stream is short, because each check waits for the end of an answer.
   streams.lifetimeMs = 1_000;
   api = await startKeys();
   const [{ caller: owner }, { caller: stranger }] = [await api.bootstrap(), await api.bootstrap({ newKey: true })];
@@ -19,7 +19,7 @@ beforeAll(async () => {
     strangers: [stranger],
     newOwner: async () => (await api.bootstrap()).caller,
     makeThings: async (caller) => {
-      // Nobody uses the key, because its answer changes when its first use is recorded.
+      // No check calls with this key, because the first use of a key changes what the API shows of the key.
       const minted = await api.call(caller, 'POST', '/v1/api-keys', { body: { name: 'a key' } });
       const { id: keyId } = z.object({ id: z.string() }).parse(minted.json);
       const { id: orgId } = await api.createOrg(caller, { name: 'Reseller', permissions: ['apikeys.manage'] });

@@ -22,12 +22,12 @@ import { openDatabase } from '../src/context/database.store';
 import { createKeySecrets } from '../src/secrets/api-key.secret';
 
 /**
- * The wait of a change of rights until the gateways know of it. There are no gateways in these tests, so it ends at
+ * Stands for the wait until the gateways know of a change of rights. These tests have no gateways, so the wait ends at
  * once unless a test replaces it.
  */
 export const gateways = { have: async (): Promise<void> => undefined };
 
-/** Settings for APIs that are started later. A stream of events ends only at the end of its lifetime. */
+/** Settings for APIs that a test starts later. A test shortens the lifetime to see the end of a stream of events. */
 export const streams = { lifetimeMs: 60_000 };
 
 export const keys: TestedService = {

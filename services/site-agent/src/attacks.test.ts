@@ -12,7 +12,7 @@ import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 
-/** Attacks that once succeeded: a customer's site takes resources of others, or more than its share. */
+/** Attacks that once succeeded: a customer's site takes resources of other sites, or more than its share. */
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;

@@ -2,7 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 
-// The test simulates a machine without isolation, or only without networks, because the machines that run it have both.
+// Simulates a machine without isolation, or with isolation but no networks for boxes. The machines that run the test
+// have both.
 let hasBoxes = false;
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({

@@ -14,7 +14,7 @@ export interface TestArchive {
   packed: PackResult;
 }
 
-/** Packs a site's release into a folder, as a worker has it done. */
+/** Packs a site's release into a folder, with the calls of a worker. */
 export async function packSite(
   { client }: Pick<TestHost, 'client'>,
   siteId: string,
@@ -41,7 +41,7 @@ export async function packSite(
   return { link: { source: folderSource(folder), expected }, spec, packed };
 }
 
-/** Stages an archive on a site, as a worker has it done. */
+/** Stages an archive on a site, with the calls of a worker. */
 export async function stageSite(
   { client }: Pick<TestHost, 'client'>,
   siteId: string,
@@ -58,7 +58,7 @@ export async function stageSite(
   );
 }
 
-/** Stages a copy of the live release, as a restore has it done. Resolves with its place. */
+/** Stages a copy of the live release, with the calls of a restore. Resolves with the copy's place. */
 export async function stageCopy(
   host: Pick<TestHost, 'client'>,
   siteId: string,

@@ -43,7 +43,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
   };
 }
 
-/** The place of a site's or a release's content, which the host tells to nobody. */
+/** The place of a site's or a release's content. The control protocol does not tell it. */
 export interface Filled {
   files_dir: string;
   database_url: string;
@@ -53,7 +53,7 @@ export interface Filled {
 
 export type FilledSite = SiteDescription & Filled;
 
-/** A client whose answers say where the content is: tests fill sites by hand. */
+/** A client whose answers also name the place of the content, because tests write content there directly. */
 export interface TestClient extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'switchRelease'> {
   ensureSite(...args: Parameters<SiteHostClient['ensureSite']>): Promise<SiteDescription & Filled>;
   readSite(siteId: string): Promise<SiteDescription & Filled>;

@@ -1,8 +1,8 @@
 import { SeededRandom } from '@drydock/testing/seeded-random';
 
 /*
- * Trees of a customer who means ill, as a list of what to make. Names are bytes, written as latin1. `treeBuilder` and `treeRacer` are programs that run as the site's account,
- * in its files: what they can do, its own code can.
+ * Trees of a hostile customer, as lists of steps. Names are bytes, written as latin1. `treeBuilder` and `treeRacer` run
+ * as the site's account in the site's files, so that they can do only what the customer's own code can do.
  */
 
 export type TreeStep =
@@ -99,7 +99,7 @@ function targetsOf(canaries: readonly string[]): string[] {
   ];
 }
 
-/** The tree of a number and a seed. `canaries` are paths that it reaches for. */
+/** Returns the tree for a number and a seed. `canaries` are paths that the tree tries to reach. */
 export function hostileTree(seed: number, number: number, canaries: readonly string[]): HostileTree {
   const random = new SeededRandom(seed * 104_729 + number);
   const top = `t${number}`;
@@ -226,8 +226,8 @@ process.stdout.write(String(refused));
 setImmediate(() => process.exit(0));`;
 
 /**
- * `node -e`, with races as its argument: takes turns as fast as it can, in the working directory wherever that is
- * moved, until its standard input ends.
+ * `node -e`, with races as its argument: swaps files as fast as it can until its standard input ends. It works in its
+ * working directory, even if the directory is moved.
  */
 export const treeRacer = `
 const fs = require('node:fs');

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import type { Filled } from './host';
 
-/** Gives a release a version in a file and the same in a row, and a page that shows both. */
+/** Writes a version into a file and into a row of a release, and a page that shows both. */
 export async function fillVersion(release: Filled, version: number): Promise<void> {
   const page = `file=${version} row=<?sql select v from version ?>`;
   await writeFile(path.join(release.files_dir, 'index.html'), page);
@@ -14,7 +14,7 @@ export async function fillVersion(release: Filled, version: number): Promise<voi
   );
 }
 
-/** `file=1 row=1`, or what else the site answers. */
+/** Returns the page's text, such as `file=1 row=1`, or the status of another answer. */
 export async function readPage(url: string): Promise<string> {
   const response = await fetch(url);
   return response.status === 200 ? await response.text() : `status ${response.status}`;

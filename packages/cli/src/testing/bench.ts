@@ -34,7 +34,7 @@ export interface Outcome {
 
 /** A server on a real socket that answers like Drydock, and the command that calls it with its own home folder. */
 export class Bench {
-  /** The answers for each `GET /path`, in order. The last one is repeated. */
+  /** The answers for each `GET /path`, in order. The last answer is repeated. */
   answers: Record<string, Answer[]> = {};
   seen: Seen[] = [];
   readonly home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-cli-'));

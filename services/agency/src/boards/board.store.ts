@@ -52,7 +52,7 @@ export async function insertBoard(
   await tx.board.create({ data: { ...board, orgId: owner.orgId, mode: owner.mode } });
 }
 
-/** The owner's board; null if there is none, or if it is another organisation's or the other mode's. */
+/** The owner's board. Null if the board does not exist, or belongs to another organisation or the other mode. */
 export const findBoard = (tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<Board | null> =>
   tx.board.findFirst({ where: { id: boardId, orgId, mode }, include: parts });
 
@@ -77,7 +77,7 @@ export const listBoards = (
 /**
  * The locks on a board. A change locks the board first, then columns in the order of their ids, then the card.
  * - `change cards` excludes only the deletion of the board.
- * - `change parts` excludes itself too: columns and labels change one at a time.
+ * - `change parts` also excludes other changes of parts: columns and labels change one at a time.
  * - `delete` excludes everything, so that nothing is added to the board after it was found empty.
  */
 export type BoardHold = 'change cards' | 'change parts' | 'delete';
@@ -109,10 +109,7 @@ export async function insertLabel(tx: Tx, label: Omit<BoardLabel, 'position'>): 
   return tx.boardLabel.create({ data: { ...label, position } });
 }
 
-/**
- * The position of a new column or label. No position is used twice, so a deletion does not change the order of the
- * others.
- */
+/** The position of a new column or label. No position is used twice, so the order stays the same after a deletion. */
 async function takePlace(tx: Tx, boardId: string, count: 'columnCount' | 'labelCount'): Promise<number> {
   const board = await tx.board.update({ where: { id: boardId }, data: { [count]: { increment: 1 } } });
   return board[count] - 1;

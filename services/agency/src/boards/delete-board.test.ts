@@ -11,10 +11,7 @@ import { type AgencyApi, agency, orderOf, startAgency } from '../../test/agency-
 let api: AgencyApi;
 let board: Board;
 let path: string;
-/**
- * A second process on the same database. It is needed, because one process handles calls about a board one after the
- * other.
- */
+/** A second process on the same database, because one process handles the calls about a board one at a time. */
 let beside: ReturnType<typeof agency.compose>;
 beforeAll(async () => {
   api = await startAgency();
@@ -54,8 +51,8 @@ const newCard = ({ id }: BoardColumn, more: object = {}): Asked => [
 const comeBack = ({ id }: Card): Asked => ['POST', `/cards/${id}/restore`];
 
 /**
- * Calls both processes while one of these columns is locked. The second call starts when the first one waits, and the
- * columns are unlocked when both wait.
+ * Calls both processes while `held` columns are locked. The second call starts when the first call waits. The columns
+ * are unlocked when both calls wait.
  */
 async function inTurn(held: readonly BoardColumn[], first: Asked, second: Asked): Promise<string[]> {
   const holder = new pg.Client({ connectionString: api.postgres.url });

@@ -63,7 +63,7 @@ export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): 
 
 /**
  * Locks the board until the transaction ends, for a change of the board or of anything on it. Resolves with its id.
- * Throws as {@link requireBoard} does.
+ * Throws `board_not_found` if it is not the caller's.
  */
 export async function holdBoard(tx: Tx, { caller, params }: AboutBoard, hold: BoardHold): Promise<string> {
   if (!(await lockBoard(tx, ownerOf(caller), params.boardId, hold))) throw problem('board_not_found');

@@ -6,12 +6,12 @@ import type { Prisma } from '../generated/prisma/client';
 export interface Card {
   id: string;
   boardId: string;
-  /** The column of the card. An archived card keeps the last one, which may be deleted by now. */
+  /** The column of the card. An archived card keeps the id of its last column, even if that column was deleted. */
   columnId: string;
   title: string;
   body: string;
   visibility: BoardVisibility;
-  /** The position in the column, from 0. An archived card keeps its last one. */
+  /** The position in the column, from 0. An archived card keeps its last position. */
   position: number;
   assigneeId: string | null;
   dueAt: Date | null;
@@ -107,13 +107,13 @@ interface PlaceRow {
   archivedAt: Date | null;
 }
 
-/** The most attempts to lock a card that is moved meanwhile. Nobody moves a card more often than this. */
+/** The most attempts to lock a card. An attempt fails if somebody moves the card at the same time. */
 const roundsMax = 10;
 
 /**
- * Locks the card's column, `otherColumnId` if given, and then the card, until the transaction ends. Nothing that
- * decides about places can change meanwhile. Columns are locked in the order of their ids and before any card, so that
- * two moves cannot deadlock. Null if there is no such card.
+ * Locks the card's column, `otherColumnId` if given, and then the card, until the transaction ends. The cards of a
+ * locked column keep their places. Columns are locked in the order of their ids and before any card, so that two moves
+ * cannot deadlock. Null if the board has no such card.
  */
 export async function holdCard(
   tx: Tx,
@@ -141,8 +141,8 @@ export async function holdCard(
         cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])),
       };
     }
-    // The locks are released, because the order of locks would be broken if another column were locked now. Two moves
-    // could then deadlock.
+    // The card has moved to a column that is not locked. All locks are released, because two moves could deadlock if a
+    // column were locked after a card.
     await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_card`;
   }
   throw new Error(`card ${cardId} is moved faster than it can be held`);

@@ -35,8 +35,8 @@ import {
 } from './card.store';
 
 /**
- * The labels that the caller named, each once. Throws `label_not_found`, which names those that the board does not
- * have. The answer does not reveal whether another board has them.
+ * The labels that the caller named, each once. Throws `label_not_found` with the ids that the board does not have. The
+ * error does not reveal whether another board has them.
  */
 async function chooseLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   const found = new Set(await holdLabels(tx, boardId, labelIds));
@@ -66,16 +66,15 @@ async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Pr
 }
 
 /**
- * Locks a card that is to return from the archive, and the column to which it returns: its own, or the board's first if
- * its own was deleted. Undefined if there is no such card.
+ * Locks an archived card and the column to which it returns: its own column, or the board's first column if its own was
+ * deleted. `columnId` is undefined if the board has no column.
  */
 async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard & { columnId: string | undefined }> {
   await tx.$executeRaw`SAVEPOINT hold_return`;
   const held = await holdPlace(tx, request);
   const { columnId } = held.place;
   if (held.archivedAt === null || held.cardCounts.has(columnId)) return { ...held, columnId };
-  // The locks are released, because the order of locks would be broken if a board or a column were locked after a card.
-  // Two calls could then deadlock.
+  // The locks are released, because two calls could deadlock if a board or a column were locked after a card.
   await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_return`;
   const boardId = await holdBoard(tx, request, 'change parts');
   const firstId = await findFirstColumnId(tx, boardId);
@@ -177,8 +176,8 @@ export const createCard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof createCardEndpoint, Tx, undefined>;
 
 /**
- * The place to which a card is moved. Without `wanted.position` it is the card's present position, or the end of
- * another column. A position behind the last one becomes the last one.
+ * The place to which a card is moved. Without `wanted.position`, a card keeps its position in its own column, and goes
+ * to the end of another column. A position behind the end becomes the end.
  */
 export function placeOf(
   from: Place,

@@ -9,7 +9,7 @@ export interface ApiKeyRecord {
   orgId: string;
   name: string;
   prefix: string;
-  /** The scopes that were given to the key. {@link effectiveScopes} tells which of them it has now. */
+  /** The scopes that were given to the key. {@link effectiveScopes} tells which of these scopes are effective now. */
   scopes: string[];
   mode: Mode;
   createdAt: Date;
@@ -24,14 +24,14 @@ export interface ApiKeyRecord {
 
 /**
  * The facts from which a key's present rights follow. `allowedByEach` has the permissions of each organisation from the
- * root down to the key's own.
+ * root down to the key's organisation.
  */
 export interface KeyRights {
   scopes: string[];
   allowedByEach: string[][];
 }
 
-/** The limits of a key beyond its rights. Keys that it mints inherit them. */
+/** The limits of a key besides its scopes. A new key inherits the limits of the key that mints it. */
 export type KeyLimits = Pick<ApiKeyRecord, 'expiresAt' | 'allowedIps'>;
 
 /**
@@ -43,7 +43,7 @@ export interface KeyScope {
   mode: Mode;
 }
 
-/** A key's scopes that every organisation from the root down to its own allows. */
+/** A key's scopes that every organisation allows, from the root down to the key's organisation. */
 export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permission[] =>
   scopes.filter(isPermission).filter((scope) => allowedByEach.every((allowed) => allowed.includes(scope)));
 
@@ -66,8 +66,8 @@ export interface MintRequest {
   /** The rights of the calling key at this moment. */
   held: readonly string[];
   /**
-   * The permissions that the target organisation and each above it have in common; null if it does not exist or the
-   * caller may not reach it.
+   * The permissions that the target organisation shares with all organisations above it. Null if the target does not
+   * exist or the caller may not reach it.
    */
   targetAllows: ReadonlySet<string> | null;
   scopes: readonly string[];
@@ -75,8 +75,8 @@ export interface MintRequest {
 }
 
 /**
- * The reason why this key may not be minted, or null. A key never holds more rights than its creator does in the key's
- * organisation.
+ * The reason why this key may not be minted, or null. A new key gets no right that its creator or its organisation
+ * lacks.
  */
 export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: MintRequest): Problem | null {
   const unknown = fields(scopes, (scope) => !isPermission(scope), 'unknown_scope', 'there is no such permission');
@@ -97,7 +97,7 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
 
 /**
  * Refuses a rotation if the caller lacks a right of the key, because the new token would give the caller that right.
- * The rule also keeps a weak key from revoking a strong one.
+ * The rule also keeps a weak key from revoking a strong key.
  */
 export function refuseRotation(rights: readonly string[], held: readonly string[]): Problem | null {
   const errors = rights
@@ -120,8 +120,8 @@ export function refuseRevocation(
 }
 
 /**
- * The new key ends when the first of the two keys ends. It has the addresses of the old key, or the caller's if the old
- * key allows every address.
+ * The new key ends when the first of the two keys ends. Its addresses are those of the old key, or those of the caller
+ * if the old key allows every address.
  */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
   expiresAt:
@@ -158,7 +158,7 @@ export interface ChangeWorld {
 
 /**
  * The reason why a key may not be changed in this way, or null. A change adds no scope to a key. A key cannot lift its
- * own limits, and a key with limits cannot lift those of another key.
+ * own limits, and a key with limits cannot lift the limits of another key.
  */
 export function refuseChange({ old, isCaller, held, callerLimits }: ChangeWorld, change: KeyChange): Problem | null {
   const scopes = change.scopes ?? [];

@@ -13,12 +13,12 @@ const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.s
   k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps"`;
 
 /**
- * The key is not revoked, not expired and not past its grace time after a rotation. The time is read from Postgres, as
- * in the verification of a key, so that both agree.
+ * True if the key is not revoked, not expired and not past its grace time after a rotation. The verification of a key
+ * also reads the time from Postgres, so that the two checks agree.
  */
 const isUsable = Prisma.sql`k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true)`;
 
-/** The permissions of the organisation `o` and of each one above it, for `KeyRights`. */
+/** The permissions of the organisation `o` and of each organisation above it, for `KeyRights`. */
 const allowedByEach = Prisma.sql`(SELECT jsonb_agg(a.permissions) FROM orgs a
   WHERE a.id = ANY (o.path)) AS "allowedByEach"`;
 
@@ -45,8 +45,8 @@ export const subtreeQuery = (scope: KeyScope, { after, take }: ListPage): Prisma
   ORDER BY l.key_id DESC LIMIT ${take}::int`;
 
 /**
- * Tells a missing organisation from an empty one in a single query. An organisation without keys gives one row of
- * nulls, and one that the caller may not reach gives no row.
+ * Tells, in a single query, an organisation without keys from an organisation that the caller may not reach. The first
+ * gives one row of nulls. The second gives no row.
  */
 export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: ListPage): Prisma.Sql => Prisma.sql`
   SELECT k.* FROM orgs o LEFT JOIN LATERAL (
@@ -61,7 +61,7 @@ export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: Lis
 export const listSubtree = (tx: Reader, scope: KeyScope, page: ListPage): Promise<ApiKeyRecord[]> =>
   tx.$queryRaw<ApiKeyRecord[]>(subtreeQuery(scope, page));
 
-/** Keys of this organisation alone, newest first. Null if it is neither the caller's organisation nor below it. */
+/** Keys of this organisation alone, newest first. Null if the caller may not reach the organisation. */
 export async function listOneOrg(
   tx: Reader,
   scope: KeyScope,
@@ -76,7 +76,7 @@ type NewApiKey = Omit<ApiKeyRecord, 'lastUsedAt' | 'validUntil' | 'revokedAt'> &
 
 /**
  * Limits a query to keys that the caller may manage. `api_key_listings l` lists each key under its organisation and
- * under each one above it.
+ * under each organisation above.
  */
 const isManaged = ({ orgId, mode }: KeyScope, keyId: string): Prisma.Sql =>
   Prisma.sql`l.key_id = ${keyId}::uuid
@@ -110,7 +110,7 @@ export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Pr
 }
 
 /**
- * Finds the key as {@link findApiKey} does and locks its row until the transaction ends, so that nobody revokes the key
+ * Locks the row of the key that {@link findApiKey} would find, until the transaction ends. Nobody can revoke the key
  * while it is replaced or changed.
  */
 export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<(ApiKeyRecord & KeyRights) | null> {
@@ -131,8 +131,8 @@ export async function changeApiKey(
 }
 
 /**
- * The rights of a calling key, locked until the transaction ends, so that the key cannot be revoked while it mints
- * another one. Null if the key is revoked or expired.
+ * The rights of a calling key, locked until the transaction ends, so that the key cannot be revoked while it mints a
+ * new key. Null if the key is revoked or expired.
  */
 export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & KeyLimits) | null> {
   const [row] = await tx.$queryRaw<Array<KeyRights & KeyLimits>>`
@@ -190,8 +190,8 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
 }
 
 /**
- * Verifies in one round trip, by the unique index of the prefix and the primary keys of the organisations. For an
- * unknown prefix it reads the permissions of some organisation, so that the answer takes as long as for a known one.
+ * Reads a key and its rights in one round trip. For an unknown prefix, the query reads the permissions of any
+ * organisation, so that the answer takes as long as for a known prefix.
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
@@ -207,16 +207,16 @@ export async function findVerifiableKey(sql: Sql, prefix: string): Promise<Verif
   return row === undefined || row.id === null ? null : row;
 }
 
-/** A use of a key, with its new hash if its pepper was not the current one. */
+/** A use of a key. `newHash` is set if the stored hash was made with an old pepper. */
 export interface KeyUse {
   at: Date;
   newHash: HashedSecret | null;
 }
 
 /**
- * Records the last use of keys and their new hashes. A use without a new hash is skipped if another one of the same
- * minute is on record. A key that another transaction has locked is skipped too, because its next use is recorded
- * instead. One statement writes both columns, so a key that was used after a change of the pepper has a new hash.
+ * Records the last use of keys and their new hashes. Skips a use without a new hash if a use from the same minute is on
+ * record. Skips a locked key, because a later use will be recorded. One statement writes both columns, so that every
+ * key that was used after a change of the pepper has a new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

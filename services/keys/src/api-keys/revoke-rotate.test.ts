@@ -19,8 +19,8 @@ const rotate = (id: string, body: object = {}, caller = root.caller) =>
 const isGood = async (token: string): Promise<boolean> => (await api.verify(token)).valid;
 
 /**
- * Sends a change that removes rights, and resolves when its answer waits for the gateways. `wasGone` tells whether
- * `isGone` found the change committed by then. The answer waits until `open` is called.
+ * Sends a change that removes rights, and resolves while its answer waits for the gateways. `wasGone` tells whether the
+ * change was committed before the wait. The answer waits until `open` is called.
  */
 async function holdAtGateways(send: () => Promise<ServiceAnswer>, isGone: () => Promise<boolean>) {
   let open = (): void => undefined;

@@ -23,7 +23,7 @@ export interface AuditRow {
 
 /**
  * Writes an audit entry and an event for a change that this service makes, in the transaction of the change. `orgId` is
- * the organisation of the change, which may be below the actor's own.
+ * the organisation of the change. It may be below the actor's organisation.
  */
 export async function recordAudit(
   tx: Tx,
@@ -68,7 +68,7 @@ export async function storeDelivery(
   if (events.length > 0) await storeEvents(tx, events);
 }
 
-/** The organisations whose entries are listed: one, or one and all below it. */
+/** The organisations whose entries are listed: `orgId` alone, or `orgId` and all below it. */
 export interface AuditScope {
   orgId: string;
   mode: Mode;
@@ -76,8 +76,8 @@ export interface AuditScope {
 }
 
 /**
- * Lists entries, newest first, beginning after the entry `after`. It reads no more rows of an organisation than the
- * page may need, however long the log is.
+ * Lists entries, newest first, beginning after the entry `after`. Reads no more rows of an organisation than the page
+ * may need, however long the log is.
  */
 export function listAudit(
   tx: Reader,

@@ -17,7 +17,7 @@ export interface HandlerContext {
   pager: Pager;
   secrets: KeySecrets;
   webhookSecrets: WebhookSecrets;
-  /** Receivers (`host:port`) that may have any address, even a private one. */
+  /** Receivers (`host:port`) that may have any address, even a private address. */
   webhooksAllowed: ReadonlySet<string>;
   sequencer: EventNumbers;
   /** Resolves when no gateway trusts a verification from before the call any more. */
@@ -25,8 +25,8 @@ export interface HandlerContext {
 }
 
 /**
- * A gateway trusts a verification for 1 s, counted from its request. The other 100 ms are for answers that are on their
- * way.
+ * A gateway trusts a verification for 1 s from its request. Another 100 ms are for answers that are still on the
+ * network.
  */
 const revocationWaitMs = 1_100;
 

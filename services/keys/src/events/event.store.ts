@@ -54,7 +54,7 @@ export function listEvents(
   }
   if (types === null) return sql.query(`SELECT ${columns} FROM (${select('true')}) event`, values);
   // The query reads a range of the index for each type. Otherwise a search for a rare type would walk through the
-  // events of all others.
+  // events of all other types.
   const ranges = `unnest($5::text[]) AS wanted (wanted_type), LATERAL (${select('type = wanted_type')}) event`;
   return sql.query(`SELECT ${columns} FROM ${ranges} ORDER BY event.seq ${direction} LIMIT $4::int`, [
     ...values,

@@ -69,7 +69,7 @@ export const getEvent = ({ database }: HandlerContext) =>
 
 const batchMax = 100;
 
-/** Streams events from now on. A client that names the last event it received gets all events after that one. */
+/** Streams events from now on. A client that names the last event it received gets all later events. */
 export const watchEvents = (context: HandlerContext) =>
   ({
     stream: async ({ caller, query, lastEventId, signal }) => {
@@ -84,8 +84,8 @@ export const watchEvents = (context: HandlerContext) =>
   }) satisfies StreamHandlers<typeof watchEndpoint>;
 
 /**
- * The first message names the event after which the stream begins. A client that is cut off before it receives an event
- * continues there and misses none.
+ * The first message names the event after which the stream begins. A client that loses the connection before the first
+ * event can continue from this id without a gap.
  */
 async function* eventsAfter(
   { database, sequencer }: HandlerContext,

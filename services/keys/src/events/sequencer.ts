@@ -15,16 +15,16 @@ export interface Sequencer extends EventNumbers {
 /** The shortest pause between two looks, however often `ring` is called. */
 const lookMsLeast = 100;
 /**
- * The longest pause while events arrive or a stream waits. More events may have arrived than one turn takes, and
- * another process may number the events for which the stream waits.
+ * The longest pause while events arrive or a stream waits. More events may have arrived than one round can number.
+ * Another process may number the events for which a stream waits.
  */
 const busyMs = 1_000;
 /** The longest pause otherwise. */
 const restMs = 5_000;
 
 /**
- * Gives new events their sequence numbers. Every process runs one; a lock in the database lets one work at a time. Each
- * learns the last number, also if another process has given it.
+ * Gives new events their sequence numbers. Every process runs a sequencer; a lock in the database lets only one
+ * sequencer work at a time. Each sequencer also learns the numbers that other processes have given.
  */
 export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
   let latest = 0n;
@@ -76,8 +76,9 @@ export function createSequencer(database: KeysDatabase, log: Log): Sequencer {
 
 /**
  * Gives new events their sequence numbers, creates the webhook deliveries for them, and updates the list of workflows.
- * Resolves with the last number (`last`) and with whether there were new events. One process at a time does this, and
- * it holds the lock until its numbers are visible, so that a reader who has seen a number can see all before it.
+ * Resolves with the last number (`last`) and with whether there were new events. Only one process at a time gives
+ * numbers. It holds the lock until its numbers are visible, so that a reader who sees a number can see all smaller
+ * numbers.
  */
 export async function sequenceEvents(database: KeysDatabase): Promise<{ hadArrivals: boolean; last: bigint }> {
   const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);

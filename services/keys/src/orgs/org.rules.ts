@@ -17,15 +17,15 @@ export interface OrgRecord {
 export const depthMax = 16;
 
 /**
- * The permissions that an organisation may use: those that it and every organisation above it have. `lineage` lists
- * these organisations from the root down.
+ * The permissions that an organisation may use. The organisation itself and every organisation above must have them.
+ * `lineage` lists all these organisations from the root down.
  */
 export function allowedOf(lineage: readonly Pick<OrgRecord, 'permissions'>[]): ReadonlySet<string> {
   const [first, ...rest] = lineage.map(({ permissions }) => permissions);
   return new Set((first ?? []).filter((permission) => rest.every((allowed) => allowed.includes(permission))));
 }
 
-/** Refuses permissions in `wanted` that are not in `bound`. Returns null if there are none. */
+/** Refuses permissions in `wanted` that are not in `bound`. Returns null if all are in `bound`. */
 export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<string>): Problem | null {
   const errors = wanted.flatMap((permission, index) => {
     if (bound.has(permission)) return [];

@@ -27,9 +27,9 @@ export const listOrgs = (
   });
 
 /**
- * The organisations from the root down to this one, locked against changes until the transaction ends, so that their
- * permissions stay as they were checked. Null if the organisation is neither `rootId` nor below it. Rows are locked
- * from the root down, so that two transactions cannot deadlock.
+ * Locks the organisations from the root down to `orgId` until the transaction ends, so that their permissions cannot
+ * change after a check. Null if `orgId` is neither `rootId` nor below it. Rows are locked from the root down, so that
+ * two transactions cannot deadlock.
  */
 export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promise<OrgRecord[] | null> {
   const lineage = await tx.$queryRaw<OrgRecord[]>`
@@ -40,8 +40,8 @@ export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promis
 }
 
 /**
- * Locks the organisation for a change, and those above it against changes. Null if the organisation is not below
- * `rootId`.
+ * Locks the organisation for a change, and the organisations above against changes. Null if the organisation is not
+ * below `rootId`.
  */
 export async function lockForChange(
   tx: Tx,

@@ -12,7 +12,7 @@ test('a derived secret is the same in every process, and another one for another
     derive({ rawIdempotencyKey: 'retry2' }),
     derive({ recordId: uuidv7() }),
     derive({}, 'b2'.repeat(32)),
-    // The text is the same as that of the first secret, but it is divided at another place.
+    // The joined inputs equal those of the first secret, but the boundary between them is at another place.
     derive({ callerKeyId: `${origin.callerKeyId}r`, rawIdempotencyKey: 'etry' }),
   ];
   expect(new Set([derive(), ...others]).size).toBe(6);

@@ -12,8 +12,8 @@ import {
 const prefixLength = 12;
 const secretLength = 43;
 /**
- * The largest multiple of 62 below 256. Bytes from it on are skipped, because they would make the first letters of the
- * alphabet likelier.
+ * The largest multiple of 62 below 256. Bytes of 248 and above are skipped, because they would make the first letters
+ * of the alphabet likelier.
  */
 const fairBytes = 248;
 
@@ -35,8 +35,8 @@ export interface HashedSecret {
 export interface KeySecrets {
   newPrefix(): string;
   /**
-   * Returns a random secret. With an origin it derives the secret instead, so that a replay can show it again although
-   * only its hash is stored.
+   * Returns a random secret, or a derived secret if there is an origin. A replay derives the secret again, because only
+   * its hash is stored.
    */
   newSecret(origin: SecretOrigin | null): string;
   /**
@@ -50,7 +50,9 @@ export interface KeySecrets {
    * secret.
    */
   matches(secret: string, stored: HashedSecret | null): boolean;
-  /** A new hash for a matching secret whose hash was made with an older pepper; null for the current one. */
+  /**
+   * A new hash for a matching secret whose hash was made with an older pepper. Null if the pepper is the current one.
+   */
   renew(secret: string, stored: HashedSecret): HashedSecret | null;
   /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;

@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks';
  * generation, so that no row contains them.
  */
 export interface WebhookSecrets {
-  /** A secret, which is `whsec_` and 32 bytes as base64. */
+  /** A secret: `whsec_` and 32 bytes as base64. */
   of(webhookId: string, generation: number): string;
   /**
    * Derives a secret again. `madeWith` names the service's secret from which it was derived. Throws if that secret of
@@ -16,9 +16,9 @@ export interface WebhookSecrets {
   /** The name of the service's secret from which new secrets are derived. */
   madeWith: string;
   /**
-   * The headers of a signed message. The message is signed with the secret of the generation and, while it is valid,
-   * with that of the previous generation. While the service's own secret is rotated, each generation has several
-   * secrets and all of them sign, because the receiver has the one that was shown to the owner.
+   * The headers of a signed message. The secret of the generation signs. While the previous generation is valid, its
+   * secret signs too. During a rotation of the service's own secret, each generation has several secrets. All of them
+   * sign, because the receiver may have any of them.
    */
   sign(
     message: { id: string; at: Date; body: string },
@@ -27,8 +27,8 @@ export interface WebhookSecrets {
 }
 
 /**
- * @param secrets in the form of WEBHOOK_SECRET. The API, which shows secrets, and the worker, which signs, have the
- * same.
+ * @param secrets in the form of WEBHOOK_SECRET. The API shows the secrets of webhooks, and the worker signs with them.
+ * So both need the same value.
  */
 export function createWebhookSecrets(secrets: string): WebhookSecrets {
   const [current] = secretsIn(secrets);

@@ -18,7 +18,7 @@ interface LastUses {
 
 /**
  * Collects the last use of each key and writes all of them together, outside any request. A crash may lose the latest
- * uses, which is better than a wait in every request.
+ * uses, but no request waits for the write.
  */
 export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
   let uses = new Map<string, KeyUse>();
@@ -76,7 +76,6 @@ export async function verifyToken(
   return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes: effectiveScopes(key), ...limits };
 }
 
-/** The route by which the gateway verifies a token. */
 export const verifyRoute = (context: VerifyContext, tokenSecret: string) =>
   internalRoute({
     method: 'POST',

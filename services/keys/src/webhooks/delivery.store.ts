@@ -7,8 +7,8 @@ import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../context/database.store';
 
 // The pending deliveries of one resource to one webhook form a queue. Only the oldest has a due time; the others wait
-// at 'infinity'. A transaction that adds to a queue or removes from it first locks the webhook's row, so that no
-// delivery waits for one that has ended.
+// at 'infinity'. A transaction locks the webhook's row before it adds to a queue or removes from it. So no delivery
+// waits for an ended delivery.
 
 /** Adds the webhook deliveries of events that have just been numbered. */
 export async function addDeliveries(sql: Sql, seqs: readonly string[]): Promise<void> {
@@ -65,17 +65,17 @@ export interface Claimed {
 export interface ClaimLimits {
   most: number;
   mostOfOrg: number;
-  /** The deliveries that this process is sending now, as numbers by organisation. */
+  /** The number of deliveries that this process is sending now, by organisation. */
   sending: Readonly<Record<string, number>>;
   /** The time after which another process treats the delivery as lost. */
   leaseSeconds: number;
-  /** The organisation that was served last. Those with greater ids come next. */
+  /** The organisation that was served last. Organisations with greater ids come next. */
   afterOrg: string;
 }
 
 /**
- * Claims up to `most` due deliveries. For each organisation, the claimed deliveries and those in `sending` are at most
- * `mostOfOrg`. The organisations take turns, so that one with many deliveries does not delay the others.
+ * Claims up to `most` due deliveries. An organisation gets at most `mostOfOrg` deliveries, including those in
+ * `sending`. The organisations take turns, so that an organisation with many deliveries does not delay the others.
  */
 export function claimDeliveries(
   sql: Sql,
@@ -86,8 +86,8 @@ export function claimDeliveries(
 
 /**
  * SQL for the organisations that have pending deliveries, in the order of their ids. It takes one index look-up for
- * each organisation, however many deliveries that organisation has. `claimSql` uses it twice: for the organisations
- * after $5 (`afterOrg`), which come first, and then for the others.
+ * each organisation, however many deliveries that organisation has. `claimSql` uses it twice: first for the
+ * organisations after `afterOrg` ($5), then for the others.
  */
 const orgsSql = (name: string, from: string, to: string): string => `
   ${name} (id) AS (
@@ -129,7 +129,7 @@ export interface Outcome {
   isGone: boolean;
 }
 
-/** The result of an attempt. `retrySeconds` is null if the delivery was accepted, or if that was the last attempt. */
+/** The result of an attempt. `retrySeconds` is null if the delivery was accepted, or if no attempt is left. */
 export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }
@@ -273,7 +273,7 @@ export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: st
 }
 
 /**
- * Removes events that are too old, with their deliveries. A delivery that waited behind a removed one becomes due.
+ * Removes events that are too old, with their deliveries. A delivery that waited behind a removed delivery becomes due.
  * Resolves with the number of events, at most `max`.
  */
 export const purgeEvents = (database: KeysDatabase, max: number): Promise<number> =>

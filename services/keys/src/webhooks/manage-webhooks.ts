@@ -32,7 +32,10 @@ export async function requireWebhook(tx: Reader, caller: Caller, id: string): Pr
   return row;
 }
 
-/** Reads the caller's webhook as {@link requireWebhook} does, and locks its row until the transaction ends. */
+/**
+ * Locks the row of the caller's webhook until the transaction ends. Throws `webhook_not_found` if there is no such
+ * webhook.
+ */
 export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<store.WebhookRow> {
   const row = await store.lockWebhook(tx, caller, id);
   if (row === null) throw problem('webhook_not_found');
@@ -40,8 +43,8 @@ export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<s
 }
 
 /**
- * Refuses a URL whose text alone shows that it is not allowed. Its name is not resolved here, because the sender checks
- * every address that it connects to.
+ * Refuses a URL whose text alone shows that it is not allowed. The host's name is not resolved here, because the sender
+ * checks every address that it connects to.
  */
 function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');

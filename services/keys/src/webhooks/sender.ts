@@ -27,14 +27,14 @@ export interface SenderOptions {
   database: KeysDatabase;
   log: Log;
   secrets: WebhookSecrets;
-  /** Receivers (`host:port`) that may have any address, even a private one. */
+  /** Receivers (`host:port`) that may have any address, even a private address. */
   allowed: ReadonlySet<string>;
   /**
    * The lease of a claimed delivery, in seconds. It must be longer than an attempt takes. Otherwise another process
    * sends the same event again.
    */
   leaseSeconds: number;
-  /** The pause in milliseconds between two searches if the first one found nothing. */
+  /** The pause in milliseconds after a search that found nothing. */
   everyMs?: number;
   /** The most deliveries that are sent at the same time, in all and of one organisation. */
   most?: number;
@@ -51,8 +51,7 @@ export interface WebhookSender {
 }
 
 /**
- * Sends due deliveries. Any number of processes may do so at the same time, because each claims a delivery before it
- * sends it.
+ * Sends due deliveries. Any number of processes may run a sender, because each claims a delivery before it sends it.
  */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { database, log, leaseSeconds, everyMs = 1_000, most = 48, mostOfOrg = 12 } = options;
@@ -128,7 +127,7 @@ type Settle = (webhookId: string, ended: Ended) => Promise<void>;
 
 /**
  * Writes the results of attempts in batches, one batch at a time for each webhook, because a batch locks the webhook's
- * row. Results that arrive during a batch are written in the next one, so that a busy webhook needs few transactions.
+ * row. Results that arrive during a batch are written in the next batch, so that a busy webhook needs few transactions.
  */
 function settlerOf({ database, log }: SenderOptions): Settle {
   const next = new Map<string, { ended: Ended[]; written: Promise<void> }>();
@@ -177,7 +176,7 @@ async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, c
     ...secrets.sign({ id: event.id, at: new Date(), body }, claimed),
   };
   try {
-    // Tracing is off for the call, because spans contain the URL, and the URL may contain a secret of the customer's.
+    // Tracing is off for the call, because spans contain the URL, and the URL may contain a secret of the customer.
     const status = await context.with(suppressTracing(context.active()), () =>
       post(new URL(url), { headers, body, allowed, answerMs }),
     );

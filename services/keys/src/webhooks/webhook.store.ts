@@ -45,7 +45,7 @@ export const listWebhooks = (
   });
 
 /**
- * Inserts a webhook. Null if the organisation has `max` already. The organisation's row is locked, so that two
+ * Inserts a webhook. Null if the organisation has `max` webhooks. The organisation's row is locked, so that two
  * simultaneous calls cannot both take the last place.
  */
 export async function insertWebhook(

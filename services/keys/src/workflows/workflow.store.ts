@@ -44,8 +44,8 @@ const summaryOf = (row: Row): WorkflowSummary => ({
 });
 
 /**
- * Lists workflows, newest first, beginning after the workflow `after`. The query has only the conditions of the filter,
- * so that each combination uses its index.
+ * Lists workflows, newest first, beginning after the workflow `after`. The query contains only the conditions that the
+ * filter has, so that each combination can use its own index.
  */
 export async function listWorkflows(
   sql: Sql,
@@ -64,7 +64,7 @@ export async function listWorkflows(
   const select = (more = ''): string =>
     `SELECT * FROM workflows WHERE ${conditions.join(' AND ')}${more} ORDER BY workflows.id DESC LIMIT $3::int`;
   // The query reads a range of the index for each status. Otherwise a search for a rare status would walk through the
-  // workflows of all others.
+  // workflows of all other statuses.
   const found =
     status === undefined
       ? `(${select()}) found`

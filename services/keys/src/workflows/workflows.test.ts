@@ -34,7 +34,7 @@ const failure = {
 };
 type Turn = [type: EventType, more?: { resource?: string; mode?: string; kind?: string }];
 
-/** Delivers the states of a workflow in one call. `id` is the workflow's. */
+/** Delivers the states of a workflow in one call. `id` names the workflow. */
 async function tell(id: string, turns: Turn[], { caller } = root): Promise<void> {
   const entries = turns.map(([type, { resource = '/v1/sites/a', mode = 'live', kind = 'restore_backup' } = {}]) => ({
     ...{ id: uuidv7(), type, at: new Date().toISOString(), org_id: caller.orgId, resource, actor_key_id: null, mode },

@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SerialQueue } from '@drydock/agent/host';
 
 const fileBytesMax = 1_048_576;
-/** Limit for an application's output in one second. Beyond it the application waits for its output to be read. */
+/** Limit for an application's output in one second. An application that prints more waits for the next second. */
 const bytesPerSecond = 1_048_576;
 
 /**
- * Keeps the last one to two megabytes of the output of a site's application, in the current file and the one before it.
+ * Keeps the last one to two megabytes of the output of a site's application, in the current file and the previous file.
  * A running application cannot make the files larger.
  */
 export class AppLog {
@@ -25,8 +25,8 @@ export class AppLog {
   }
 
   /**
-   * Writes the stream to the log; resolves when it has ended and all is written. Never throws, because an application
-   * must run even without its log.
+   * Writes the stream to the log. Resolves when the stream has ended and all its bytes are written. Never throws,
+   * because an application must run even without its log.
    */
   async take(stream: Readable): Promise<void> {
     this.readers += 1;

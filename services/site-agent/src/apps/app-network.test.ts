@@ -15,7 +15,7 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 
 /**
  * This machine's IPv4 address that is not loopback. The site agent's setting SITES_OUTGOING_ALLOW lets applications
- * connect to it.
+ * connect to this address.
  */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
@@ -74,7 +74,7 @@ describe('the network of an application', () => {
     const answers = await inApp(
       `return Promise.all(${JSON.stringify(ports)}.map((port) => attempt({ port, host: '127.0.0.1' })))`,
     );
-    // All sites of the test share a cluster with one port, and the neighbour's endpoint has another port.
+    // The first port is that of the cluster that holds the databases of all sites in this test.
     expect(answers).toEqual(ports.map(() => 'ECONNREFUSED'));
   });
 

@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { codeOf, Outgoing, type OutgoingPolicy } from './outgoing';
 
 /**
- * Ports inside the application's own network, which no other process is in. The application's processes cannot listen
- * below 1024 themselves.
+ * Ports inside the application's own network. The application's processes cannot take these ports, because they cannot
+ * listen below 1024.
  */
 const ports = { proxy: 1_021, dialler: 1_022 };
 /** The most open connections of the application to each of the two ports. */
@@ -33,8 +33,8 @@ export class AppNetwork {
   readonly nodeArgs = ['--import', outgoingPreloadUrl(ports)];
 
   /**
-   * Serves the connections of one box. Connections that are open when the box ends are closed, whatever the other side
-   * does.
+   * Serves the connections of one box. Closes the open connections when the box ends, even if the peer keeps its end
+   * open.
    */
   serve(
     { listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>,
@@ -69,9 +69,10 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Makes connections to the outside for the sockets of a site's application, whose side is `sourceFor`. Each connection
- * from the application sends one line of JSON. A line with an address or a name is answered with a ticket for the new
- * outside connection, or with the name's addresses. A line with a ticket joins its sender to that outside connection.
+ * Makes connections to the outside for the sockets of a site's application. `sourceFor` is the code inside the
+ * application. Each connection from the application sends one line of JSON. A line with an address or a name is
+ * answered with a ticket for the new outside connection, or with the name's addresses. A line with a ticket joins its
+ * sender to that outside connection.
  */
 class OutgoingDialler {
   private readonly outgoing: Outgoing;
@@ -119,11 +120,11 @@ class OutgoingDialler {
 }
 
 /**
- * Runs in a customer's process before its own code, if its box has a network of its own. Its connections to the outside
- * go to the site agent (`OutgoingDialler`) in two steps. First the agent is asked to connect, and answers with a
- * ticket, or with the error for the application. Then a second connection shows the ticket and is joined to the first.
- * All of this is below `net.Socket`, so that TLS and everything else built on sockets works unchanged. Programs that
- * the application starts get the address of a proxy instead.
+ * Runs in a customer's process before the customer's code, if the box has its own network. The process's connections to
+ * the outside go to the site agent (`OutgoingDialler`) in two steps. First the agent is asked to connect, and answers
+ * with a ticket, or with the error for the application. Then a second connection sends the ticket, and the agent joins
+ * it to the outside connection. The code works below `net.Socket`, so that TLS and everything else on sockets works
+ * unchanged. Programs that the application starts get the address of a proxy.
  */
 const sourceFor = ({ dialler, proxy }: { dialler: number; proxy: number }): string => `
 import { ChildProcess } from 'node:child_process';
@@ -224,8 +225,8 @@ sync.spawn = withProxy(sync.spawn);
 `;
 
 /**
- * The URL for Node's `--import`, which contains the code as `appPreloadUrl` does. Both ports are on the application's
- * own loopback.
+ * The URL for Node's `--import`. It contains the code, because a site's account may not be able to read the agent's
+ * files. Both ports are on the application's own loopback.
  */
 const outgoingPreloadUrl = (ports: { dialler: number; proxy: number }): string =>
   `data:text/javascript,${encodeURIComponent(sourceFor(ports))}`;

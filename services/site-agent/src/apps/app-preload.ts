@@ -1,7 +1,7 @@
 /**
- * Runs in a customer's process before its own code. As under Passenger, the first server that the application opens
- * serves the site, whatever port it asks for. Instead of the port it gets a Unix socket, which no other process can
- * take. This code then reports on descriptor 3 that the server listens.
+ * Runs in a customer's process before the customer's code. As under Passenger, the first server that the application
+ * opens serves the site, whatever port it asks for. The server gets a Unix socket in place of the port, because no
+ * other process can take the socket. This code then reports on descriptor 3 that the server listens.
  */
 const source = `
 import net from 'node:net';

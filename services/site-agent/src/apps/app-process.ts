@@ -28,16 +28,18 @@ export interface AppDatabase {
 
 export interface AppSettings {
   isolation: Isolation;
-  /** Whether the operator accepts that sites may take over this machine, where nothing isolates them. */
+  /** Whether the operator accepts that sites without isolation may take over this machine. */
   isRiskTaken: boolean;
-  /** Whether the site has used up its disk space. If so, no application is started, because it would go on writing. */
+  /**
+   * Whether the site has used up its disk space. No application of a full site is started, because it would write more.
+   */
   isDiskFull(): boolean;
   filesDir: string;
   log: AppLog;
   database: AppDatabase;
   /** The account that the application runs under. Null stands for this process's account. */
   uid: number | null;
-  /** The application's own network; null if it shares the machine's. */
+  /** The application's own network; null if the application uses the machine's network. */
   network: AppNetwork | null;
   onStart(child: GuardedChild): void;
 }
@@ -46,7 +48,7 @@ export interface AppSettings {
 export class AppProcess {
   readonly generation: number;
   readonly pid: number;
-  /** The path to the very socket that this process listens at, even if another one is put in its place later. */
+  /** The path of this process's own socket. It stays valid if the application replaces the socket's file. */
   private readonly socketPath: string;
   private readonly child: GuardedChild;
   private inFlight = 0;
@@ -79,7 +81,7 @@ export class AppProcess {
     }
   }
 
-  /** The first process of its box, the ancestor of all others in it. */
+  /** The id of the first process in the box, which is the ancestor of all others in the box. */
   get boxPid(): number | null {
     return this.child.process.pid ?? null;
   }
@@ -171,8 +173,8 @@ async function spawnApp({
 const openPath = 0o10_000_000;
 
 /**
- * Opens the socket itself instead of keeping its name. The name is in a folder of the application, which could later
- * replace it with a link to a socket of the site agent, or leave it behind for another process.
+ * Keeps a handle of the socket, because its name is in a folder that the application controls. The application could
+ * replace the socket with a link to a socket of the site agent, or leave its name to another process.
  */
 async function pinSocket(file: string): Promise<FileHandle | string> {
   if (process.platform !== 'linux') return file;
@@ -195,8 +197,8 @@ async function readListening(pipe: unknown): Promise<void> {
 }
 
 /**
- * Waits for the last of the output too, so that the owner of an application that did not start finds the reason in its
- * log.
+ * Rejects when the process has ended and all its output is in the log. There the owner finds why the application did
+ * not start.
  */
 async function refuseAtEnd(child: GuardedChild, printed: Promise<unknown>): Promise<never> {
   const { code, signal } = await child.exited;

@@ -32,8 +32,8 @@ export interface RestartWish {
 }
 
 /**
- * The application of one release, by Passenger's contract. After a change of tmp/restart.txt the next request starts a
- * fresh process, which all further requests wait for; running requests end on the old one.
+ * The application of one release, run by the rules of Passenger. After a change of tmp/restart.txt, the next request
+ * starts a fresh process. All later requests wait for the fresh process; running requests end on the old process.
  */
 export class AppRunner {
   private readonly settings: AppSettings;
@@ -58,7 +58,7 @@ export class AppRunner {
     return this.current?.isRunning === true ? this.current : null;
   }
 
-  /** The process to use while the restart file is unchanged; null if a new one is needed or is starting. */
+  /** The process to use while the restart file is unchanged; null if a new process is needed or is starting. */
   get due(): { process: AppProcess; restart_seconds: number } | null {
     const { running: process } = this;
     return process === null || this.booting !== null ? null : { process, restart_seconds: this.currentSeconds };
@@ -80,13 +80,13 @@ export class AppRunner {
     return this.booting;
   }
 
-  /** Ends the process at once. The next request starts another one, if that is allowed. */
+  /** Ends the process at once. The next request may start another process. */
   async end(): Promise<void> {
     await this.booting?.catch(() => undefined);
     await this.current?.stop();
   }
 
-  /** Ends the process at once, and starts no other one. */
+  /** Ends the process at once. No later request starts another process. */
   async close(): Promise<void> {
     this.isClosed = true;
     await this.booting?.catch(() => undefined);
@@ -111,8 +111,8 @@ export class AppRunner {
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
-      // The old process answers nobody any more, so it is ended. It may hold all processes that its account may have,
-      // and a fresh one needs some.
+      // The old process serves nobody any more. It may use up the account's limit of processes, and the next start
+      // needs room.
       await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });

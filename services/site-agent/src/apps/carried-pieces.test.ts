@@ -13,8 +13,8 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { PagePlaces } from '../content/page-places';
 
 /**
- * All sites share one event loop. An organisation's connections take a bounded part of it, because each piece that is
- * passed on takes a turn.
+ * All sites share one event loop. An organisation's connections may take only a bounded part of it, so each piece of
+ * data needs a turn.
  */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
@@ -124,8 +124,8 @@ test('an application that writes outside a byte at a time has one piece carried 
   turns.release();
   await until(() => Promise.resolve(said() === 6 + 3 * bytes), { what: 'all that was said' });
   expect(new Set(turns.takenBy)).toEqual(new Set(['org-1']));
-  // The kernel has buffered all bytes by now, so at most six turns are needed: one for each piece that was read ahead,
-  // and one for its rest.
+  // The kernel has buffered all bytes by now, so at most six turns are needed. Each of the three connections takes one
+  // for the piece that was read ahead and one for the rest.
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 
@@ -149,7 +149,7 @@ test('so has a session of a site’s database, and one that is not let in yet', 
   }
   const nothing = (await fetch(new URL('0', site.url))).text();
   expect(await Promise.race([letIn, answered, nothing])).toBe('said');
-  // The session used one turn for its piece, and the newcomer one for its first message.
+  // The session used one turn for its piece, and the newcomer used one turn for its first message.
   expect(turns.takenBy).toEqual(['org-1', 'org-1']);
   turns.release();
   expect(await Promise.all([letIn, answered])).toEqual(['in', 'answered']);

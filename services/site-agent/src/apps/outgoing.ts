@@ -13,7 +13,7 @@ const headMs = 10_000;
 const headBytesMax = 16_384;
 const betweenHops = /^(connection|keep-alive|proxy-connection|proxy-authorization)[ \t]*:/i;
 
-/** The reason why a site's connection was not made; `code` is that of a system call. */
+/** The reason why a site's connection was not made. `code` is an error code of system calls, such as `EACCES`. */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError';
   readonly code: string;
@@ -24,23 +24,23 @@ export class OutgoingError extends Error {
   }
 }
 
-/** The methods of a resolver that are used here. */
+/** The methods of a resolver that the policy uses. */
 export interface NameServers {
   resolve4(name: string): Promise<string[]>;
   resolve6(name: string): Promise<string[]>;
 }
 
 /**
- * Decides where applications may connect to. They may reach the public internet without this machine's own addresses,
- * and the ranges that the operator allows.
+ * Decides where applications may connect to. They may reach the ranges that the operator allows, and the public
+ * internet except this machine's own addresses.
  */
 export class OutgoingPolicy {
   private readonly allowed = new BlockList();
   private readonly resolver: NameServers;
 
   /**
-   * `allowed` are ranges such as `10.1.0.0/16` or `fd00::/8`. Names are resolved by name servers only: the system's
-   * resolver also reads files of this machine, and a slow name would keep one of its four threads.
+   * `allowed` are ranges such as `10.1.0.0/16` or `fd00::/8`. Only name servers resolve names. The system's resolver
+   * also reads files of this machine, and a slow name would occupy one of its four threads.
    */
   constructor(allowed: readonly string[], resolver: NameServers = new Resolver({ timeout: 2_000, tries: 2 })) {
     this.resolver = resolver;
@@ -77,8 +77,9 @@ const isOwnAddress = (address: string): boolean =>
   Object.values(networkInterfaces()).some((known) => known?.some((own) => own.address === address) === true);
 
 /**
- * The only way from a site's application to the outside, because the application's own network has just a loopback.
- * Programs reach it as an HTTP proxy. Every connection is made here, after the policy has approved the exact address.
+ * Connects a site's application to the outside. No other connection leads there, because the application's own network
+ * has only a loopback. Programs use this class as an HTTP proxy. The policy approves the exact address before each
+ * connection.
  */
 export class Outgoing {
   private readonly policy: OutgoingPolicy;
@@ -91,8 +92,8 @@ export class Outgoing {
   }
 
   /**
-   * Serves one connection from the application. Only the head of a request is parsed here, and bodies are not, because
-   * one piece of a body may contain ten thousand chunks.
+   * Serves one connection from the application. Parses only the head of a request. A body would take too long, because
+   * one piece may contain ten thousand chunks.
    */
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
@@ -152,8 +153,8 @@ export class Outgoing {
   }
 
   /**
-   * Answers a CONNECT, which tunnels anything, or a request in the form for proxies, with which programs ask for pages
-   * without TLS.
+   * Answers a CONNECT, which tunnels any protocol, or a plain HTTP request with a full URL, as programs send it to a
+   * proxy.
    */
   private async answer(client: Socket, head: string): Promise<void> {
     const [line = '', ...headers] = head.split('\r\n');
@@ -193,7 +194,7 @@ function connectTo(address: string, port: number): Promise<Socket> {
       clearTimeout(late);
       resolve(socket);
     });
-    socket.on('error', () => undefined); // The stream's end reports it.
+    socket.on('error', () => undefined); // the stream's end reports the error
   });
 }
 

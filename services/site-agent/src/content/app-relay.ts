@@ -6,12 +6,15 @@ type Say = (says: ChildSays, body?: Buffer) => void;
 type Connected = (error: Error | null, socket?: Socket) => void;
 type VisitorsRequest = ClientRequestArgs & { visitor?: number };
 
-/** The most chunks of an answer that are kept separate; more are joined, because each costs a hundred bytes. */
+/**
+ * The most chunks of an answer that are kept separate; further chunks are joined, because each chunk costs a hundred
+ * bytes.
+ */
 const chunksMax = 64;
 
 /**
- * Keeps connections to the application open for reuse. Requests for the same process share connections, because Node
- * groups them by `socketPath`, which holds the process's number here. The host makes new connections.
+ * Keeps connections to the application open for reuse. Node groups connections by `socketPath`. Here `socketPath` is
+ * the process's number, so that requests for the same process share connections. The host makes new connections.
  */
 class HandedConnections extends Agent {
   private readonly connect: (id: number, onConnected: Connected) => void;
@@ -30,8 +33,8 @@ class HandedConnections extends Agent {
 }
 
 /**
- * Speaks HTTP to the site's application. However small the application's pieces are, the host gets one at a time for
- * each visitor, with everything that has come until then.
+ * Speaks HTTP to the site's application. The host gets one piece at a time for each visitor. The piece contains all
+ * bytes that have come so far, however small the application's own pieces are.
  */
 export class AppRelay {
   private readonly say: (id: number, says: ChildSays, body?: Buffer) => void;

@@ -22,7 +22,7 @@ import {
   sessionSchema,
 } from './protocol';
 
-/** The path is the same from src/ and dist/, because the child is always the compiled program. */
+/** The child is always the compiled program, so the path is the same from src/ and from dist/. */
 const program = path.join(__dirname, '../../dist/content/server.js');
 /** The time for an answer, in milliseconds. It is longer than the time that the child itself gives a page. */
 const answerMs = 15_000;
@@ -70,7 +70,7 @@ export interface Told {
   body: Buffer;
 }
 
-/** Gets the child's messages about one question, until it is removed. If it throws, the child is ended. */
+/** Gets the child's messages about one question. If a method throws, the child is ended. */
 export interface Listener {
   hear(told: Told): void;
   /** Reports that the child sends nothing any more. */
@@ -80,7 +80,7 @@ export interface Listener {
 /** A question that is answered in pieces. */
 export interface Talk {
   say(says: HostSays, body?: Buffer): void;
-  /** Hands a connection over to the child; this process has no part in it any more. */
+  /** Hands a connection over to the child; this process no longer uses the connection. */
   hand(connection: Socket): void;
   leave(): void;
 }
@@ -111,7 +111,7 @@ export class ContentChild {
     this.way = wayOf(child.process);
     const frames = new FrameReader();
     this.way.on('data', (piece: Buffer) => this.hearSome(frames.read(piece)));
-    this.way.on('error', () => undefined); // The child's exit below reports it.
+    this.way.on('error', () => undefined); // the child's exit below reports the error
     child.process.on('error', () => undefined); // A connection was handed to a child that had ended.
     void child.exited.then((exit) => {
       this.leave(`the process of the site ended with ${exit.signal ?? `code ${exit.code}`}`);

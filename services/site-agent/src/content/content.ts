@@ -45,7 +45,7 @@ type VisitQuestion = Omit<Extract<Question, { ask: 'visit' }>, 'ask' | 'may_rend
 /** A visitor whom the application may answer. */
 export interface AppVisitor extends Listener {
   readonly forwarded: Forwarded;
-  /** The child's answer if it does not forward the request; null if it does. */
+  /** The child's answer if the child answers by itself; null if the child forwards the request. */
   readonly refusal: Promise<Told | null>;
   /** Resolves when the visitor has the answer, or has left. */
   readonly over: Promise<void>;
@@ -54,9 +54,9 @@ export interface AppVisitor extends Listener {
 }
 
 /**
- * Answers for the files of one release through a child in the site's box, because this process follows no path inside a
- * site. The first question starts the child. The child ends after a minute without a question. If it dies, the
- * questions that it had not answered fail.
+ * Answers for the files of one release through a child in the site's box, because this process must not follow a path
+ * that the site controls. The first question starts the child. The child ends after a minute without a question. If it
+ * dies, the questions that it had not answered fail.
  */
 export class Content {
   private readonly settings: ContentSettings;
@@ -70,8 +70,8 @@ export class Content {
   }
 
   /**
-   * Answers a visit. A page that has to be rendered takes one of its organisation's places, or waits for one; a file
-   * never waits. @throws {@link PagesBusy}
+   * Answers a visit. A page that has to be rendered takes one of its organisation's places, or waits for a place. A
+   * file never waits. @throws {@link PagesBusy}
    */
   async visit(question: VisitQuestion): Promise<Visited> {
     const { places, organisation } = this.settings;
@@ -100,7 +100,7 @@ export class Content {
   /**
    * Answers a visit while a process of the application is running. `restartSeconds` is the mtime of the restart file
    * that the process was started with. Null if the application has answered the visitor. Throws {@link PagesBusy} if
-   * the organisation has as many visitors as it may.
+   * the organisation has no free place for a visitor.
    */
   async visitApp(question: VisitQuestion, visitor: AppVisitor, restartSeconds: number): Promise<Visited | null> {
     const { places, organisation } = this.settings;
@@ -114,8 +114,8 @@ export class Content {
   }
 
   /**
-   * Lets the application answer the visitor. Throws {@link PagesBusy} if the organisation has as many visitors as it
-   * may.
+   * Lets the application answer the visitor. Throws {@link PagesBusy} if the organisation has no free place for a
+   * visitor.
    */
   async forward(visitor: AppVisitor): Promise<void> {
     await this.inPlace(async (child) => {
@@ -142,7 +142,7 @@ export class Content {
     }
   }
 
-  /** The child's answer if it does not forward the request; null once the visitor has the application's answer. */
+  /** The child's answer if the child answers by itself; null once the visitor has the application's answer. */
   private async begin(child: ContentChild, question: Question, visitor: AppVisitor): Promise<Told | null> {
     const { places, organisation } = this.settings;
     visitor.begin(child.talk(question, visitor), (go) => places.pieces.take(organisation(), go));
@@ -224,7 +224,7 @@ export class Content {
     this.child = null;
   }
 
-  /** Ends the child. The next request starts a fresh one at once, without waiting for this end. */
+  /** Ends the child. The next request starts a fresh child at once, without waiting for this end. */
   private async endChild(child: ContentChild): Promise<void> {
     if (this.running === child) this.forget();
     await child.end();
@@ -282,7 +282,7 @@ export class RestOfFile {
       const { body } = await next;
       if (body.length === 0) throw new ContentError('the file became shorter');
       at += body.length;
-      // The next piece is fetched while this one is sent.
+      // The next piece is fetched while the current piece is sent.
       next = at <= end ? ask(at) : null;
       yield body;
     }

@@ -9,7 +9,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { FairPace, PagePlaces, PagesBusy, processesFor } from './page-places';
 
-/** Starts a process that ends when it is asked to, and then releases its place. */
+/** Starts a process that ends when the places ask for its end, and then releases its place. */
 async function start(
   places: PagePlaces,
   organisation: string,

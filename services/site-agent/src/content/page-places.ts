@@ -6,8 +6,8 @@ const turnMs = 10;
 
 /**
  * Limits how much is done in a second: by default 8,000 in all, and 4,000 for an organisation. The time is divided into
- * turns of ten milliseconds. What exceeds a turn waits for the next one, in which the organisations go one after the
- * other.
+ * turns of ten milliseconds. What exceeds a turn waits for the next turn. In each turn the organisations go one after
+ * the other.
  */
 export class FairPace {
   private readonly max: number;
@@ -51,8 +51,7 @@ export class FairPace {
     this.usedInAll = 0;
     for (const [organisation, waiting] of this.waiting) {
       if (!this.mayGo(organisation)) continue;
-      // An organisation that was served goes to the end of the queue. It is served again after the others, in this turn
-      // or the next one.
+      // A served organisation goes to the end of the queue, so that the other organisations come before its next piece.
       this.waiting.delete(organisation);
       const next = waiting.shift();
       if (waiting.length > 0) this.waiting.set(organisation, waiting);
@@ -68,14 +67,15 @@ export class FairPace {
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;
 /**
- * Limit for pages that are being rendered or sent. Each takes 8 MB at most, in the agent's memory too, until its
+ * Limit for pages that are being rendered or sent. Each page takes at most 8 MB, also of the agent's memory, until the
  * visitor has received it.
  */
 const rendersMax = 64;
-/** Limit for visitors whom applications answer. The agent's memory holds one piece of 64 kB for each. */
+/** Limit for visitors whom applications answer. The agent's memory holds one piece of 64 kB for each visitor. */
 const visitsMax = 4_096;
 /**
- * Limit for visitors of files that are longer than one answer. Each was measured to take 950 kB of the agent's memory.
+ * Limit for visitors of files that are longer than one answer. Each visitor was measured to take 950 kB of the agent's
+ * memory.
  */
 const downloadsMax = 1_024;
 /** Limit for an organisation's visitors that wait for a place. */
@@ -107,10 +107,9 @@ interface PlaceNumbers {
   carried?: Pick<FairPace, 'take'>;
 }
 
-/** A process for the files of one site. */
 export interface PlacedProcess {
   organisation: string;
-  /** Whether somebody waits for the process, which then keeps its place. */
+  /** Whether somebody waits for the process. A busy process keeps its place. */
   readonly isBusy: boolean;
   readonly usedMs: number;
   /** Ends the process; its place is free once it has ended. */
@@ -120,7 +119,7 @@ export interface PlacedProcess {
 /**
  * The share of this host that sites' pages and applications may use, by organisation: processes for files and pages,
  * pages that are being rendered or sent, long files that are being sent, visitors of applications, and the pieces of
- * the answers to them. An organisation gets at most half of each, so that another organisation finds its own share at
+ * applications' answers. An organisation gets at most half of each, so that another organisation finds its own share at
  * once.
  */
 export class PagePlaces {
@@ -129,8 +128,8 @@ export class PagePlaces {
   private readonly visits: FairPlaces;
   private readonly downloads: FairPlaces;
   /**
-   * Limits the pieces of applications' answers after the first one, because each takes time of the event loop that all
-   * sites share.
+   * Limits the pieces of applications' answers after the first piece, because each piece takes time of the event loop
+   * that all sites share.
    */
   readonly pieces: FairPace;
   /**
@@ -157,8 +156,8 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a process. Idle processes are ended to make room: the organisation's own, or, for its first
-   * process, those of any organisation. Throws {@link PagesBusy}.
+   * Takes a place for a process. Ends idle processes to make room: for the organisation's first process those of any
+   * organisation, otherwise only its own. Throws {@link PagesBusy}.
    */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);
@@ -167,7 +166,7 @@ export class PagePlaces {
     return waitFor(this.processes, organisation);
   }
 
-  /** Registers a process. Call the returned function when it gives its place back. */
+  /** Registers a process. Call the returned function when the process gives its place back. */
   watch(process: PlacedProcess): () => void {
     this.running.add(process);
     return () => this.running.delete(process);
@@ -179,8 +178,8 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for rendering a page, or waits for one. Throws {@link PagesBusy}: at once if too many pages of the
-   * organisation are waiting, otherwise after five seconds.
+   * Takes a place for rendering a page, or waits for a place. Throws {@link PagesBusy}: at once if too many pages of
+   * the organisation are waiting, otherwise after five seconds.
    */
   render(organisation: string): Promise<() => void> {
     return waitFor(this.renders, organisation);
@@ -191,7 +190,10 @@ export class PagePlaces {
     return this.visits.takeNow(organisation);
   }
 
-  /** A place for a file that is longer than one answer. Throws {@link PagesBusy} as {@link render} does. */
+  /**
+   * Takes a place for a file that is longer than one answer, or waits for a place. Throws {@link PagesBusy} at the
+   * latest after five seconds.
+   */
   download(organisation: string): Promise<() => void> {
     return waitFor(this.downloads, organisation);
   }

@@ -11,8 +11,8 @@ const begin = 'begin isolation level repeatable read read only';
 /** The time limit is set before each query, because an earlier query may have changed it. */
 const limit = `set local statement_timeout = ${pageStatementMs}`;
 /**
- * Statements that clear the session for the next page. The rollback undoes everything that a page has set, except for
- * what the other statements undo.
+ * Statements that clear the session for the next page. The rollback undoes most of what a page has set. The other
+ * statements undo what a rollback keeps.
  */
 const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
 
@@ -32,13 +32,13 @@ interface Step {
   rows: QueryRows | null;
 }
 
-/** A parameter of earlier versions of pg, which its types still require. */
+/** A parameter that earlier versions of pg had, and that pg's types still require. */
 const noMore = true;
 
 /**
- * Runs all queries of one page in one read-only transaction, in one round trip. Each uses the extended protocol, which
- * takes one statement only, so that a page cannot end the transaction and go on. Only the first rows of each result are
- * fetched.
+ * Runs all queries of one page in one read-only transaction, in one round trip. Each query uses the extended protocol,
+ * which takes only one statement. So a page cannot end the transaction and continue outside it. Only the first rows of
+ * each result are fetched.
  */
 class PageQueries implements Submittable {
   private readonly steps: Step[];
@@ -56,7 +56,7 @@ class PageQueries implements Submittable {
       connection.parse({ name: '', text: sql, types: [] }, noMore);
       connection.bind({}, noMore);
       if (rows !== null) connection.describe({ type: 'P', name: '' }, noMore);
-      // pg's types want the number of rows as a string, which pg would not send.
+      // pg's types require the number of rows as a string, but pg sends only a number.
       Reflect.apply(connection.execute, connection, [{ rows: pageRowsMax }]);
     }
     connection.sync();
@@ -93,10 +93,6 @@ class PageQueries implements Submittable {
   }
 }
 
-/**
- * Runs the queries of a page. Afterwards the session holds nothing of the page. After an error the session must be
- * closed.
- */
 async function runPageQueries(
   client: { query(queries: Submittable): unknown },
   queries: readonly string[],
@@ -274,8 +270,8 @@ function socketOf({ connection }: PoolConnection): CountedSocket {
 }
 
 /**
- * Each query is one statement, with limits that it cannot lift. Everything that a page leaves in the session is cleared
- * afterwards.
+ * Each query is one statement, with limits that the statement cannot lift. Everything that a page leaves in the session
+ * is cleared afterwards.
  */
 async function runInMariadb(connection: PoolConnection, queries: readonly string[]): Promise<QueryRows[]> {
   const limits = `SET STATEMENT max_statement_time = ${pageStatementMs / 1000}, sql_select_limit = ${pageRowsMax} FOR`;

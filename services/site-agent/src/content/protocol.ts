@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 
-/** A message of either side: the number of the request that it is about, a JSON value, and perhaps bytes. */
+/** A message of the host or of the child: the number of its request, a JSON value, and perhaps bytes. */
 export interface Frame {
   id: number;
   value: unknown;
@@ -9,7 +9,7 @@ export interface Frame {
 }
 
 const headBytes = 12;
-/** The most bytes of a frame, which is more than a page has. */
+/** The most bytes of a frame. A page has fewer. */
 const frameBytesMax = 32 * 2 ** 20;
 
 /** The frame is `[length of JSON][length of body][id]`, four bytes each, followed by the JSON and the body. */
@@ -23,8 +23,7 @@ export function encodeFrame(id: number, value: unknown, body: Buffer = Buffer.al
 }
 
 /**
- * Sends a frame together with the others of the same turn of the event loop, because each write is a system call and
- * wakes the other side.
+ * Sends all frames of one turn of the event loop together, because each write is a system call and wakes the receiver.
  */
 export function sendFrame(way: Duplex, frame: Buffer): void {
   if (way.writableCorked === 0) {
@@ -43,7 +42,7 @@ export class FrameReader {
   *read(piece: Buffer): Generator<Frame> {
     this.pieces.push(piece);
     this.held += piece.length;
-    // Pieces are joined only when the whole frame is there, because a large one would be copied again and again.
+    // Pieces are joined only when the whole frame is there. Otherwise a large frame would be copied for each piece.
     while (this.held >= this.wanted) {
       const bytes = this.pieces.length === 1 ? (this.pieces[0] ?? piece) : Buffer.concat(this.pieces);
       const [json, body] = [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];
@@ -75,8 +74,8 @@ const forwardedSchema = z.object({
 export type Forwarded = z.infer<typeof forwardedSchema>;
 
 /**
- * A question of the host to the child that has a release's files. A visit is one question: the application's files and
- * the file at the path are needed together, and each question costs a turn of two processes.
+ * A question of the host to the child that has a release's files. A visit is one question about the restart files and
+ * the file at the path, because each question costs a turn of two processes.
  */
 export const questionSchema = z.discriminatedUnion('ask', [
   z.object({
@@ -110,8 +109,9 @@ export type Question = z.infer<typeof questionSchema>;
 /** A later message of the host about a forwarded request, by the number of its question. */
 export const hostSaysSchema = z.object({
   /**
-   * `more`: send another piece of the answer. `body`: a piece of the request's body, which `want` asked for;
-   * `body_end`: its end. `leave`: the visitor has gone. `no_connection`: the application accepted none.
+   * `more`: send another piece of the answer. `body`: a piece of the request's body, which `want` asked for.
+   * `body_end`: the end of the body. `leave`: the visitor has gone. `no_connection`: the application accepted no
+   * connection.
    */
   say: z.enum(['more', 'body', 'body_end', 'leave', 'no_connection']),
 });
@@ -144,7 +144,7 @@ export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
   kind: z.literal('file'),
-  /** The handle to ask for more of the file; null if the answer's body is all of it. */
+  /** The handle to ask for more of the file; null if the answer's body is the whole file. */
   handle: z.int().nullable(),
   size: z.int(),
   /** Nanoseconds, in base 36. */
@@ -157,7 +157,7 @@ const foundSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('folder'), location: z.string() }),
   /** Rendered; the answer's body is the HTML. */
   z.object({ kind: z.literal('page') }),
-  /** The page has to be rendered, which was not allowed. */
+  /** The page must be rendered, but `may_render` is false. */
   z.object({ kind: z.literal('page_waits') }),
   z.object({ kind: z.literal('page_failed'), is_unavailable: z.boolean(), reason: z.string() }),
   fileSchema,
@@ -177,8 +177,8 @@ export const touchedSchema = z.object({ seconds: z.number().nullable() });
 /** The message that replaces an answer if the question has failed. */
 export const failureSchema = z.object({ failure: z.string() });
 /**
- * Reports a session that the child has opened. It answers no question. The host ends the session when it ends the
- * child, or at once if `is_overrun`.
+ * Reports a session that the child has opened. The message answers no question. The host ends the session when it ends
+ * the child, or at once if `is_overrun`.
  */
 export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.boolean() });
 

@@ -73,7 +73,7 @@ export function resolveFile(root: string, pathname: string): Resolved {
 }
 
 function openFile(root: string, file: string): Resolved {
-  // O_NONBLOCK does not wait for a FIFO's writer, and O_NOFOLLOW refuses a link that was put there since.
+  // O_NONBLOCK does not wait for a FIFO's writer. O_NOFOLLOW refuses a link that has replaced the file since the check.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(fd, { bigint: true });
@@ -92,7 +92,7 @@ const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'rest
 
 /**
  * The mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. A process that was
- * started with another value is due to be restarted.
+ * started with another value must be restarted.
  */
 export function readRestartSeconds(filesDir: string): number {
   try {
@@ -117,8 +117,8 @@ const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM']
 /**
  * Gives tmp/restart.txt a later mtime, because a change of the mtime restarts the application. Resolves with the new
  * mtime in seconds. Resolves with null if the customer's `tmp` is no ordinary folder, or the file is no ordinary file,
- * or one of them does not let the site write. This runs with the site's own rights, so a link leads only to files that
- * the site may write anyway.
+ * or one of them does not let the site write. The child has only the site's rights, so a link leads only to files that
+ * the site may write.
  */
 export async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {

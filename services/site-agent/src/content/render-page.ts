@@ -41,8 +41,8 @@ function checkSql(sql: string): string {
 }
 
 /**
- * Yields the instructions of a page, in order. The search for ends stops at the first instruction without one, so that
- * a page with a thousand beginnings and no end is read only once.
+ * Yields the instructions of a page, in order. Stops at the first instruction without an end, so that a page with a
+ * thousand beginnings and no end is read only once.
  */
 function* instructionsOf(page: string): Generator<{ name: string; sql: string; start: number; end: number }> {
   opening.lastIndex = 0;
@@ -90,8 +90,8 @@ export const escapeHtml = (text: string): string =>
 
 const pageMs = 8_000;
 /**
- * Limit for the bytes that all queries of one page may return, and for the size of the page. Beyond it nothing more is
- * read.
+ * Limit for the bytes that all queries of one page may return, and for the size of the page. Nothing is read beyond the
+ * limit.
  */
 const bytesMax = 8 * 2 ** 20;
 
@@ -169,7 +169,7 @@ export class PageRenderer {
   }
 }
 
-/** Each part that is not HTML uses the next result. */
+/** Each part that is not HTML has one result, in the same order. */
 function renderAll(parts: PagePart[], results: readonly QueryRows[]): string {
   let taken = 0;
   const render = (part: PagePart): string => {

@@ -1,7 +1,7 @@
 /**
  * The child that has one release's files. It runs in the site's box and under the site's account. It follows the
  * customer's paths, reads the customer's pages, runs their queries and speaks to the customer's application. A failure
- * costs only this child, and the child can reach nothing but the site's own. Usage: `node server.js ROOT`, with
+ * costs only this child. The child can reach only what belongs to the site. Usage: `node server.js ROOT`, with
  * descriptor 3 as the channel to the host, and PAGES_DATABASE_URL. It ends when the host closes the channel. Over
  * Node's own IPC channel the host hands over connections to the application.
  */

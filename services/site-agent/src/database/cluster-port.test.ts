@@ -13,8 +13,8 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { SitesCluster } from './sites-cluster';
 
 /**
- * In a box without its own network, an application can reach a port of the sites' cluster. It may know every name and
- * password, because its environment contains its own.
+ * In a box without its own network, an application can reach every port of the machine. These tests assume that it
+ * knows the names of all roles.
  */
 const actual = jest.requireActual<typeof import('@drydock/process')>('@drydock/process');
 jest.mock('@drydock/process', () => ({
@@ -32,7 +32,7 @@ const ids = [newSiteId(), newSiteId()];
 beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-port-'));
   chmodSync(folder, 0o711);
-  // The data folder is from an installation without a socket, and its path is too long for one.
+  // The data folder is from an installation without a socket, and its path is too long for a socket.
   const options = { folder: path.join(folder, 'deep'.repeat(30)), isEphemeral: true };
   await (await startPostgres(options)).stop();
   cluster = await startPostgres({ ...options, account: 290_902, isSocketOnly: true });
@@ -60,7 +60,7 @@ interface Login {
 
 /**
  * Returns a function that reads Postgres' first answer to a login: the code of a refusal, or the request for a
- * password. It also runs in app.js.
+ * password. The function also runs in app.js.
  */
 const firstWord = `({ port, user, database }) => new Promise((resolve) => {
   const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');

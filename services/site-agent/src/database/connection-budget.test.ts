@@ -1,6 +1,6 @@
 import { ConnectionBudget } from './connection-budget';
 
-/** A site that takes every place that it gets, and counts them. */
+/** A site that takes all places that it can get, and counts them. */
 class Greedy {
   readonly places = new Set<() => void>();
 

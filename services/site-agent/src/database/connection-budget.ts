@@ -1,12 +1,12 @@
-/** The most sessions that one site gets, even if the others have none. */
+/** The most sessions that one site gets, even if the other sites have none. */
 const perSiteMax = 20;
 /** The most sessions at a time that have lost their place to another site and are still ending. */
 const leavingMax = 10;
 
 /**
  * Shares the cluster's connections between sites, by max-min fairness: a site gets what it asks for, up to twenty. When
- * all are taken, a site that has fewer than another gets one of the other's. So no number of greedy sites keeps the
- * next one out, whatever limits their roles have.
+ * all connections are taken, a site with fewer connections gets one of the site with the most. So greedy sites cannot
+ * keep another site out, whatever limits their roles have.
  */
 export class ConnectionBudget {
   private readonly total: number;
@@ -20,8 +20,8 @@ export class ConnectionBudget {
   }
 
   /**
-   * Takes a place for one more session. The caller calls the returned function once the backend has ended, which gives
-   * the place back. Null if the site has its share already. `end` is called when another site needs the place more.
+   * Takes a place for one more session. Null if the site has its share already. The returned function gives the place
+   * back; the caller calls it once the backend has ended. `end` is called when another site needs the place more.
    */
   take(siteId: string, end: () => void): (() => void) | null {
     const mine = this.held.get(siteId)?.length ?? 0;
@@ -40,8 +40,8 @@ export class ConnectionBudget {
       if (richest === null || sessions.length > richest.sessions.length) richest = { siteId, sessions };
     }
     const newest = richest?.sessions.at(-1);
-    // The asking site may take a place until it has as many as the site that loses one. Otherwise the two would take
-    // places from each other for ever.
+    // The asking site may take a place until both sites have equally many. Otherwise they would take places from each
+    // other for ever.
     if (richest === null || newest === undefined || richest.sessions.length <= mine + 1) return false;
     if (this.leaving.size >= leavingMax) return false;
     this.giveBack(richest.siteId, newest);

@@ -176,7 +176,7 @@ test('a running query can be cancelled through the endpoint of its site, and thr
     socket.end(packet);
     await once(socket, 'close');
   };
-  // Postgres handles a cancel before it closes that connection, so the effect would be visible now.
+  // Postgres handles a cancel before it closes the cancel's connection, so the effect would be visible now.
   await send(other.database_url);
   expect(await runSql(site.database_url, active)).toHaveLength(1);
   await send(site.database_url);
@@ -330,7 +330,10 @@ test('a site’s sessions begin at the server one after the other: the next one 
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
   const clients = [1, 2, 3].map(() => net.connect(port, '127.0.0.1').on('error', () => undefined));
   await until(() => begun === 3);
-  /** Counts the clients that have come. They arrive in order, so the answer to a new client comes after all of them. */
+  /**
+   * Counts the clients that have come. Clients arrive in order, so the answer to a new client shows that all earlier
+   * clients are counted.
+   */
   const count = async (): Promise<number> => {
     const last = net.connect(server.file);
     last.write(askWhoCame);

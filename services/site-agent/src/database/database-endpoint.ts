@@ -16,8 +16,8 @@ import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-d
 export const endpointDatabase = 'site';
 const cancelMs = 10_000;
 /**
- * The most sessions of the site that have not logged in yet. The number equals that of a site's places, so that a
- * client may open all of them at once.
+ * The most sessions of the site that have not logged in yet. A site has equally many places, so that a client may open
+ * all its sessions at once.
  */
 const newcomersMax = 20;
 
@@ -28,8 +28,8 @@ type Greeting = Startup | Cancel;
 /**
  * The one address of a site's database. It changes the database's name in the client's first packet to that of the live
  * release, and from then on only passes bytes on. Clients prove their passwords to Postgres itself (SCRAM), and cancels
- * are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own application do not, because
- * the freeze waits for the application's last requests.
+ * are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own application do not wait,
+ * because the freeze waits for the application's last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -38,8 +38,8 @@ export class DatabaseEndpoint implements SiteEndpoint {
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
   /**
-   * Postgres makes a process for each session and for each cancel request, and makes it before the process has its
-   * organisation's priority. A site gets one at a time.
+   * Postgres makes a process for each session and each cancel request. A new process does not have its organisation's
+   * priority yet. So a site starts only one process at a time.
    */
   private readonly starts = new SerialQueue();
   private readonly cancels = new SerialQueue();
@@ -176,9 +176,9 @@ export class DatabaseEndpoint implements SiteEndpoint {
 }
 
 /**
- * Whether the session might delay its own start with `post_auth_delay`. It would sleep for half an hour, even after its
- * client has gone, and hold a connection that no budget counts. `options` may contain only settings: anything else
- * counts as a delay too.
+ * Whether the session might delay its own start with `post_auth_delay`. A delayed session would sleep for half an hour,
+ * even after its client has gone, and hold a connection that no budget counts. Anything in `options` that is not a
+ * setting also counts as a delay.
  */
 function startsLate(parameters: Map<string, string>): boolean {
   const words = (parameters.get('options') ?? '').match(/(?:\\[\s\S]|[^ \t\n\v\f\r])+/g) ?? [];

@@ -4,7 +4,6 @@ import type { MariadbDatabases } from './mariadb-databases';
 import type { PostgresDatabases } from './postgres-databases';
 import type { SiteDatabases } from './release-database';
 
-/** The databases of this host, by the engine that a site has. */
 export class DatabasesByEngine {
   private readonly postgres: PostgresDatabases;
   private readonly mariadb: MariadbDatabases;
@@ -23,7 +22,7 @@ export class DatabasesByEngine {
     return (await this.mariadb.newest()) === null ? ['postgres'] : ['postgres', 'mysql'];
   }
 
-  /** The fields about its database in a new site's record. Throws `database_not_offered`. */
+  /** The fields for the database in a new site's record. Throws `database_not_offered`. */
   async choose(wanted: SiteDatabase): Promise<Pick<SiteRecord, 'mariadb'>> {
     return wanted === 'postgres' ? {} : { mariadb: await this.mariadb.choose() };
   }

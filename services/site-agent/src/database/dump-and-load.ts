@@ -12,7 +12,7 @@ import {
 type Postgres = Extract<ProgramDatabase, { engine: 'postgres' }>;
 type Mariadb = Extract<ProgramDatabase, { engine: 'mariadb' }>;
 
-/** A part of a dump, which has the same form for both engines. */
+/** A section of a dump. It has the same form for both engines. */
 interface Section {
   path: string;
   content: AsyncIterable<Buffer>;
@@ -49,7 +49,7 @@ async function loadToPostgres(
   return findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 }
 
-/** The load commits without waiting for the disk. One commit that does wait brings everything before it to disk too. */
+/** The load commits without waiting for the disk. One commit that waits also brings all earlier commits to disk. */
 async function flush(url: string, role: string): Promise<void> {
   const { client, close } = await openSession(url, { purpose: 'load', role });
   try {
@@ -60,9 +60,7 @@ async function flush(url: string, role: string): Promise<void> {
   }
 }
 
-/**
- * The server has an empty database and the site's account, both of which the dump brings, so they are removed first.
- */
+/** Empties the server first, because a new server already has the database and the account that the dump contains. */
 async function loadToMariadb(
   { login, ...server }: Mariadb,
   entries: AsyncGenerator<OpenedEntry>,

@@ -26,14 +26,14 @@ const refusals: Record<Refusal, [sqlState: string, message: string]> = {
   down: ['57P03', 'the database does not start'],
 };
 
-/** Reads the start of a session on a server, and keeps only what it needs. */
+/** Reads the start of a session on a server, and keeps only the fields below. */
 export interface SessionStart {
   /** Whether the client has authenticated. */
   readonly isAuthenticated: boolean;
   /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** The message that the client gets instead of the server's last one. */
+  /** The message that the client gets instead of the server's last message. */
   refuse(why: Refusal): Buffer;
 }
 
@@ -78,11 +78,11 @@ const waitingMs = 10_000;
 /** How long a client may take to authenticate. */
 const authenticationMs = 3_000;
 /**
- * Milliseconds after its client has gone in which a backend may end by itself. Afterwards the host ends the backend,
- * and repeats this at the same interval until it is gone.
+ * Milliseconds that a backend has to end by itself after its client has gone. Then the host ends the backend, and
+ * repeats the attempt at this interval until the backend is gone.
  */
 const graceMs = 1_000;
-/** The most that a client may send before it has authenticated: the server would keep 16 MB of it in memory. */
+/** The most that a client may send before it has authenticated. The server itself would keep up to 16 MB in memory. */
 const loginBytesMax = 128 * 1024;
 /** Milliseconds in which a client may still read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
@@ -92,10 +92,12 @@ export interface EndpointSessionOptions {
   beginning: SessionStart;
   /** The client's first message to the server; empty if the server speaks first. */
   startup: Buffer;
-  /** The sessions that have not logged in: those of the site, by client address, and those of all sites, by site. */
+  /** The sessions that have not logged in: the site's sessions by client address, and all sites' sessions by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
-  /** The site's sessions that start, one after the other. Null for a server that makes no process for a session. */
+  /**
+   * The queue in which the site's sessions start, one at a time. Null for a server that makes no process for a session.
+   */
   starts: SerialQueue | null;
   onAuthenticated: () => void;
   inTurn: InTurn;
@@ -103,8 +105,7 @@ export interface EndpointSessionOptions {
 
 /**
  * A session through the endpoint. It is a newcomer until the server has let it in, and then takes one of the site's
- * places. The place is given back when the backend has ended, which its socket shows, and not when the client has hung
- * up.
+ * places. It gives the place back when the backend closes its socket, because the backend may outlive the client.
  */
 export class EndpointSession {
   private readonly client: Socket;
@@ -183,7 +184,7 @@ export class EndpointSession {
   }
 
   /**
-   * Ends the session at once. After the login, another session of this host ends its backend. Before the login, the
+   * Ends the session at once. After the login, a second session of this host ends the backend. Before the login, the
    * server is waiting for the client and notices the closed socket by itself. So a stranger who connects again and
    * again causes no session of this host.
    */
@@ -226,9 +227,8 @@ export class EndpointSession {
   }
 
   /**
-   * Ends the server's part after the client has gone. The server notices that only when it reads again, and until then
-   * may work on a statement without end. A backend whose number is not known yet is waiting for its client, and ends
-   * with the socket.
+   * Ends the backend after the client has gone. The backend itself notices only when it reads again, and may first work
+   * on an endless statement. A backend whose number is not known yet waits for its client, and ends with the socket.
    */
   private leave(): void {
     const { upstream } = this;

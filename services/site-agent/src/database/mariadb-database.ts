@@ -45,8 +45,8 @@ const sessionsBytes = 512 * 2 ** 20;
 /** The longest query of a page, in seconds. */
 const pageSeconds = 2;
 /**
- * Rights with which a disk can be filled. SELECT, DELETE, DROP and TRUNCATE are kept. EVENT is kept too, because an
- * event cannot be dropped without it; events do not run meanwhile.
+ * Rights with which a site can fill the disk. A full site keeps SELECT, DELETE, DROP and TRUNCATE. It also keeps EVENT,
+ * because an event cannot be dropped without that right. Events do not run meanwhile.
  */
 const fillingRights =
   'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, TRIGGER';
@@ -71,8 +71,8 @@ type Admin = Awaited<ReturnType<typeof openAdmin>>;
 export class MariadbDatabase implements ReleaseDatabase {
   readonly name: string;
   /**
-   * Different for each release and each start of this host, so that a page of an old release does not get the data of a
-   * newer one.
+   * Different for each release and each start of this host. So a page of an old release cannot read the data of a newer
+   * release.
    */
   readonly pagesPassword = randomBytes(24).toString('hex');
   readonly newcomers = new Newcomers(newcomersMax);
@@ -115,8 +115,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Makes this the release that visitors get. Events run only then. A server that is stopped and has no events stays
-   * stopped until its first visitor.
+   * Makes this the release that visitors get. Only the events of the live release run. A server that is stopped and has
+   * no events stays stopped until its first visitor.
    */
   async serve(): Promise<void> {
     this.isServed = true;
@@ -147,7 +147,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.woken.isStarted && existsSync(this.eventsNote);
   }
 
-  /** Temporary files count: one statement can write as many as the disk takes. */
+  /** Counts temporary files too, because one statement can fill the disk with them. */
   async look(): Promise<DatabaseLook | null> {
     if (!this.woken.isStarted) return null;
     const { dataDir, proof } = this.running;
@@ -203,7 +203,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.access();
   }
 
-  /** Ends the load. Makes the database if the dump had none of this name, and unlocks the site's account. */
+  /** Ends the load. Makes the database if the dump had no database of this name, and unlocks the site's account. */
   async closeLoader(): Promise<void> {
     await this.asAdmin(async (admin) => {
       await this.giveAccount(admin);
@@ -218,7 +218,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     this.options.onDropped();
   }
 
-  /** Stops its server if nobody has used it for a while. */
+  /** Stops the server if nobody has used it for a while. */
   stopIfUnused(nowMs: number): Promise<void> {
     return this.woken.stopIfUnused(nowMs);
   }
@@ -259,7 +259,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return { ...server, adminUrl: `mysql://root@localhost/?socketPath=${encodeURIComponent(server.socketPath)}` };
   }
 
-  /** Removes the leftovers of an earlier process of this host, and makes again what the server needs. */
+  /** Removes leftovers of an earlier process. For the live release, makes the pages' account and lets events run. */
   private async settle(server: MysqlServer): Promise<void> {
     this.server = server;
     await sweepTransferAccounts(server.admin, 'mariadb');
@@ -312,8 +312,8 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /**
-   * Runs `work`, which ends sessions. If sessions hold all memory of the server, it runs no statement of this host. The
-   * server is then stopped and started again.
+   * Runs `work`, which ends sessions. If sessions hold all memory of the server, the server can run no statement of
+   * this host and is restarted.
    */
   private async asAdminOrAfresh(work: (admin: Admin) => Promise<void>): Promise<void> {
     try {

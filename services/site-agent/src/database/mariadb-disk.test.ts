@@ -38,7 +38,7 @@ const refusalOf = (sql: string, socketPath?: string): Promise<string> =>
     (error: unknown) => errorCodeOf(error),
   );
 
-/** Returns the socket of the server itself. Sessions through it are not counted, unlike those at the site's address. */
+/** Returns the socket of the server itself. The endpoint does not count sessions through this socket. */
 async function socketOfServer(): Promise<string> {
   const servers = path.join(host.config.SITES_DIR, 'mariadb');
   const [server = ''] = await readdir(servers);

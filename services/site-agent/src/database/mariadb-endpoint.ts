@@ -8,8 +8,8 @@ import { EndpointSession, type Refusal, type SessionStart } from './endpoint-ses
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 
 /**
- * The most sessions of the site that have not logged in yet. The number equals that of a site's places, so that a
- * client may open all of them at once.
+ * The most sessions of the site that have not logged in yet. A site has equally many places, so that a client may open
+ * all its sessions at once.
  */
 const newcomersMax = 20;
 /** Limit for sessions of the server, including those that are ending. The server accepts more, for the host itself. */
@@ -18,9 +18,9 @@ const notAvailable = 1053;
 const diskFull = 1021;
 
 /**
- * The one address of a site's MariaDB. The server sends the first message. So a client is connected to the live
- * release's server once the gate is open, before it has sent anything. From then on the endpoint only passes bytes on.
- * An application comes by its own network instead, and gets its own release's server.
+ * The one address of a site's MariaDB. The server sends the first message. So the endpoint connects a client to the
+ * live release's server once the gate is open, before the client has sent anything. From then on the endpoint only
+ * passes bytes on. An application comes by its own network, and gets the server of its own release.
  */
 export class MariadbEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -30,8 +30,8 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly doors = new Map<ReleaseDatabase, Server>();
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /**
-   * Clients for whom the server has no place yet, in the order of their arrival. A client that overtook another would
-   * soon have to give its place to that one.
+   * Clients for whom the server has no place yet, in the order of their arrival. A newer client that got a place first
+   * would soon lose it to an older client.
    */
   private readonly waiting = new Map<Socket, () => void>();
   sessionsBegun = 0;
@@ -158,7 +158,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
 const greetingProtocol = 10;
 const okPacket = 0x00;
-/** The most bytes of a greeting. A real one has some hundred: a version, a number, a scramble. */
+/** The most bytes of a greeting. A real greeting has some hundred bytes: a version, a number, a scramble. */
 const greetingBytesMax = 1_024;
 
 const refusals: Record<Refusal, [code: number, message: string, sqlState: string]> = {
@@ -196,7 +196,7 @@ class MariadbStart implements SessionStart {
       : writeMysqlError(code, message, { sequence: this.sequence, sqlState });
   }
 
-  /** The greeting is read whole; of later packets only the type. */
+  /** The bytes to read of the current packet: all of the greeting, and only the type of a later packet. */
   private get headBytes(): number {
     if (this.head.length < packetHeadBytes || this.number !== null) return packetHeadBytes + 1;
     return packetHeadBytes + Math.min(this.lengthOfPacket, greetingBytesMax);

@@ -55,7 +55,7 @@ const isAnswered = (): Promise<boolean> =>
 
 const readPage = async (): Promise<string> => (await fetch(site.url)).text();
 
-/** Returns the number of rows of `ticks` in a release, from a backup of it. */
+/** Returns the number of rows of `ticks` in a new backup of the release. */
 async function archivedTicks(releaseId: string): Promise<number> {
   const { link } = await packSite(host, siteId, {
     releaseId,

@@ -26,7 +26,7 @@ export class PostgresDatabases implements SiteDatabases {
     this.clusters = clusters;
   }
 
-  /** The cluster stays the same if the site changes its organisation, because the site's role is in it. */
+  /** The cluster stays the same if the site changes its organisation, because the site's role is in that cluster. */
   settle(record: SiteRecord, organisation: string): SiteRecord {
     const cluster = record.cluster ?? this.clusters.nameFor(organisation);
     return cluster === record.cluster ? record : { ...record, cluster };
@@ -75,7 +75,7 @@ export class PostgresDatabases implements SiteDatabases {
   }
 }
 
-/** A database in a cluster, for its site. */
+/** A release's database in a cluster of Postgres. */
 class PostgresDatabase implements ReleaseDatabase {
   readonly worksAlone = false;
   readonly name: string;
@@ -161,8 +161,8 @@ class PostgresDatabase implements ReleaseDatabase {
 
 /**
  * Probes with a session whose settings the site cannot change. With the site's own `search_path`, a function of the
- * site might run instead of the server's. Its answer could be as large as the server's memory, and this process would
- * have to hold it. Never throws.
+ * site might run in place of the server's function. The answer could be as large as the server's memory, and this
+ * process would have to hold it. Never throws.
  */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
   const signal = AbortSignal.timeout(deadlineMs);

@@ -6,7 +6,7 @@ import type { ReleaseRecord, SiteRecord } from '../on-disk/site-folder';
 /** The address in the form that `net.connect` takes. */
 export type ServerAddress = { path: string } | { host: string; port: number };
 
-/** The fields of release.json about a database: its name, and where it is. */
+/** The fields of release.json about a database: its name and its cluster. */
 export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
 /** Access of a job to a database. */
@@ -33,7 +33,7 @@ export interface DatabaseLook {
    */
   isReadOnly: boolean | null;
   /**
-   * The process of the server, if the server has no other database. Files that it has removed and still holds open
+   * The process of the server, if the server has no other database. Deleted files that this process still holds open
    * count too.
    */
   pid: number | null;
@@ -42,11 +42,13 @@ export interface DatabaseLook {
 /** The database of a release on any kind of server. Two releases that name the same database share it. */
 export interface ReleaseDatabase {
   readonly name: string;
-  /** Resolves when its server runs. Call it before opening a session; the methods here do so themselves. */
+  /**
+   * Resolves when the database's server runs. Call it before opening a session; the methods below call it themselves.
+   */
   wake(): Promise<void>;
   /** The address that the site's sessions connect to. */
   readonly address: ServerAddress;
-  /** The sessions of its server that have not logged in yet, by site. */
+  /** The sessions of the database's server that have not logged in yet, by site. */
   readonly newcomers: Newcomers;
   /**
    * Takes a place for one more session of the site. The returned function gives the place back. Null if the site has
@@ -57,7 +59,7 @@ export interface ReleaseDatabase {
   settleAccount(): Promise<void>;
   /** Makes this the database of the live release. */
   serve(): Promise<void>;
-  /** Ends every session in the database, which is no longer the live release's. */
+  /** Ends every session in the database, because its release is no longer live. */
   leave(): Promise<void>;
   /** Ends these sessions, if they are the site's own. */
   endSessions(numbers: number[]): Promise<void>;
@@ -71,7 +73,7 @@ export interface ReleaseDatabase {
   look(): Promise<DatabaseLook | null>;
   /**
    * Switches a limit for the site's sessions on or off. With the limit, sessions cannot take more space, but can free
-   * some. An engine that cannot enforce this makes sessions read-only by default, and a session may ask to write.
+   * some. An engine without such a limit makes sessions read-only by default; a session may still ask to write.
    */
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Probes the database as the site. Never throws. */
@@ -107,22 +109,19 @@ export interface EndpointOptions {
 /** The one address of a site's database, whichever release is live. */
 export interface SiteEndpoint {
   readonly server: Server;
-  /** The number of sessions so far: while it stays the same and none is open, nobody has written. */
+  /** The number of sessions so far. If it stays the same and no session is open, nobody has written. */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
-  /**
-   * Serves a client that did not come by this address, but by the network that this release's application has for
-   * itself.
-   */
+  /** Serves a client that came through the own network of this release's application, not through this address. */
   accept(client: Socket, database: ReleaseDatabase): void;
   /**
-   * Opens a socket for the pages of a release. It works while the site is frozen too, because a probe requests pages
-   * then. Null if the pages use the site's address.
+   * Opens a socket for the pages of a release. The socket also works while the site is frozen, because a probe then
+   * requests pages. Null if the pages use the site's address.
    */
   openDoor(database: ReleaseDatabase): Promise<string | null>;
   /** Closes the doors of databases that are no longer served. */
   closeDoors(): Promise<void>;
-  /** Ends every session of an old database; waiting sessions are kept and will get the new one. */
+  /** Ends every session of an old database. Waiting sessions stay and get the new database. */
   endSessions(): void;
   close(): Promise<void>;
 }

@@ -23,14 +23,14 @@ const keptSessions = 20;
 const temporaryFiles = '1GB';
 /** A setting without effect, by which this host marks the roles that it has made read-only. */
 const readOnlyMark = 'drydock.is_disk_full';
-/** A session can export snapshots without end: each is a file, which takes a block of the disk. */
+/** A session can export any number of snapshots. Each snapshot is a file that takes a block of the disk. */
 const snapshotsSql = `(select 4096 * count(*) from pg_ls_dir('pg_snapshots'))`;
 /** The files of dynamic shared memory, which the processes of a parallel query share. */
 const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, true)).size), 0)
   from pg_ls_dir('pg_dynshmem') name)`;
 /**
- * All databases of a server share some tables, such as those of comments on databases and of settings of roles. Their
- * size counts for each site of that server.
+ * All databases of a server share some tables, such as the tables of comments on databases and of settings of roles.
+ * The size of these tables counts for each site of the server.
  */
 const lookSql = `
   select pg_database_size(d.oid)::float8
@@ -58,14 +58,15 @@ const othersSql = `
   select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
 
 /**
- * A cluster with databases of sites, used as its superuser, whose URL only this process has. It works in the database
- * `postgres` and enters no site's database: the roles of `transfer` read and fill those.
+ * A cluster with databases of sites. This class works as the cluster's superuser, whose URL only this process has. It
+ * uses the database `postgres` and enters no site's database. The roles of `transfer` read and fill the sites'
+ * databases.
  */
 export class SitesCluster {
   readonly transfer: TransferAccess;
   /**
-   * Resolves when the server runs. Every method except {@link isUnused} calls it; others call it before they open a
-   * session.
+   * Resolves when the server runs. The methods call it before their statements, except {@link isUnused} and {@link
+   * look}. Other code calls it before it opens a session.
    */
   readonly wake: () => Promise<void>;
   private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
@@ -77,10 +78,10 @@ export class SitesCluster {
   private places: { budget: ConnectionBudget; newcomers: Newcomers } | null = null;
 
   /**
-   * `name` is the host's own and the same at every start. With `socketFolder` every connection uses the socket there,
-   * whatever host the URL names, because anybody could take the port of a server that is down. If it is null, the port
-   * is used. `server` is an organisation's own, which sleeps while nobody uses it. If it is null, the operator runs one
-   * server for all sites.
+   * `name` belongs to this host and is the same at every start. With `socketFolder` every connection uses the socket
+   * there, whatever host the URL names, because anybody could take the port of a server that is down. Null: connections
+   * use the port. `server` is an organisation's own server, which sleeps while nobody uses it. Null: the operator runs
+   * one server for all sites.
    */
   constructor(
     adminUrl: string,
@@ -147,8 +148,8 @@ export class SitesCluster {
   }
 
   /**
-   * Runs statements about a site's role or database. The role can change the same settings in a transaction that it
-   * leaves open, so a session that keeps ours waiting is ended.
+   * Runs statements about a site's role or database. Ends every session that keeps them waiting, because the role can
+   * change the same settings in a transaction that it leaves open.
    */
   private async overrule(sql: string): Promise<void> {
     const admin = await this.connect();
@@ -175,7 +176,7 @@ export class SitesCluster {
     return (await this.query(contentSql)).rowCount === 0;
   }
 
-  /** The server's socket folder and port on this machine; null if it is elsewhere. */
+  /** The server's socket folder and port on this machine; null if connections use a port. */
   get place(): { socketFolder: string; port: number } | null {
     return this.socketFolder === null ? null : { socketFolder: this.socketFolder, port: Number(this.url.port || 5432) };
   }
@@ -218,9 +219,10 @@ export class SitesCluster {
     await this.transfer.sweep();
   }
 
-  /** A site's role may enter its own databases only, so the common ones are closed to everybody by default. */
+  /** A site's role may enter its own databases only, so the common databases are closed to everybody by default. */
   private async closeCommonDatabases(): Promise<void> {
-    // Two hosts that start at once would conflict in the catalogue's rows ("tuple concurrently updated").
+    // The lock keeps two hosts that start at once from a conflict in the catalogue's rows ("tuple concurrently
+    // updated").
     const revokes = ['postgres', 'template1'].map(
       (name) => `revoke connect, temporary on database ${quoteName(name)} from public`,
     );
@@ -243,8 +245,9 @@ export class SitesCluster {
   }
 
   /**
-   * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and a role
-   * with such a right cannot be dropped. It is then dropped when this host starts again, or with the cluster.
+   * Drops a role if possible. Any site of the cluster can give the role a right in that site's own database, and
+   * Postgres does not drop a role with a right. The role is then dropped when this host starts again, or with the
+   * cluster.
    */
   async dropRole(role: string): Promise<void> {
     const admin = await this.connect();
@@ -269,8 +272,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends all sessions in the database and drops it. No error if it is gone already. Its owner can make it a template,
-   * and a template cannot be dropped, so the database is taken from its owner first.
+   * Ends all sessions in the database and drops it. No error if it is gone already. The owner can make the database a
+   * template, which Postgres does not drop. So the database is taken from its owner first.
    */
   async dropDatabase(name: string): Promise<void> {
     const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);
@@ -303,7 +306,7 @@ export class SitesCluster {
     ]);
   }
 
-  /** The databases of a site's role, and those that an interrupted removal has taken from it. */
+  /** The databases of a site's role, and the databases that an interrupted removal has taken from the role. */
   async listDatabases(owner: string): Promise<string[]> {
     const sql = `select datname from pg_database where pg_get_userbyid(datdba) = $1 or starts_with(datname, $1 || '_')`;
     return nameSchema.parse((await this.query(sql, [owner])).rows).map((row) => row.datname);
@@ -322,7 +325,7 @@ export class SitesCluster {
 
   /**
    * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted.
-   * `readOnlyMark` tells this setting from a customer's own.
+   * `readOnlyMark` marks the setting as the host's, because a customer can set the same.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
@@ -340,14 +343,14 @@ export class SitesCluster {
   }
 
   /**
-   * Whether the cluster has a port. Applications can reach a port too, use up the cluster's places, and take the port
-   * itself while the server is down.
+   * Whether the cluster has a port. Through a port, applications could use up the cluster's places. While the server is
+   * down, they could take the port.
    */
   async hasPort(): Promise<boolean> {
     if (this.socketFolder === null) return true;
     const { rowCount } = await this.query("select where current_setting('listen_addresses') = ''");
     if (rowCount === 1) return false;
-    // A server in a container may listen only inside it, so a connection is tried.
+    // A server in a container may listen only inside the container, so a connection is tried.
     const socket = connect({ host: this.url.hostname, port: Number(this.url.port || 5432), timeout: lookMs });
     socket.on('timeout', () => socket.destroy(new Error('no answer')));
     const isReached = await once(socket, 'connect').then(
@@ -359,8 +362,8 @@ export class SitesCluster {
   }
 
   /**
-   * The number of sessions for all sites together. The others are for this host, for backups and restores, and for the
-   * superuser.
+   * The number of sessions for all sites together. The remaining sessions are for this host, for backups and restores,
+   * and for the superuser.
    */
   private async sessionsForSites(): Promise<number> {
     const { rows } = await this.query("select current_setting('max_connections')::int as max");

@@ -19,7 +19,7 @@ const connectionsMax = 100;
  */
 const locksMax = 80_000;
 
-/** Buffers take the machine's memory only as they are used, so an organisation that does little takes little. */
+/** Buffers take the machine's memory only as they are used, so an idle organisation takes little memory. */
 const settings: Readonly<Record<string, string>> = {
   max_connections: String(connectionsMax),
   max_locks_per_transaction: String(locksMax / connectionsMax),
@@ -42,16 +42,16 @@ const recordSchema = z.strictObject({ major: z.int(), account: z.int() });
 
 export interface OwnClusterOptions {
   folder: string;
-  /** The name is the host's own, and the same at every start. */
+  /** A name that only this host uses, the same at every start. */
   name: string;
   accounts: Accounts;
   log: Log;
 }
 
 /**
- * A cluster that this host runs for the sites of one organisation: locks, transaction ids and the queue of NOTIFY,
- * which all sessions of a server share, are then that organisation's own. It ends with this process, through which its
- * sessions go. It stops after some time without use; the next use starts it.
+ * A cluster that this host runs for the sites of one organisation. All sessions of a server share its locks,
+ * transaction ids and queue of NOTIFY, so no other organisation can use them up. The cluster stops after some time
+ * without use, and starts at the next use. It ends with this process, because its sessions go through this process.
  */
 export class OwnCluster {
   private readonly postgres: KeptPostgres;
@@ -117,8 +117,8 @@ export class OwnCluster {
 }
 
 /**
- * The port number in the name of a cluster's socket, which has no other use. It tells clusters in boxes apart, because
- * each of them sees itself under the same few process ids.
+ * The port number in the name of a cluster's socket. No server listens at this port. The number tells clusters in boxes
+ * apart, because their servers see themselves under the same few process ids.
  */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 
@@ -134,19 +134,19 @@ async function settleRecord({ folder, accounts }: OwnClusterOptions): Promise<z.
 
 export interface SitesClustersOptions {
   sitesDir: string;
-  /** The name is the host's own, and the same at every start. */
+  /** A name that only this host uses, the same at every start. */
   name: string;
   /** The server that the operator runs. Null without one. */
   shared: SitesCluster | null;
   /**
-   * Whether new databases are placed in the shared cluster. If not, it serves only the databases that it already has.
+   * Whether new databases are placed in the shared cluster. If not, the shared cluster serves only the databases that
+   * it already has.
    */
   isSharedForAll: boolean;
   accounts: Accounts;
   log: Log;
 }
 
-/** The part of a site's record that names its cluster. */
 type Clustered = Pick<SiteRecord, 'cluster'>;
 
 /**
@@ -176,7 +176,7 @@ export class SitesClusters {
     return this.options.isSharedForAll ? undefined : cluster;
   }
 
-  /** The cluster of this name, which is made if it does not exist; undefined: the shared one. */
+  /** The cluster of this name, which is made if it does not exist. Undefined stands for the shared cluster. */
   async of(name: string | undefined): Promise<SitesCluster> {
     if (name !== undefined) return (await this.openOwn(name)).cluster;
     const { shared } = this.options;
@@ -214,7 +214,7 @@ export class SitesClusters {
 
   /**
    * Checks the shared cluster only: an organisation's cluster that does not answer must not stop this host for the
-   * others.
+   * other organisations.
    */
   async check(): Promise<void> {
     await this.options.shared?.check();

@@ -29,7 +29,7 @@ export class TransferAccess {
   /** The roles that may still exist, by database. */
   private readonly roles = new Map<string, Set<string>>();
 
-  /** `connect` opens a superuser's session. `tag` is the host's own and the same at every start. */
+  /** `connect` opens a superuser's session. `tag` is a name that only this host uses, the same at every start. */
   constructor(connect: () => Promise<pg.PoolClient>, serverUrl: string, tag: string) {
     this.connect = connect;
     this.serverUrl = serverUrl;
@@ -46,7 +46,7 @@ export class TransferAccess {
     const login = await this.remember(this.readers, database, (admin) =>
       makeReader({ admin, database, tag: this.tag }),
     );
-    // The owner may have revoked the right since.
+    // The owner may have revoked the right to connect since the role was made.
     await this.withAdmin((admin) => grantConnect(admin, login.role, database));
     return loginUrl(this.serverUrl, login, database);
   }
@@ -72,8 +72,8 @@ export class TransferAccess {
   }
 
   /**
-   * Drops all roles of a database. Call this when the database has gone, because only then can a role be dropped that
-   * owns something after a hostile load.
+   * Drops all roles of a database. Call this when the database has gone, because only then can a role be dropped to
+   * which a hostile load has given something.
    */
   async forget(database: string): Promise<void> {
     this.readers.delete(database);

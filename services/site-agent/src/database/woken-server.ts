@@ -1,7 +1,7 @@
 import { SerialQueue } from '@drydock/agent/host';
 import type { Log } from '@drydock/service/telemetry';
 
-/** How long nobody uses a server before it is stopped. */
+/** The time without use after which a server is stopped. */
 export const idleMs = 15 * 60_000;
 const lookMs = 60_000;
 

@@ -5,7 +5,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
-/** Every role of a cluster can read the names of all others, so a name is random. */
+/** Every role of a cluster can read the names of all other roles, so a name is random. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
 /**
@@ -32,16 +32,16 @@ const siteRecordSchema = z.strictObject({
    */
   mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
   /**
-   * The cluster for the site's new databases. It is fixed with the first of them, and stays if the site changes its
-   * organisation, because the site's role is in it.
+   * The cluster for the site's new databases. The first database fixes it. It stays if the site changes its
+   * organisation, because the site's role is in this cluster.
    */
   cluster: z.string().optional(),
 });
 export type SiteRecord = z.infer<typeof siteRecordSchema>;
 
 /**
- * release.json: the database that belongs to the files beside it, and its cluster. Without a cluster the database is in
- * the shared one, or has a server of its own.
+ * release.json: the database that belongs to the files beside it, and its cluster. Without a cluster, the database is
+ * in the shared cluster or has its own server.
  */
 const releaseRecordSchema = z.strictObject({
   release_id: z.string(),
@@ -55,9 +55,8 @@ const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restar
 export type AppRecord = z.infer<typeof appRecordSchema>;
 
 /**
- * freeze.json: the freeze in force. If this process starts during the freeze, the first start begins the time once more
- * and sets `ends_at`, which is null until then. Later starts keep it, so that no number of starts makes the freeze
- * longer.
+ * freeze.json: the freeze in force. The first start of this process during the freeze begins the time again and sets
+ * `ends_at`, which is null until then. Later starts keep `ends_at`, so that they do not prolong the freeze.
  */
 const freezeRecordSchema = z.strictObject({ ttl_ms: z.int().min(0), ends_at: z.iso.datetime().nullable() });
 type FreezeRecord = z.infer<typeof freezeRecordSchema>;
@@ -140,8 +139,8 @@ export class SiteFolder {
   }
 
   /**
-   * Removes the record without syncing it to disk. If a power cut undoes the removal, the site is only frozen for that
-   * time once more.
+   * Removes the record without syncing it to disk. If a power cut undoes the removal, the site is only frozen again for
+   * the time of the freeze.
    */
   async removeFreeze(): Promise<void> {
     await rm(this.freezeFile, { force: true });

@@ -28,7 +28,7 @@ import { fillVersion } from '../../test/versions';
 const { seed, count } = sampleOf('hostile trees', { inCi: 12, inChaos: 500 });
 /** Several trees share a site, because each stage of a site starts a process. */
 const perSite = isChaos ? 20 : 6;
-/** The most trees for one swapping process. With more, it would swap each path too rarely. */
+/** The most trees for one swapping process. With more trees, the process would swap each path too rarely. */
 const perRacer = 10;
 const batches = Array.from({ length: Math.ceil(count / perSite) }, (_, number) => number);
 const isRoot = process.getuid?.() === 0;
@@ -81,7 +81,7 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
   });
   if (built.status !== 0) throw new Error(built.stderr.toString());
   if (!isRoot) return;
-  // The site's account cannot create these itself: devices, and a second name of a file that it may not read.
+  // Makes what the site's account cannot make: devices, and a second name of a file that the account may not read.
   const inTop = (name: string): string => path.join(site.files_dir, top, name);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('zero'), 'c', '1', '5']);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('disk'), 'b', '7', '0']);
@@ -95,8 +95,8 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
 const niceOfSites = 5;
 
 /**
- * Swaps paths in a folder until it is ended, even if the folder is moved. If the folder was moved before the process
- * was in it, its path is determined again.
+ * Swaps paths in a folder until the returned function is called, even if the folder is moved. If the folder is moved
+ * before the process has entered it, its path is determined again.
  */
 async function race(
   site: FilledSite,
@@ -227,7 +227,7 @@ test.each(batches)(
     await stopStaging();
     expect(await lookAtCanaries()).toEqual(before);
     if (outcome !== 'staged') {
-      // The swaps removed a part of the release while it was staged. Without them it is complete.
+      // The swaps removed a part of the release while it was staged. The second stage has no swaps and is complete.
       await stageSite(host, siteId, archive, { releaseId: 'copy', fence: 4 });
     }
     await host.client.switchRelease(siteId, { releaseId: 'copy', expectedRelease: 'initial' }, claim(5));

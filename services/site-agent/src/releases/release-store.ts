@@ -21,8 +21,8 @@ export interface ReleaseOptions {
 
 /**
  * One release as it is served: its files, its pages and its application together, so that a request cannot mix
- * releases. A request takes it once (`use`) and gives it back. A retired release ends its processes when the last
- * request has ended.
+ * releases. A request takes the release once (`use`) and gives it back. A retired release ends its processes when the
+ * last request has ended.
  */
 export class Release {
   readonly releaseId: string;
@@ -68,7 +68,7 @@ export class Release {
     return outcome;
   }
 
-  /** Ends its processes once the running requests have ended, at most 10 s from now. */
+  /** Ends the release's processes once the running requests have ended, at most 10 s from now. */
   async retire(): Promise<void> {
     await this.drained(retireMs);
     await Promise.all([this.content.close(), this.app.close()]);
@@ -82,13 +82,14 @@ export class Release {
 export interface UnfinishedRelease {
   filesDir: string;
   database: ReleaseDatabase;
-  /** Makes it a release, by one rename. Its content must be on disk before. */
+  /** Turns the folder into a release by one rename. The content must already be on disk. */
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
 
 /**
- * A site's releases: each is a folder, and the one database that its release.json names, which two releases may share.
+ * A site's releases. Each release has a folder, and the database that its release.json names. Two releases may share a
+ * database.
  */
 export class ReleaseStore {
   private readonly folder: SiteFolder;

@@ -64,8 +64,9 @@ export const asOwner = [
 
 /**
  * Starts a program of this package on a site's content. It runs in a box, as the site's account, so that hostile
- * content can reach nothing but itself. Where no box can be made, it runs as the site's account only. Applications do
- * not run there either, unless DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set, so nothing else changes the files meanwhile.
+ * content can reach nothing but itself. Where no box can be made, it runs as the site's account only. Without a box,
+ * applications run only if DRYDOCK_RUN_APPS_WITHOUT_ISOLATION is set, so usually nothing else changes the files
+ * meanwhile.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
@@ -78,7 +79,7 @@ export function startSiteProgram(
   }
   return spawnInBox({
     isolation,
-    // A namespace of the account's own would remove the rights over other accounts' files.
+    // With `asOwner`, the program would lose the rights over other accounts' files.
     command: [...(rights.length > 0 ? [] : asOwner), process.execPath, programInBox(file)],
     env,
     account: uid,
@@ -112,8 +113,8 @@ interface TreeCount extends Pick<SiteProgram, 'isolation' | 'uid'> {
 }
 
 /**
- * The bytes that a tree takes on disk; null if they could not be counted. The tree is walked in the site's box: this
- * process follows no path inside a site.
+ * The bytes that a tree takes on disk; null if they could not be counted. The tree is walked in the site's box, because
+ * this process must not follow a path inside a site.
  */
 export async function countTree({ isolation, uid, watch }: TreeCount, dir: string): Promise<number | null> {
   const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];
@@ -140,7 +141,7 @@ export async function countTree({ isolation, uid, watch }: TreeCount, dir: strin
   try {
     const { stdout } = child.process;
     const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
-    // Files that were removed meanwhile are left out, which du reports by its exit code; the rest is counted.
+    // Files that were removed meanwhile change only du's exit code. The rest is counted.
     const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
     return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
   } finally {

@@ -15,7 +15,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { SlowRemoval } from './slow-removal';
 
-/** Five files of each folder are removed, and no more of them. */
+/** Removes five files of each folder, and then pauses for longer than a test takes. */
 const stalled = { batch_files: 5, pause_ms: 600_000, turn_files: 1_000 };
 
 describe('a site of the agent', () => {
@@ -84,7 +84,7 @@ describe('a site of the agent', () => {
     );
     await expect(begun).rejects.toThrow('timeout');
     expect(await readdir(path.join(site.files_dir, '../../releases'))).toEqual(['initial']);
-    // A release that was begun and given up again would be the third folder.
+    // A release that was begun and given up again would be a third folder.
     expect(await readdir(trash())).toHaveLength(2);
   });
 });
@@ -113,8 +113,8 @@ test("an old release goes with what is not the site's own: files and folders tha
 });
 
 /**
- * Creates a folder in the trash. A plain child of the account cannot remove its file `closed/stays` until {@link
- * openFolder}.
+ * Creates a folder in the trash. A child without root's rights cannot remove the file `closed/stays` until {@link
+ * openFolder} is called.
  */
 async function folderThatStays(sitesDir: string, name: string): Promise<string> {
   const files = path.join(sitesDir, 'trash', name, 'files');
@@ -289,7 +289,7 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
     await mkdir(place, { recursive: true });
     for (const name of fileNames) await writeFile(path.join(place, name), '');
   }
-  // This is the only folder of the machine where the site's account may write, if it can reach it.
+  // The site's account may write to no other folder of the machine, if it can reach this folder at all.
   await chmod(canary, 0o777);
   const account = isRoot ? { uid: 200_777, gid: 200_777 } : {};
   if (isRoot) for (const place of isOfRoot ? [files] : [files, victim]) await chown(place, 200_777, 200_777);
@@ -315,8 +315,8 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
 }
 
 /**
- * Removes such sites until a swap came in time. With `isFollowed`, the link must also have existed before the removal's
- * next file.
+ * Repeats {@link removeUnderAttack} until the swap came in time. With `isFollowed`, an attempt counts only if the link
+ * existed before the removal's next file.
  */
 async function leftAfterExchange(
   isolation: Isolation,

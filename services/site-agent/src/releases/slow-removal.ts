@@ -48,11 +48,12 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 });
 
 /**
- * Moves folders out of the way at once and deletes them slowly, in turns; after a restart it continues. A folder is a
- * site's or a release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, as the
- * account that owns them. All other files are the host's own, and this process deletes them. A second child deletes
- * files that the account may not remove, such as one that an operator made as root. It runs with root's rights over
- * these files, in a box that shows nothing else. The log names files that are left then, and they are tried again.
+ * Moves folders to the trash at once and deletes them slowly, in turns, also after a restart. A folder is a site's or a
+ * release's, laid out as in SiteFolder. A child in a box deletes the customers' files in the folder, as the account
+ * that owns them. All other files are the host's own, and this process deletes them. A second child deletes files that
+ * the account may not remove, such as one that an operator made as root. The second child runs with root's rights over
+ * these files, in a box that shows nothing else. The log names the files that still remain, and a later try removes
+ * them.
  */
 export class SlowRemoval {
   private readonly folder: string;
@@ -63,7 +64,9 @@ export class SlowRemoval {
   private readonly againMs: number;
   private readonly places = new FairPlaces(atOnceMax);
   private readonly running = new Set<Promise<void>>();
-  /** The folders of each site that are not tried to the end yet, each with a promise for the end of its try. */
+  /**
+   * The folders of each site whose removal has not been tried to the end. Each promise resolves at the end of the try.
+   */
   private readonly waiting = new Map<string, Map<string, Promise<void>>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
@@ -91,7 +94,7 @@ export class SlowRemoval {
     }
   }
 
-  /** Moves the folder away; its files are deleted later. No error if there is none. */
+  /** Moves the folder away; its files are deleted later. No error if the folder does not exist. */
   async moveAside(folder: string, { site_id: siteId, organisation_id: organisation = siteId }: Owner): Promise<void> {
     const now = Date.now();
     const aside = path.join(this.folder, `${path.basename(folder)}.${now}-${randomBytes(6).toString('hex')}`);
@@ -112,9 +115,9 @@ export class SlowRemoval {
   }
 
   /**
-   * Resolves when few folders of the site wait to be emptied, or they take no more than a site may have on disk.
-   * Otherwise a site that makes and drops releases of many small files faster than they are deleted would fill the
-   * disk. Rejects with the signal's reason.
+   * Resolves when few folders of the site wait to be emptied, or take no more than a site may have on disk. Otherwise a
+   * site could fill the disk with releases of many small files, because it drops them faster than the host deletes
+   * them. Rejects with the signal's reason.
    */
   async waitForRoom(siteId: string, signal: AbortSignal): Promise<void> {
     const aborted = new Promise<never>((_, reject) => {
@@ -141,7 +144,7 @@ export class SlowRemoval {
     return true;
   }
 
-  /** The bytes of the files on disk. Infinity for files that cannot be counted, such as root's own. */
+  /** The bytes of the files on disk. Infinity for files that cannot be counted, such as files of root. */
   private async bytesOf(files: string): Promise<number> {
     try {
       const { uid } = await lstat(files);
@@ -161,7 +164,7 @@ export class SlowRemoval {
     return [...this.since.values()].reduce((age, at) => Math.max(age, (now - at) / 1_000), 0);
   }
 
-  /** Resolves when each folder was tried. Leftovers wait for their next turn. */
+  /** Resolves when the removal of each folder was tried. Leftovers wait for the next try. */
   async settle(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running);
   }
@@ -173,7 +176,7 @@ export class SlowRemoval {
     await this.settle();
   }
 
-  /** Resolves when the folder was tried to its end. Never rejects. */
+  /** Resolves at the end of a try to remove the folder. Never rejects. */
   private begin(folder: string, owner: string, attempt: number): Promise<void> {
     const run = this.removeInTurns(folder, owner).then(
       ({ left, named }) => {
@@ -195,8 +198,8 @@ export class SlowRemoval {
   }
 
   /**
-   * Alarms once the folder has been there for a day. Until then files that stay are no error, but a child that failed
-   * is one.
+   * Raises an alarm once the folder has been in the trash for a day. Until then, remaining files are a warning, and a
+   * failed child is an error.
    */
   private tryAgain(
     folder: string,
@@ -227,7 +230,7 @@ export class SlowRemoval {
       if (isOver) return { left, named, isOver };
       rest = { ...rest, left: rest.left + left, named: [...rest.named, ...named] };
     }
-    // When the customers' files are gone, only the host's own files, and its folders that are empty now, are left.
+    // When the customers' files are gone, only the host's own files and empty folders are left.
     if (rest.left === 0) await rm(folder, { recursive: true, force: true });
     return rest;
   }
@@ -242,8 +245,8 @@ export class SlowRemoval {
     let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
     if (emptied.isOver) return emptied;
     if (emptied.left > 0 && isRoot && hasBoxes) emptied = await this.empty(dir, nobody, ['dac_override', 'fowner']);
-    // This fails if a child left something without reporting it. That is necessary, because from here on paths are
-    // followed with all rights of this process.
+    // `rmdir` fails if a child left a file that it did not report. From here on, this process follows paths with all
+    // its rights, so no customer's file may be left.
     if (emptied.left === 0 && !emptied.isOver) await rmdir(dir);
     return emptied;
   }

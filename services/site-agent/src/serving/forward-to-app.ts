@@ -6,7 +6,10 @@ import { ContentError, type Talk, type Told } from '../content/content-child';
 import { type ChildSays, childSaysSchema, type Forwarded, isSaid } from '../content/protocol';
 import { generationHeader } from './probe-site';
 
-/** Headers between two hops only (RFC 9110, 7.6.1), and the header that lets a probe in, which nobody else may see. */
+/**
+ * Headers between two hops only (RFC 9110, 7.6.1), and the probe's header, because an application must not learn its
+ * secret.
+ */
 const notForwarded = new Set([
   'connection',
   'keep-alive',
@@ -21,8 +24,8 @@ const notForwarded = new Set([
 ]);
 
 /**
- * A page, or a piece of a file or of an answer, is in the agent's memory until its visitor has received it. A visitor
- * who does not receive it is dropped after this time.
+ * The time after which a visitor who takes no bytes is dropped. A page, or a piece of a file or of an answer, stays in
+ * the agent's memory until the visitor has received it.
  */
 export const untakenMs = 30_000;
 
@@ -36,14 +39,14 @@ function withoutHops(raw: readonly string[]): string[] {
   return kept;
 }
 
-/** Tells a probe which process answers now, and starts it if needed. Throws {@link AppDown}. */
+/** Tells a probe which process answers now, and starts the process if needed. Throws {@link AppDown}. */
 export async function announceGeneration(response: ServerResponse, app: AppRunner, wish: RestartWish): Promise<void> {
   response.setHeader(generationHeader, String((await app.take(wish)).generation));
 }
 
 /**
- * A visitor whom the application may answer. The answer comes in pieces from the child that has the site's files: each
- * is written to the visitor before the child may send the next.
+ * A visitor whom the application may answer. The answer comes in pieces from the child that has the site's files. Each
+ * piece is written to the visitor before the child may send the next piece.
  */
 export class AppVisit implements AppVisitor {
   readonly forwarded: Forwarded;
@@ -73,7 +76,7 @@ export class AppVisit implements AppVisitor {
       process: process.generation,
       method,
       url,
-      // Without a length the body must be chunked here too, whatever the method.
+      // A body of unknown length must be chunked on this connection too, whatever the method.
       headers: [
         ...withoutHops(rawHeaders),
         'X-Forwarded-For',
@@ -152,10 +155,7 @@ export class AppVisit implements AppVisitor {
     this.talk?.say({ say: 'more' });
   }
 
-  /**
-   * Node can read some answers that it cannot write, such as one with the status 000. Nothing of such an answer is
-   * sent.
-   */
+  /** Node can read some answers that it cannot write, for example with the status 000. No part of them is sent. */
   private passHead({ status, message, headers }: { status: number; message: string; headers: string[] }): boolean {
     const { response } = this;
     const pairs = pairsOf(withoutHops(headers));

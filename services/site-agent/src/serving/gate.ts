@@ -88,8 +88,8 @@ export class Gate {
   }
 
   /**
-   * Lets a database client pass as {@link pass} does. Resolves with the refusal in words for the client, or with null
-   * if it may enter.
+   * Holds a database client at the gate like {@link pass}. Resolves with a refusal for the client to read, or with null
+   * if the client may enter.
    */
   async admit(client: Socket): Promise<string | null> {
     const left = new AbortController();
@@ -107,8 +107,8 @@ export class Gate {
   }
 
   /**
-   * Thaws the site at the end of the time. If the record cannot be removed, the site is frozen for that time once more
-   * when this process starts again.
+   * Thaws the site at the end of the time. If the record cannot be removed, the next start of this process freezes the
+   * site again for the same time.
    */
   private expire(): void {
     this.letGo();

@@ -135,7 +135,7 @@ async function serveRequest(
   const { app, found } = visit;
   try {
     if (app !== null) {
-      // A probe asks whether the application runs, so it has to run, even if a file answers.
+      // A probe checks the application, so the application must run even if a file answers.
       if (isProbe) await announceGeneration(response, release.app, app);
       if (found.kind === 'none' || found.kind === 'folder') {
         const process = await release.app.take(app);

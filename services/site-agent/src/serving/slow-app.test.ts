@@ -12,9 +12,7 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/**
- * Attacks by a site's application on the pages of another site. Each of them once delayed the other site by seconds.
- */
+/** Attacks by a site's application on the pages of another site. Each attack once delayed the other site by seconds. */
 let host: TestHost;
 let attacker: FilledSite;
 let victim: FilledSite;
@@ -91,7 +89,7 @@ async function visitVictim(times: number): Promise<Measured> {
   };
 }
 
-/** Starts a program of the attacker with the lowest priority, because its own CPU time is not what is tested. */
+/** Starts a program of the attacker with the lowest priority, because the program's own CPU time is not tested. */
 async function attack(source: string, args: readonly string[]): Promise<{ firstLine: string; end(): Promise<void> }> {
   const child = spawn('nice', ['-n', '19', process.execPath, '-e', source, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -112,7 +110,7 @@ async function attack(source: string, args: readonly string[]): Promise<{ firstL
 async function expectAsEver(quiet: Measured): Promise<void> {
   const attacked = await visitVictim(200);
   expect(attacked.statuses).toEqual(new Set([200]));
-  // The promised limit is three times the quiet time. Beside other suites, as in an ordinary run, the times vary more.
+  // The promised limit is three times the quiet time. In an ordinary run, other suites make the times vary more.
   const times = isChaos ? 3 : 10;
   expect(attacked.medianMs).toBeLessThan(times * quiet.medianMs);
   expect(attacked.highMs).toBeLessThan(times * quiet.highMs);

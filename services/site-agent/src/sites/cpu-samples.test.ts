@@ -11,7 +11,7 @@ interface Fake {
   pid: number;
   /** The parent process. */
   parent?: number;
-  /** The number of cores that it uses from now on. */
+  /** The number of cores that the process uses from now on. */
   takes?: number;
 }
 

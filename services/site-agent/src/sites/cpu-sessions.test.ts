@@ -1,5 +1,5 @@
 /**
- * The processes of a real Postgres, as an organisation's sites have one.
+ * Uses the processes of a real Postgres, like that of an organisation's sites.
  *
  * @processes
  */
@@ -63,7 +63,9 @@ function childrenOf(title: string): number[] {
 
 const niceOfPid = (pid: number): number | null => readNice(pid).session ?? readNice(pid).thread;
 
-/** An ordinary user on a kernel that does not group sessions cannot take a priority back, so there nothing sinks. */
+/**
+ * On a kernel that does not group sessions, an ordinary user cannot raise a priority again. So none is lowered there.
+ */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 
 const work = 'select count(*) from generate_series(1, 3000000)';

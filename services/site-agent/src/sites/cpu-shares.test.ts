@@ -49,8 +49,8 @@ const niceOfApp = async (name: keyof typeof ids): Promise<number | null> =>
   niceOfPid((await host.client.readApp(ids[name])).pid);
 
 /**
- * Tells whether priorities can change. An ordinary user on a kernel without session groups cannot raise one again, so
- * none is lowered there.
+ * Tells whether priorities can change. On a kernel that does not group sessions, an ordinary user cannot raise a
+ * priority again. So none is lowered there.
  */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
 

@@ -31,7 +31,7 @@ test('making a site twice is making it once', async () => {
   const [first, second] = await Promise.all(
     [1, 2].map(() => host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1))),
   );
-  // Others use the same disk between the two answers, so the free bytes may differ.
+  // Other processes use the same disk between the two answers, so the free bytes may differ.
   expect(second).toEqual({ ...first, free_bytes: second?.free_bytes });
   expect(first).toMatchObject({
     site_id: siteId,
@@ -200,7 +200,7 @@ test('who only asks sees neither a password nor a path of the site, and can do n
   const secret = host.config.SITE_HOST_READER_SECRET ?? '';
   const reader = createSiteHostReaderClient({ url: host.controlUrl, secret });
   const summary = await reader.readSite(siteId);
-  // Others use the disk meanwhile, so the free bytes may differ.
+  // Other processes use the disk meanwhile, so the free bytes may differ.
   const { free_bytes: freeBytes, ...rest } = summary;
   expect(known).toMatchObject(rest);
   expect(freeBytes).toBeGreaterThan(0);

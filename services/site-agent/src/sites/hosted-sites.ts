@@ -20,8 +20,8 @@ const openMs = 15_000;
 const modes: readonly Mode[] = ['live', 'sandbox'];
 
 /**
- * All sites of this host. Every change of a site goes through here. The changes of one site run one at a time. Each has
- * its fence checked and is written to the ledger.
+ * All sites of this host. Every change of a site goes through here. The changes of one site run one at a time. The host
+ * checks the fence of each change and writes the change to the ledger.
  */
 export class HostedSites {
   private readonly sitesDir: string;
@@ -47,7 +47,8 @@ export class HostedSites {
   }
 
   /**
-   * Serves every site on disk. One that cannot be opened, or whose database starts slowly, does not delay the others.
+   * Serves every site on disk. A site that cannot be opened, or whose database starts slowly, does not delay the other
+   * sites.
    */
   async open(): Promise<void> {
     const folders: SiteFolder[] = [];
@@ -97,7 +98,10 @@ export class HostedSites {
     return null;
   }
 
-  /** The organisation of each cluster's sites. If a site has changed its organisation, one of theirs is chosen. */
+  /**
+   * The organisation of each cluster's sites. If the sites of a cluster have different organisations, one of these is
+   * chosen.
+   */
   organisationsOfClusters(): Map<string | undefined, string> {
     return new Map([...this.sites.values()].map(({ record, organisation }) => [record.cluster, organisation]));
   }
@@ -153,8 +157,8 @@ export class HostedSites {
   }
 
   /**
-   * Reads a folder's record. Null for a folder that is no site, and for one whose record cannot be read. An operator
-   * has to repair such a record, and until then another site may get the ports in it.
+   * Reads a folder's record. Null for a folder that is no site, and for a folder with an unreadable record. An operator
+   * has to repair the record. Until then another site may get the ports in it.
    */
   private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
     try {
@@ -240,7 +244,7 @@ class DestroyedFences {
     this.folder = path.join(sitesDir, 'destroyed');
   }
 
-  /** Throws `stale_fence` for a fence that is older than that of the destruction. */
+  /** Throws `stale_fence` for a fence that is older than the fence of the destruction. */
   async admit(siteId: string, fence: string): Promise<void> {
     await refuseStale(path.join(this.folder, siteId), fence);
   }

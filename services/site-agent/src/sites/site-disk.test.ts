@@ -46,8 +46,7 @@ describe('an application', () => {
       await until(async () => (await fetch(new URL(request, site.url))).ok, waits);
       await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
       expect(await (await fetch(neighbour.url)).text()).toBe('7');
-      // The folder is opened before its removal. Without root, the host has the site's own account, which the mode 0
-      // keeps out too.
+      // The folder is opened before its removal, because the mode 0 also keeps out a host without root's rights.
       await chmod(path.join(site.files_dir, 'closed'), 0o700);
       await rm(path.join(site.files_dir, 'closed'), { recursive: true, force: true });
     },

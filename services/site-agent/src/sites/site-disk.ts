@@ -8,7 +8,7 @@ import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release-store';
 import { countTree } from '../releases/site-box';
 
-/** The share of the limit above which nobody can use the database. Below it, sessions can still delete. */
+/** The multiple of the limit above which nobody can use the database. Below it, sessions can still delete. */
 const farOver = 1.2;
 
 type DiskState = 'within' | 'full' | 'far_over';
@@ -28,8 +28,8 @@ export interface SiteDiskSettings {
 
 /**
  * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
- * until they are fewer. A database that is too large is switched to `keepReadOnly`. One that exceeds the limit by more
- * than a fifth gets no sessions. A new live release starts as `within` the limit.
+ * until the files are within the limit. A database that is too large is switched to `keepReadOnly`. If it exceeds the
+ * limit by more than a fifth, it gets no sessions. A new live release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
@@ -38,7 +38,7 @@ export class SiteDisk {
   private database: DiskState = 'within';
   /** The number of the application's starts at the last look; -1 if the application was running. */
   private starts = -1;
-  /** The endpoint's count of sessions at the last look; -1 when there is to be another look in any case. */
+  /** The endpoint's count of sessions at the last look; -1 if the next look is needed in any case. */
   private sessions = -1;
 
   constructor(settings: SiteDiskSettings) {
@@ -80,11 +80,11 @@ export class SiteDisk {
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
     this.database = this.stateOf('database', before, bytes);
-    // Open sessions may still write after this look, so there is another look. A closed database becomes smaller as its
-    // temporary files are removed.
+    // Another look is needed if open sessions may still write. It is also needed for a closed database, which shrinks
+    // as its temporary files are removed.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
-      // The server answers again without the site's sessions, so there is another look in any case.
+      // The server can answer again once the site's sessions have ended, so the next look is needed in any case.
       this.sessions = -1;
       return database.endSiteSessions();
     }
@@ -156,7 +156,7 @@ const countedAtOnce = 4;
 
 export interface WatchedSite {
   readonly organisation: string;
-  /** Counts its disk space, and acts on the result. */
+  /** Counts the site's disk space, and acts on the result. */
   checkDisk(): Promise<void>;
 }
 

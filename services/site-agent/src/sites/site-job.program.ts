@@ -176,8 +176,8 @@ export interface ReleaseToStage {
 }
 
 /**
- * Stages files and database at the same time: one waits for the disk, the other for its server. The first failure stops
- * the other.
+ * Stages files and database at the same time, because the files wait for the disk and the database waits for its
+ * server. A failure of either stops both.
  */
 async function stageRelease({ chain, key, filesDir, database, progress }: ReleaseToStage): Promise<StageResult> {
   const lost = new SkippedPaths();
@@ -219,7 +219,10 @@ async function stageRelease({ chain, key, filesDir, database, progress }: Releas
   }
 }
 
-/** The description of the release's folder in the archives. Null if they are from before folders were described. */
+/**
+ * The description of the release's folder in the archives. Null for archives of earlier versions, which have no
+ * description.
+ */
 async function describedFolder(
   chain: readonly ArchiveLink[],
   key: readonly DerivedKeys[],
@@ -237,9 +240,9 @@ async function describedFolder(
 const run = promisify(execFile);
 
 /**
- * Resolves when everything written to the file system of `folder` is on disk: one call for a million files, where an
- * fsync of each takes minutes. Node has no syncfs, so this runs coreutils' `sync -f`; a system without that has a plain
- * `sync`, which does more than needed.
+ * Resolves when everything written to the file system of `folder` is on disk. One call serves a million files; an fsync
+ * of each file would take minutes. Node has no syncfs, so this runs coreutils' `sync -f`. A system without `-f` has a
+ * plain `sync`, which does more than needed.
  */
 async function syncFileSystem(folder: string, signal: AbortSignal): Promise<void> {
   await run('sync', ['-f', folder], { signal }).catch(async (error: unknown) => {

@@ -54,8 +54,8 @@ function asSite(script: string, args: string[]): ChildProcess {
 }
 
 /**
- * Swaps a folder with a link to the canary until it is ended. `swaps` counts how often the link was in place. Resolves
- * once the link was in place, or once `isTooLate` returns true.
+ * Swaps a folder with a link to the canary until `stop` is called. `swaps` counts how often the link was in place.
+ * Resolves once the link was in place, or once `isTooLate` returns true.
  */
 async function startSwapping(
   target: string,
@@ -76,7 +76,7 @@ async function startSwapping(
   return { swaps: () => count, stop };
 }
 
-/** Repeats an attempt until `attempts` of them met a swap. */
+/** Repeats attempts until `attempts` attempts have met a swap. */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {

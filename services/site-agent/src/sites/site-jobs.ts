@@ -29,7 +29,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       organisation: ({ origin }) => origin.organisation_id,
       run: (context) => pack(siteOf(context.thingId), context),
     }),
-    /** Makes a whole new release beside the live one. It becomes a release once all of it is on disk. */
+    /** Makes a whole new release beside the live release. It counts as a release once all its content is on disk. */
     stage: jobKind({
       spec: stageSpecSchema,
       hasChannel: true,
@@ -102,7 +102,7 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
 interface SiteWork<Result> {
   setup: ProgramSetup;
   files: { dir: string; writable: boolean } | null;
-  /** The folder of the database's socket, which its box shows. */
+  /** The folder of the database's socket, which the job's box shows. */
   socketFolder: string | null;
   result: z.ZodType<Result>;
 }

@@ -13,8 +13,9 @@ export interface SitePlace {
 }
 
 /**
- * Reads facts about a site that the control protocol tells nobody. Programs of the machine's operator, who may read the
- * sites' folder, use them, such as the demo's seeding. `host` is the address that the site host listens on.
+ * Reads facts about a site that the control protocol does not tell. Programs of the machine's operator use them, such
+ * as the demo's seeding, because the operator may read the sites' folder. `host` is the address that the site host
+ * listens on.
  */
 export async function readSiteOnDisk(sitesDir: string, siteId: string, host: string): Promise<SitePlace> {
   for (const mode of modeSchema.options) {

@@ -30,14 +30,14 @@ import type { SiteSurroundings } from './site-surroundings';
  */
 const drainMs = 3_000;
 /**
- * The length of the freeze that begins before a switch. From the switch on nobody may see the new release before it was
- * probed. A worker that dies right after the switch leaves the probe to another one, which takes over once the lease
- * has ended and a sweep has found the work: 35 s at most (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
+ * The length of the freeze that begins before a switch. After the switch, nobody may see the new release before it was
+ * probed. If a worker dies right after the switch, another worker takes over when the lease has ended and a sweep has
+ * found the workflow. That takes at most 35 s (`WORKFLOW_LEASE_SECONDS`, `WORKFLOW_SWEEP_MS`).
  */
 const switchFreezeMs = 45_000;
 const portLimitMs = 10_000;
 
-/** A release that a job fills, and the access to its database for that. */
+/** A release that a job fills, and the job's access to the release's database. */
 export interface PreparedRelease {
   filesDir: string;
   /** Valid until the release is published or discarded. Null for a release that uses the live database. */
@@ -48,7 +48,7 @@ export interface PreparedRelease {
 
 /**
  * One hosted site: its folder, its two addresses, and the link `current`, which names the release that both addresses
- * serve. Callers change it one at a time.
+ * serve. Only one caller at a time may change a site.
  */
 export class Site {
   readonly folder: SiteFolder;
@@ -61,7 +61,9 @@ export class Site {
   private readonly endpoint: SiteEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
-  /** The live release, and those whose last requests are still running. Two may have the same database. */
+  /**
+   * The live release, and old releases whose last requests are still running. Two releases may have the same database.
+   */
   private readonly served = new Set<Release>();
   private readonly disk: SiteDisk;
 
@@ -115,7 +117,7 @@ export class Site {
 
   /**
    * Records the domain and the organisation. The domain is kept only for people, because the site is reached by its
-   * port. The organisation is the one whose share the site uses.
+   * port. The site uses the organisation's share of the host.
    */
   async learn(told: { domain?: string; organisation_id?: string | undefined }): Promise<void> {
     const { domain = this.settings.domain, organisation_id = this.settings.organisation_id } = told;
@@ -193,7 +195,10 @@ export class Site {
     return this.databases.urlOf(this.record, this.endpointPlace, this.current.database);
   }
 
-  /** Makes an empty, unpublished release, in place of one of the same name. With `files` it uses the live database. */
+  /**
+   * Makes an empty, unpublished release, and removes an old release of the same name. With `files`, the new release
+   * uses the live database.
+   */
   async prepareRelease(releaseId: string, contents: 'all' | 'files', signal: AbortSignal): Promise<PreparedRelease> {
     await this.around.removal.waitForRoom(this.record.site_id, signal);
     const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
@@ -226,8 +231,8 @@ export class Site {
 
   /**
    * Switches files and database together, by one rename of the link `current`. Waiting requests get the new release,
-   * and sessions of the old database are ended. A restart reads the same link, so after a kill the site is the old one
-   * or the new one, and never a mixture.
+   * and sessions of the old database are ended. A restart reads the same link, so after a kill the site serves either
+   * the old or the new release, never a mixture.
    */
   async switchTo(releaseId: string, expectedRelease: string): Promise<void> {
     const old = this.current;
@@ -317,7 +322,7 @@ export class Site {
     faultpoint('site_host.switch.after_rename');
   }
 
-  /** Fixes and records the place of the site's databases before the first of them is made. */
+  /** Fixes and records the place of the site's databases before the first database is made. */
   private async settleDatabases(): Promise<SiteRecord> {
     const settled = this.databases.settle(this.settings, this.organisation);
     if (settled !== this.settings) await this.folder.writeRecord(settled);
