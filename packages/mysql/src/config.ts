@@ -6,9 +6,9 @@ import { reachableHome } from '@drydock/process';
 const machineFolder = path.join(reachableHome, 'engines');
 
 /**
- * Returns the folders in which engines are searched. `npm run engines` writes to the first one. It is
- * `DRYDOCK_ENGINES_DIR`, or root's folder, or for an ordinary user a folder in the user's cache. An ordinary user can
- * also use root's engines.
+ * Returns the folders that are searched for engines. `npm run engines` writes to the first folder:
+ * `DRYDOCK_ENGINES_DIR` if it is set, otherwise root's folder for root, and a folder in the user's cache for an
+ * ordinary user. An ordinary user can also use root's engines.
  */
 export function engineFolders(): string[] {
   const { DRYDOCK_ENGINES_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;

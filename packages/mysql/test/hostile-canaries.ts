@@ -46,7 +46,10 @@ export class Canaries {
     return canaries;
   }
 
-  /** Watches a server from now on: it may have only the accounts that it has now. Returns the number of our session. */
+  /**
+   * Watches a server from now on: its accounts, rights, settings and plugins must not change. Returns the number of a
+   * session that must stay open.
+   */
   async watch(server: MysqlServer): Promise<number> {
     const session = await mysql.createConnection(server.admin);
     session.on('error', () => undefined);

@@ -6,7 +6,10 @@ const both = (how: string): string => `${spring(how)} + take()`;
 
 type Items = Record<string, (room: Room) => string[]>;
 
-/** Each kind of item is the statements of one object and of what it needs. The server may refuse some of them. */
+/**
+ * Each item is the statements that create one object and everything that the object needs. The server may refuse some
+ * statements.
+ */
 const items: Items = {
   'odd table'(room) {
     const [table, a, b, c] = [room.name(), room.name(), room.name(), room.name()];

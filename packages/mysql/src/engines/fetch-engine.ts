@@ -169,8 +169,9 @@ const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
 /**
- * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless it is there. Several processes may do
- * so at the same time: each has its own working folder, and the first result stays. @throws FetchError with advice
+ * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless the engine is already there. Several
+ * processes may fetch the same engine, because each has its own working folder. The first result stays. @throws
+ * FetchError with advice
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);

@@ -33,7 +33,8 @@ const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
 /**
- * Tells whether the grant has every schema right of its version. It is then restored as every right of the new version.
+ * Tells whether the grant has every schema right of its version. Such a grant is restored with every right of the new
+ * version.
  */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
@@ -131,7 +132,7 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
-/** Returns the GRANT statements of each account, by `account 'user'@'host'`. Their form is the same in all versions. */
+/** Returns the GRANT statements of each account, by `account 'user'@'host'`. All versions give the same statements. */
 export function tellRights(
   { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
   release: string,

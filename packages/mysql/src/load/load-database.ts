@@ -51,8 +51,8 @@ const loadMode = (flavour: Flavour): string => {
 };
 
 /**
- * The largest statement that a server accepts. It is needed, because hexadecimal digits make a row larger than in the
- * customer's statement.
+ * The largest statement that a server accepts. With hexadecimal digits, a row is larger than in the customer's
+ * statement.
  */
 const packetBytesMax = 2 ** 30;
 

@@ -52,7 +52,7 @@ export class Moment {
   /** Takes the snapshot now. */
   async take(): Promise<void> {
     await this.reader.run(beginReading);
-    // The reader cannot see a routine's text.
+    // The reader cannot see a routine's text, so the definitions are read as `admin`.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
     this.objects = await readObjects(this.admin, this.reader, this.release);
   }
@@ -271,8 +271,8 @@ export async function compareServers(
 }
 
 /**
- * Returns a table's columns as text. The target's columns are read later than its snapshot. They are compared only if
- * the table has a sum, which shows that its definition has not changed since.
+ * Returns a table's columns as text. The target's columns are read after its snapshot. They are compared only if the
+ * table has a sum, because the sum shows that the definition has not changed since the snapshot.
  */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 

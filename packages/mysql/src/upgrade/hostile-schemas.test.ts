@@ -23,8 +23,8 @@ import { catchUpServer, copyServer, ReplicatedSwitch } from './replication';
 
 /*
  * Generated schemas of a hostile customer go through a backup, its restore and, on MariaDB, an upgrade. Their code
- * records the account that runs it, and tries to read and write everything. Canaries show whether the code reached a
- * place without having the right.
+ * records the account that runs it, and tries to read and write everything. Canaries show whether the code did anything
+ * that it had no right to do.
  */
 
 const { seed, count } = sampleOf('hostile schemas of MariaDB and MySQL', { inCi: 200, inChaos: 1_000 });

@@ -85,8 +85,8 @@ const hashRootSchema = z.object({
 
 /**
  * Returns, for each leaf below a hash partitioning, the topmost hash-partitioned table above it. Both are qualified. An
- * enum's hash depends on its number, which differs between databases. So a row may belong to another partition there,
- * but not outside that table.
+ * enum's hash depends on its number, which differs between databases. So a restored row may belong to another
+ * partition, but always to a partition of that table.
  */
 export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = z.array(hashRootSchema).parse((await client.query(hashRootsSql)).rows);
@@ -96,7 +96,7 @@ export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<stri
 const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations}
   and c.relkind in ('r', 'p') order by c.oid`;
 /**
- * Finds a listed table whose name belongs to another table by now. A lock is taken by name, so this is checked after
+ * Finds a listed table whose name now belongs to another table. A lock is taken by name, so the names are checked after
  * the lock. to_regclass reads the present state and not the snapshot.
  */
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]),
@@ -145,8 +145,8 @@ export const quoteName = (name: string): string => `"${name.replaceAll('"', '""'
 
 /**
  * Returns the position of each sequence. It may be newer than the snapshot's rows, but never older. A lock cannot
- * protect a sequence's name, so each result also identifies the sequence. Nothing is cast, because a table in its place
- * could have a cast of the customer. Throws `dump_failed` for a replaced sequence.
+ * protect a sequence's name, so each result also identifies the sequence. Nothing is cast, because a table that
+ * replaced a sequence could bring a cast of the customer. Throws `dump_failed` for a replaced sequence.
  */
 export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
   const entries: SequenceEntry[] = [];

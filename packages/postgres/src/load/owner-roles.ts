@@ -88,7 +88,7 @@ const list = (names: readonly string[]): string =>
 export const unknownOwners =
   'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 
-/** The owners of a load besides the database's owner: those that exist, and the objects of those that do not. */
+/** The owners of a load besides the database's owner: the existing owners, and the objects of the missing owners. */
 export class OwnerRoles {
   readonly others: ReadonlySet<string>;
   private readonly gone = new Map<string, Inherited>();

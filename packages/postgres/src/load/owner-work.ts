@@ -65,8 +65,8 @@ export class OwnerWork {
   }
 
   /**
-   * Runs a statement, with the customer's path if it needs that. Functions of other owners get the path from their
-   * owners.
+   * Runs a statement. If a name in it is undefined, runs it again with the customer's search path, which the functions
+   * of other owners get as well.
    */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
     const { others } = this.options.roles;

@@ -142,8 +142,8 @@ export function makeLoader(request: NewRole & { owner: string }): Promise<Transf
 }
 
 /**
- * Changes rights on a database. Sessions do so one after the other, because Postgres refuses concurrent changes ("tuple
- * concurrently updated").
+ * Changes rights on a database. Only one session at a time changes them, because Postgres refuses concurrent changes
+ * ("tuple concurrently updated").
  */
 async function changeRights(admin: pg.ClientBase, database: string, statement: string): Promise<void> {
   const key = pg.escapeLiteral(`rights on ${database}`);

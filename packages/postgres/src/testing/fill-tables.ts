@@ -101,8 +101,8 @@ function listValues({ type, base, labels, length }: Column, number: number): str
 const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
 /**
- * Returns the value of a column. A foreign key gets a value of the other table. All columns of a key get it from the
- * same row.
+ * Returns the value of a column. A foreign key's column gets a value from the referenced table. All columns of a key
+ * get their values from the same row.
  */
 function expressionOf(column: Column, at: number, number: number, isOdd: boolean): string {
   if (column.parent !== null && column.parent_column !== null) {
@@ -139,7 +139,7 @@ export async function fillTables(client: pg.Client, rowsEach: number): Promise<F
     );
     if (isIn) made.set(table, (made.get(table) ?? 0) + 1);
   };
-  // Several passes are needed, because a row for a foreign key may be created later or in the same table.
+  // Several passes are needed, because a foreign key may refer to a row that is created later or in the same table.
   for (let pass = 0; pass < 4; pass += 1) {
     for (const [table, columns] of tables) {
       for (

@@ -25,7 +25,7 @@ const namedGrant = /^(GRANT\b[^;]*\bTO\s+)\w+(\s*;)/gim;
 /** Matches the part of a file that removes the schema. */
 const downMigration = /^-- \d+ down$[\s\S]*?(?=^-- \d+ up$|$(?![\s\S]))/gm;
 
-/** The gate uses these small schemas, and `npm run chaos` uses all. */
+/** `npm test` uses these small schemas, and `npm run chaos` uses all. */
 const inCi = ['gnokii-smsd-pgsql', 'icingadb', 'pdns-backend-pgsql', 'roundcube-core'];
 
 /** The title of the skipped test if there are no schemas. */

@@ -47,8 +47,8 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
     and p.prolang <> (select oid from pg_catalog.pg_language where lanname = 'c')`;
 
 /**
- * Checks the target's rights and objects. Throws `rights_differ` if it has any that no customer could create. Roles,
- * memberships and settings were compared with the old server's before.
+ * Checks the target's rights and objects. Throws `rights_differ` if the target has a right or an object that no
+ * customer could create. Roles, memberships and settings were already compared with the old server's.
  */
 async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');
@@ -65,7 +65,7 @@ async function checkRights(stage: Stage): Promise<void> {
   });
 }
 
-/** A target that is less than a second behind needs only a moment for the rest. */
+/** A target that is less than a second behind needs only a moment for the remaining changes. */
 const nearMs = 1_000;
 const markersMax = 60;
 const markerLimitMs = 30_000;
