@@ -115,7 +115,7 @@ export class TransferError extends Error {
   }
 }
 
-/** Wraps an error. An error with a code keeps it, and gets the object if it has none. */
+/** Wraps an error. A TransferError keeps its code, and gets the object if it has none. */
 export function asTransferError(
   code: TransferErrorCode,
   what: string,

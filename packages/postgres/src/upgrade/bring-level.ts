@@ -139,9 +139,10 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
 }
 
 /**
- * Copies everything that replication does not, while nobody writes on the old server. A restore needs only the roles.
- * Afterwards both servers have the same content, and the target has the right roles and rights. No customer could enter
- * the target before. `onPart` is called after each part. Throws UpgradeError `not_caught_up`, `rights_differ`.
+ * Copies everything that replication does not transfer, while nobody writes on the old server. For a restore, changes
+ * only roles and rights. Afterwards both servers have the same content, and the target has the right roles and rights.
+ * Until then no customer can enter the target. `onPart` is called after each part. Throws UpgradeError `not_caught_up`,
+ * `rights_differ`.
  */
 export async function bringLevel(
   stage: Stage,

@@ -38,8 +38,8 @@ const lockTimeoutCode = '55P03';
 
 /**
  * Ends all sessions of customers and revokes their access to the database. The change is on disk, so it survives a
- * restart. A connected owner could reverse it, so the call repeats it until there is no session and no grant. `kept`
- * are roles of the platform. Afterwards nobody writes. Throws `not_sealed` after 10 s.
+ * restart. A connected owner could grant access again, so the call repeats the change until there is no session and no
+ * grant. `kept` are roles of the platform. Afterwards nobody writes. Throws `not_sealed` after 10 s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];

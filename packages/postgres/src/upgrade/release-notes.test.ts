@@ -283,7 +283,7 @@ test('an ordinary database of many kinds goes from 16 to 18 while it is written 
   expect(compared).toMatchObject({ outcome: 'equal', names: [] });
   expect(compared.tables).toBeGreaterThan(100);
   for (let number = 0; number < 16; number += 1) {
-    // Each row must be found by its key, because the planner then reads only one partition.
+    // Each row must be found by its key. In a search by key, the planner reads only one partition.
     const missing = `select count(*)::int as n from odd.h${number} t where not exists (select from odd.h${number} o where o.k = t.k and o.id = t.id)`;
     expect(await runSql(move.ownTargetUrl, missing)).toEqual([{ n: 0 }]);
   }

@@ -185,7 +185,7 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * Returns a superuser's session in the customer's database. Its statements use only its own objects and the
+   * Returns a superuser's session in the customer's database. Its statements use only objects of the move and the
    * catalogue.
    */
   async guardian(side: Side): Promise<pg.Client> {

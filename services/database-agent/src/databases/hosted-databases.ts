@@ -39,7 +39,9 @@ export class HostedDatabases {
     this.fences = new Fences(databasesDir);
   }
 
-  /** Opens every database on disk. One that cannot be opened is tried again later and does not delay the others. */
+  /**
+   * Opens every database on disk. A database that cannot be opened is tried again later and does not delay the others.
+   */
   async open(): Promise<void> {
     for (const mode of modes) {
       await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
@@ -52,7 +54,7 @@ export class HostedDatabases {
     return this.known(databaseId).database;
   }
 
-  /** Describes a database. Throws `unknown_database` also for one whose creation has not finished. */
+  /** Describes a database. Throws `unknown_database` also for a database whose creation has not finished. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
     if (!database.record.is_ready)
@@ -210,7 +212,7 @@ class Scratches {
     this.around = around;
   }
 
-  /** Makes an empty scratch instance. If one of this id exists, it is replaced. */
+  /** Makes an empty scratch instance. An existing instance of this id is replaced. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
     return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
   }

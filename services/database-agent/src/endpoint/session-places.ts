@@ -31,8 +31,8 @@ const againMs = 100;
 /**
  * Shares the places of a server whose sessions the host cannot read. Only the server knows which sessions have logged
  * in, and it is asked when all places are taken. Then the address with the most sessions that have not logged in loses
- * its oldest one. So nobody can keep others out without logging in. If all have logged in, one more session at a time
- * is passed on, and the server itself refuses it.
+ * the oldest of them. So nobody can keep others out without logging in. If all sessions have logged in, one more
+ * session at a time is passed on, and the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;

@@ -89,8 +89,8 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     max_sync_workers_per_subscription: '2',
     max_replication_slots: '10',
     max_wal_senders: '10',
-    // The default of five seconds suits a remote subscriber. With it, the copy of each table would wait for seconds
-    // after the one before.
+    // The default of five seconds suits a remote subscriber. With the default, the copy of each table would start
+    // seconds after the previous copy.
     wal_retrieve_retry_interval: '100ms',
     default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
   };

@@ -150,8 +150,7 @@ export async function abandonUpgrade(database: HostedDatabase, upgradeId: string
   if (upgrade.phase !== 'prepared')
     throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
   const oldUrl = database.requireUrl(upgrade.old);
-  // The target is stopped first, because it replicates from the old instance, which cannot end the replication while
-  // the target runs.
+  // The target is stopped first, because the old instance cannot end the replication while the target runs.
   await database.instanceOf(upgrade.target).stop();
   const { database_name: databaseName, username } = record;
   await database.engine.takeBack({ oldUrl, databaseName, username, upgrade, fence });

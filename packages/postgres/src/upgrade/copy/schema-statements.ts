@@ -154,7 +154,7 @@ export function sortStatements(
       !isPlatforms(statement),
   );
   const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement) && !isOwnRight(statement));
-  // An extension of the platform sets its own comment.
+  // An extension of the platform sets its own comment, so only its CREATE is kept.
   const extensions = pre.filter((statement) => isPlatforms(statement) && /^CREATE /i.test(statement.outline));
   return {
     schemas: planned(pre.filter(isSchema)),
