@@ -17,9 +17,9 @@ interface Watched {
 }
 
 /**
- * Things that no customer may read, change or stop: a file and a folder of a server's own account, a table on a
- * neighbour's server, the neighbour's process, sessions of the platform, and on each server its accounts, rights,
- * settings and plugins.
+ * Objects that no customer may read, change or stop: a file and a folder of a server's own account, a table on a
+ * neighbour's server, the neighbour's process, and sessions of the platform. The accounts, rights, settings and plugins
+ * of each server are canaries as well.
  */
 export class Canaries {
   readonly folder: string;

@@ -8,8 +8,8 @@ export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
 const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
 /**
- * Matches a quoted part of a definition. An unclosed quote matches up to the end of the definition. Otherwise the
- * search would read the rest of a long definition again for each such quote. No server writes an unclosed quote.
+ * Matches a quoted part of a definition. An unclosed quote, which no server writes, matches up to the end of the
+ * definition. Without this rule, many unclosed quotes would take quadratic time.
  */
 const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
 

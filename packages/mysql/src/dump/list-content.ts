@@ -62,9 +62,9 @@ export async function listContent(reader: Session, rows: Session, schema: string
 }
 
 /**
- * Error codes for objects that the server itself cannot show: a MERGE table whose parts are missing or not the
- * customer's, and a program with a gbk, sjis or big5 character that ends like a backslash. Nobody can use such an
- * object.
+ * Error codes for objects that the server itself cannot show and nobody can use. ER_WRONG_MRG_TABLE: a MERGE table
+ * whose parts are missing or not the customer's. ER_PARSE_ERROR: a program with a gbk, sjis or big5 character that ends
+ * like a backslash.
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 

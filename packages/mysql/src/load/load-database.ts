@@ -258,7 +258,8 @@ const order: readonly DumpedProgram['kind'][] = [
 
 /**
  * Creates programs and grants rights. Views need other views, functions and rights, and rights need their objects. So
- * everything that failed is tried again as long as something else succeeds. Returns findings for the rest.
+ * everything that failed is tried again as long as something else succeeds. Returns findings for everything that still
+ * fails.
  */
 async function loadPrograms(
   session: Session,

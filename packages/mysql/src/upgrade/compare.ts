@@ -218,8 +218,8 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
     add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
-  // The reader runs queries on names of the customer, because a view in a table's place would run functions with the
-  // rights of `admin`.
+  // The reader runs these queries. In a session of `admin`, a view that has replaced a table would run functions with
+  // all rights.
   for (let at = 0; at < asking.length; at += askedAtOnce) {
     await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);
@@ -251,8 +251,8 @@ function bytesOf(name: string, type: string): string {
 }
 
 /**
- * Compares the frozen old server with a snapshot of the new one: every row, every definition, and that no sequence went
- * back. If `moment` is null, the snapshot was lost, and a difference may come from a later write.
+ * Compares every row and every definition of the frozen old server with a snapshot of the new one, and checks that no
+ * sequence went back. If `moment` is null, the snapshot was lost, and a difference may come from a later write.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },

@@ -131,7 +131,7 @@ async function follow({ secret }: ReplicationMove, old: Session, target: Session
     const tls = `MASTER_SSL = 1, MASTER_SSL_CA = ${quoteLiteral(authority)}, MASTER_SSL_VERIFY_SERVER_CERT = 1`;
     await target.run(`CHANGE MASTER TO ${login}, ${tls}, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`);
   }
-  // A definition arrives without its session's innodb_strict_mode.
+  // A definition arrives without its session's innodb_strict_mode, so a strict target could refuse it.
   await target.run('SET GLOBAL slave_run_triggers_for_rbr = NO, innodb_strict_mode = OFF');
   await target.run('START SLAVE');
 }

@@ -73,8 +73,8 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 }
 
 /**
- * Tells whether a setting can influence values that functions compute. This is true for settings with a point in their
- * name (of extensions or custom), and for the text search configuration. They must apply before the first row. They do
+ * Tells whether a setting can influence values that functions compute: a setting with a point in its name, which is
+ * custom or an extension's, or the text search configuration. Such a setting must apply before the first row. It does
  * not influence how a value is written.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sqlStateOf, TransferError } from '../session/transfer-error';
 import type { SequenceEntry, TableEntry } from './manifest';
 
-/** Selects the customer's relations: none in system schemas, no temporary ones, and none of extensions. */
+/** Selects the customer's relations, without temporary relations and those of extensions and system schemas. */
 const ownRelations = `
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'
@@ -11,9 +11,9 @@ const ownRelations = `
       and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * Each catalogue is read once and joined, because subqueries for 50,000 tables take hours. Binary COPY writes type
+ * Each catalogue is read once and joined, because subqueries for 50,000 tables take hours. Binary COPY writes the type
  * numbers of array elements and composite fields, and reg* values are numbers as well. Numbers of the customer's own
- * types differ between databases. So a table with such a type below its columns is copied as text.
+ * types differ between databases. So a table is copied as text if a column contains such a type at any depth.
  */
 const tablesSql = `
 with recursive tables as (select c.oid, n.nspname as schema, c.relname as name,

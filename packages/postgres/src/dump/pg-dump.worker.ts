@@ -117,8 +117,8 @@ function withoutLocks(request: Buffer): Buffer {
 }
 
 /**
- * Passes a whole answer on at once. The wrapper copies all previous parts with each part: in steps of 64 kB, an answer
- * of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
+ * Passes a whole answer on at once, because the wrapper copies all previous parts with each part. In steps of 64 kB, an
+ * answer of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
  */
 function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
   socket.write(request);

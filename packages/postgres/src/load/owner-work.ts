@@ -28,8 +28,8 @@ interface Made {
 
 /**
  * Runs each owner's work in a session of that owner. An object may need rights that its owner has lost since it was
- * created. Lost rights on schemas are lent to the owner until rows and indexes exist. If that is not enough, the owner
- * gets the rights of all other owners, but only for a single statement that runs no code of the customer.
+ * created. Lost rights on schemas are lent to the owner until rows and indexes exist. If these rights are not enough,
+ * the owner gets the rights of all other owners for a single statement. The statement must run no code of the customer.
  */
 export class OwnerWork {
   private readonly options: OwnerWorkOptions;

@@ -100,8 +100,8 @@ const wholeScript = (script: string): string =>
 
 /**
  * Runs `deploy` while no other process deploys to the database. First it settles the script of a killed deployment: a
- * completed script counts as applied, and an incomplete one is applied again. It waits if Postgres still runs the
- * script.
+ * completed script counts as applied, and an incomplete one is applied again. If Postgres still runs the script, the
+ * call waits.
  */
 async function deployAlone<T>(databaseUrl: string, deploy: () => Promise<T>): Promise<T> {
   const client = new pg.Client(connectionSettings(databaseUrl));

@@ -166,7 +166,7 @@ export async function settleSuperuser(adminUrl: string, socketFolder: string | n
 const run = promisify(execFile);
 
 /**
- * Applies a service's migrations in a process of its own. Returns the names of the applied ones. @throws with the
+ * Applies a service's migrations in a process of its own. Returns the names of the applied migrations. @throws with the
  * engine's message
  */
 export async function runMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {

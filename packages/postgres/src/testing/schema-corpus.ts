@@ -49,8 +49,8 @@ export function listRealSchemas(): RealSchema[] {
 }
 
 /**
- * Returns a statement as Postgres writes it after reading its own output. Two expressions change their form once: in a
- * list of varchar compared with text, the list's cast becomes a cast of each element, and a string in EXTRACT becomes a
+ * Returns a statement as Postgres writes it after reading its own output. Two expressions change their form once. In a
+ * list of varchar compared with text, the list's cast becomes a cast of each element. In EXTRACT, a string becomes a
  * name.
  */
 export const asReadAgain = (statement: string): string =>

@@ -12,8 +12,8 @@ import { liftConnectionLimit, rehearseOpening } from './target-database';
 const foundSchema = z.object({ what: z.string(), name: z.string() });
 
 /**
- * Selects customers' roles that are superusers or may replicate, parameters that a customer may set although only a
- * superuser should, and roles outside the platform that bypass row security.
+ * Selects roles of customers that are superusers or may replicate, and parameters that a customer may set although only
+ * a superuser should.
  */
 const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_roles r
     where r.rolname <> '${platformRole}' and r.rolname !~ '^pg_'
@@ -71,9 +71,9 @@ const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: waits until the target is less than a second behind, copies changed large objects again, and writes the
- * target's pages to disk, so that no checkpoint runs in its first seconds. The offline path does not wait. Throws
- * `not_caught_up` if the target stays behind.
+ * Stage: waits until the target is less than a second behind, and copies changed large objects again. Then it writes
+ * the target's pages to disk, so that no checkpoint runs in the target's first seconds. The offline path does not wait.
+ * Throws `not_caught_up` if the target stays behind.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -113,7 +113,7 @@ async function levelServers(stage: Stage): Promise<void> {
 
 /**
  * Reads the facts for the pause, and copies everything that probably stays the same. Throws UpgradeError
- * `not_caught_up` or `rights_differ` instead of starting a long pause.
+ * `not_caught_up` or `rights_differ`, so that no pause begins in vain.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
@@ -191,8 +191,8 @@ const markSql = `update pg_catalog.pg_constraint set convalidated = true where c
     and coalesce(c.relname, t.typname) = w.owner)`;
 
 /**
- * Reads the validated CHECKs of the old database that the new one gets without a check of its rows, including those of
- * inheriting tables.
+ * Reads the validated CHECKs of the old database, including those of inheriting tables. The new database gets them
+ * without a check of its rows.
  */
 async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
   const reader = await stage.reader('old');

@@ -32,7 +32,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /**
- * Returns the attack. It makes the customer a superuser if the acting role may do so, and records that role in `seen`.
+ * Returns the attack. It makes the customer a superuser if the acting role has that right, and records the role in
+ * `seen`.
  */
 const trap = `
 create table seen (who text, session text, how text);

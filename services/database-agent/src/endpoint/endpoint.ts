@@ -189,8 +189,8 @@ export class Endpoint {
 }
 
 /**
- * Milliseconds in which a backend can notice that its client has gone. After this time, the host sends the backend
- * requests to end until it is gone.
+ * Milliseconds in which a backend can notice that its client has gone. After this time, the host ends the backend, and
+ * repeats the attempt at this interval until the backend is gone.
  */
 const leavingMs = 1_000;
 /** Milliseconds that a client has to read the last message before its socket is closed. */

@@ -97,8 +97,8 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
 }
 
 /**
- * Writes the files that a server reads besides its data, such as its certificate, to a place where its account can read
- * them. They are written anew for every start. Resolves with the path of each, by the name of its setting.
+ * Writes the files that a server reads besides its data, such as its certificate, so that the server's account can read
+ * them. They are written anew for every start. Resolves with the path of each file, by the name of its setting.
  */
 export function writeServerFiles<Setting extends string>(
   home: string,

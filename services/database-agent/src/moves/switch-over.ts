@@ -11,8 +11,9 @@ const switchedMax = 100;
 
 /**
  * Switches a database to its new instance. The old instance serves until the record is on disk, whatever fails. From
- * then on the new one serves. Nobody may write between the lock of the old instance and the opening of the new one. A
- * repeat after success gives the same answer. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
+ * then on the new instance serves. Nobody may write between the lock of the old instance and the opening of the new
+ * instance. A repeated call after success gives the same answer. Throws `not_caught_up`, `instance_down`,
+ * `unknown_upgrade`.
  */
 export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
   if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };

@@ -69,8 +69,8 @@ export async function movingOf(database: HostedDatabase, upgradeId: string, fenc
 }
 
 /**
- * Blocks writes on the offline path. Sessions end, and new ones wait until the upgrade has finished or was undone. The
- * block is written to disk first.
+ * Blocks writes on the offline path. Sessions end, and new sessions wait until the upgrade has finished or was undone.
+ * The block is written to disk before any session ends.
  */
 export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   if (database.isOver(upgradeId)) return;

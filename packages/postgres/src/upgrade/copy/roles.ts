@@ -35,8 +35,8 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
 /**
- * Selects memberships, including those in Postgres' own roles (such as pg_read_all_data), but not those among Postgres'
- * own roles.
+ * Selects memberships. A membership in one of Postgres' own roles, such as pg_read_all_data, is included, but not a
+ * membership between two of them.
  */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options

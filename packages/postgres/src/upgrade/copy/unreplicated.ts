@@ -129,9 +129,9 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon`, with owners, grants and numbers, and removes dropped
- * ones, because replication carries no large objects. Null as `horizon` copies all. `old` is a reader, `target` the
- * keeper. Returns the horizon for the next call.
+ * Copies the large objects that were written since `horizon`, with owners, grants and numbers. If `horizon` is null, it
+ * copies all large objects. It also removes dropped large objects, because replication does not transfer them. `old` is
+ * a reader, `target` the keeper. Returns the horizon for the next call.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
