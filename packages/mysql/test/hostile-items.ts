@@ -23,7 +23,7 @@ const items: Items = {
   },
   'table in the character set of its client'(room) {
     const [table, a, b] = [room.name(), room.name(), room.name()];
-    // A backslash in an ENUM in sjis is not restored, because U+005C is a different letter there than the byte 5C.
+    // In sjis, a backslash in an ENUM is not restored, because U+005C and the byte 5C are different letters.
     const value = room.text().replaceAll('\\', '/');
     return [
       `CREATE TABLE ${table} (${a} VARCHAR(100) DEFAULT ${value}, ${b} ENUM(${value}, 'b') DEFAULT ${value}, c TEXT, d BLOB) CHARACTER SET ${room.charset}`,

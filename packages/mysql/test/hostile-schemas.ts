@@ -20,7 +20,7 @@ export interface TrapTargets {
   connections: readonly number[];
 }
 
-/** An account, a right, a setting or a plugin that nobody has, unless the trap has got it. */
+/** Statements that make an account, a right, a setting and a plugin. Nobody has them unless the trap succeeds. */
 const prizes = (owner: string): string[] => [
   'CREATE USER prize',
   `GRANT ALL PRIVILEGES ON *.* TO ${owner} WITH GRANT OPTION`,
@@ -73,7 +73,7 @@ export interface HostileItem {
   statements: Buffer[];
 }
 
-/** The statements of one schema, which its owner runs in it. */
+/** Returns the statements of one schema. The schema's owner runs them in the schema. */
 export function hostileSchema(
   seed: number,
   number: number,

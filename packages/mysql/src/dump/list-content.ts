@@ -68,7 +68,7 @@ export async function listContent(reader: Session, rows: Session, schema: string
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
-/** Reads an object. If the server cannot show it, it becomes a finding and the dump continues. */
+/** Reads an object. If the server cannot show the object, it becomes a finding and the dump continues. */
 async function unlessBroken({ findings }: Definitions, object: string, read: () => Promise<unknown>): Promise<void> {
   try {
     await read();

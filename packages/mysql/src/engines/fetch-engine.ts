@@ -37,8 +37,8 @@ class FetchError extends Error {
 
 /**
  * Downloads packages of a Debian suite, with their dependencies, as .deb files. apt uses the machine's archive and
- * proxies, and verifies signatures. Its state is in `work`, so that the machine does not change and root is not needed.
- * @throws FetchError
+ * proxies, and verifies signatures. The state of apt is in `work`, so that the machine does not change and root is not
+ * needed. @throws FetchError
  */
 async function fetchPackages(suite: string, packages: readonly string[], work: string): Promise<string[]> {
   const apt = findProgram(['apt-get']);
@@ -124,7 +124,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Acquire::Retries': '3',
     'Debug::NoLocking': 'true',
   };
-  // The machine's hooks are removed, because they would change its own state.
+  // The machine's hooks are removed, because they would change the machine.
   const cleared = [
     'APT::Update::Pre-Invoke',
     'APT::Update::Post-Invoke',
@@ -146,7 +146,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** The source of each engine. A Debian suite has only one version of each. */
+/** The source of each engine. A Debian suite has only one version of each engine. */
 const sources: readonly Source[] = [
   {
     flavour: 'mariadb',

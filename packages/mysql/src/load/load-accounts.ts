@@ -28,7 +28,7 @@ const everyRight = new Set([
   ],
   ...['CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EVENT', 'TRIGGER', 'DELETE HISTORY'],
 ]);
-/** The only right of newer versions that 10.5 lacks. */
+/** The only schema right that newer versions have and 10.5 lacks. */
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 

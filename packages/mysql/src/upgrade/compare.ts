@@ -158,8 +158,8 @@ const columnDigestsSql = `SELECT CONCAT(${tableName}),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
 /**
- * Other parts of tables and views. Each query reads all of them, because one query for each table would take quadratic
- * time.
+ * Other parts of tables and views. Each query reads all tables and views, because one query for each table would take
+ * quadratic time.
  */
 const partsSql = [
   `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES ` +

@@ -12,7 +12,9 @@ const failureSchema = z.object({
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
 /** The time limit of pg_dump. A catalogue of 50,000 tables takes 41 s on an idle machine. */
 const deadlineMs = { base: 180_000, perTable: 20 };
-/** With more tables, the two pg_dump runs are not concurrent, because each needs some kB for a table. */
+/**
+ * With more tables, the two pg_dump runs are not concurrent, because each run needs some kB of memory for each table.
+ */
 const tablesAtOnceMax = 1_000;
 /**
  * The time limit for a view's lock. The client that holds the lock may wait for the tables' locks, and would then never
@@ -25,7 +27,7 @@ const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
-  /** The number of tables, if it may be large. Each extends pg_dump's time limit. */
+  /** The number of tables. It is needed if there may be many, because each table extends pg_dump's time limit. */
   tables?: number;
   /** A snapshot whose transaction stays open until the dump ends. */
   snapshotId?: string;

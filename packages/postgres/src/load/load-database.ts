@@ -92,7 +92,7 @@ class Load {
     await this.restorePrivileges(late);
     await this.restoreProperties();
     await this.closeShared();
-    // ANALYZE calls index functions without a search path. If that fails, the tables only lack statistics.
+    // ANALYZE calls index functions without a search path. If ANALYZE fails, the tables only lack statistics.
     await this.budget.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });

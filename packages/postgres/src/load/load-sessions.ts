@@ -39,7 +39,7 @@ const lanes = 2;
 const othersMax = 4;
 
 /**
- * The sessions of a load. Each lane has one as the database's owner, and sessions of other owners that are opened when
+ * The sessions of a load. Each lane has one session of the database's owner, and opens sessions of other owners when
  * they are needed.
  */
 export class LoadSessions {

@@ -131,7 +131,7 @@ export class OwnerRoles {
     return on !== null && (on[1] !== 'TABLE' || this.views.has(on[2] ?? ''));
   }
 
-  /** Returns the statements that revoke PUBLIC's default right to run these functions. */
+  /** Returns the statements that revoke PUBLIC's default right to run SECURITY DEFINER functions of missing roles. */
   closing(): { object: string; text: string }[] {
     const functions = [...this.gone.values()].flatMap(({ definers }) =>
       definers.filter((object) => /^(?:function|procedure) /.test(object)),

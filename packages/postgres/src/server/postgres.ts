@@ -156,8 +156,8 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
 const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
 
 /**
- * pg_hba.conf of a cluster with only a Unix socket: every client needs a password. A server that listens on a port
- * because of a changed configuration refuses all clients there.
+ * pg_hba.conf of a cluster with only a Unix socket: every client needs a password. If a changed configuration makes the
+ * server listen on a port, it refuses all clients of the port.
  */
 const socketOnlyRules = [
   '# type  database     user  address  method',

@@ -170,7 +170,7 @@ async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boo
         for await (const { content } of sections) for await (const part of content) void part;
         return;
       }
-      // The role of a site creates no roles.
+      // Like the role of a site, this role cannot create roles.
       await admin.query(`create role ${copy}`);
       await admin.query(`create database ${copy} owner ${copy} template template0`);
       await admin.query(`revoke connect on database ${copy} from public`);

@@ -175,7 +175,9 @@ export class Stage {
     ).client;
   }
 
-  /** Returns a loader's URL, for programs that connect by themselves. They act as `owner` by the session's `role`. */
+  /**
+   * Returns a loader's URL, for programs that connect by themselves. The session's `role` makes them act as `owner`.
+   */
   async loaderUrl(owner: string): Promise<string> {
     return (await this.loaderLogin('loader', owner)).url;
   }

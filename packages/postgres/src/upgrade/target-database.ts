@@ -97,7 +97,7 @@ export async function liftConnectionLimit(server: pg.ClientBase, databaseName: s
 }
 
 /**
- * Runs the opening of the target and rolls it back, because it must not fail after the switch. Throws
+ * Runs the opening of the target and rolls it back, because the opening must not fail after the switch. Throws
  * `statement_failed`.
  */
 export async function rehearseOpening(stage: Stage): Promise<void> {

@@ -179,8 +179,8 @@ async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string
 }
 
 /**
- * The latest fence of each database. It is kept even after the database is gone, so that a late worker cannot make the
- * database again.
+ * The latest fence of each database. It is kept even after the database is gone, so that a worker with an older fence
+ * cannot make the database again.
  */
 class Fences {
   private readonly folder: string;

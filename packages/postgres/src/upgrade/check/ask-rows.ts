@@ -18,7 +18,7 @@ export interface RowLimits {
 }
 
 const defaultLimits: RowLimits = { statementMs: 10_000, totalMs: 30_000, tempFileKb: 1_048_576 };
-/** The time between the end of a question's time limit and the end of code that still runs. */
+/** Code that runs beyond its time limit is ended after this further time. */
 const graceMs = 2_000;
 /** A question waits only this long for a lock, because a customer's ALTER may wait behind the question. */
 const lockMs = 1_000;

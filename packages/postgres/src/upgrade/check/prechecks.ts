@@ -98,7 +98,8 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
 const namedSchema = z.object({ name: z.string() });
 
 /**
- * Text search and Unicode normalization use tables that belong to a major. A function of the customer may call them.
+ * Text search and Unicode normalization use tables that belong to a major, so a newer major may compute other values.
+ * The SQL ends with {@link callsSql}, because a function of the customer may use these tables as well.
  */
 const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
