@@ -77,8 +77,8 @@ export interface Routine {
 }
 
 /**
- * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
- * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
+ * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. The
+ * text that the server adds is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
  * Under the program's own settings, the returned definition has its original meaning.
  */
 export async function readableDefinition(

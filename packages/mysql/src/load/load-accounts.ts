@@ -85,7 +85,7 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** A right that could not be granted, because its object is missing. */
+/** A right that the server refused to grant, for example because its object is missing. */
 export interface LeftGrant {
   grant: DumpedGrant;
   reason: string;

@@ -202,8 +202,8 @@ async function define(session: Session, schema: string, definition: string, obje
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**
- * Repairs sequences in columns' defaults. A default with a missing sequence is left out, because MariaDB allows
- * dropping a sequence that a table uses.
+ * Repairs sequences in columns' defaults. A default is left out if its sequence is missing, because MariaDB allows
+ * dropping a used sequence, or if its written name fits several sequences.
  */
 function withSequences(
   { definition }: DumpedTable,

@@ -73,7 +73,7 @@ const markerLimitMs = 30_000;
 /**
  * Stage: waits until the target is less than a second behind, and copies changed large objects again. Then it writes
  * the target's pages to disk, so that no checkpoint runs in the target's first seconds. The offline path does not wait.
- * Throws `not_caught_up` if the target stays behind.
+ * Throws `not_caught_up` if the target is more than 30 s behind.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

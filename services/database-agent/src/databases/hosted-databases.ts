@@ -236,7 +236,7 @@ class Scratches {
     return { adminUrl: instance.adminUrl ?? '', port: instance.port };
   }
 
-  /** Removes the scratch instance. A missing one is no error. */
+  /** Removes the scratch instance. A missing instance is no error. */
   async drop(scratchId: string): Promise<void> {
     const instance = this.instances.get(scratchId);
     if (instance === undefined) return;

@@ -124,8 +124,9 @@ export class SessionPlaces {
   }
 
   /**
-   * The session to end. Undefined while that session still has time to log in, or if the waiting client's address
-   * already has its share.
+   * Returns the session to end: the oldest session of the address with the most sessions that have not logged in. If
+   * that address has at most one session more than the waiting client's address, its session is ended only after its
+   * time to log in.
    */
   private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
     const counts = countOrigins(strangers);

@@ -106,7 +106,9 @@ export async function remembering(
   return compared;
 }
 
-/** Freezes and stops the old instance after the comparison. Throws `upgrade_mismatch` before the switch. */
+/**
+ * Finishes the upgrade after the comparison, and stops the old instance. Throws `upgrade_mismatch` before the switch.
+ */
 export async function restOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   if (database.isOver(upgradeId)) return;
   const { phase, old } = database.requireUpgrade(upgradeId);

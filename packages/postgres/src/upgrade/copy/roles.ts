@@ -174,11 +174,12 @@ interface Levelling {
 }
 
 /**
- * Makes the target's roles equal to the old server's: verifiers, comments, memberships and settings. Roles that are
- * missing on the old server are dropped. Settings of the whole database come only when customers are let in, because
- * they would apply to the subscriber; {@link decidesValues} names the exceptions. `databaseName` must exist on both
- * servers. Without memberships, owners can be lent each other's rights. Without dropping, a missing role stays without
- * any right, because a backup's policies may name it. Returns the number of statements.
+ * Makes the target's roles equal to the old server's: verifiers, comments, memberships and settings. With `dropsGone`,
+ * roles that are missing on the old server are dropped. Without it, they stay without any right, because a backup's
+ * policies may name them. Without `withMemberships`, owners can be lent each other's rights. With `withDatabase`,
+ * settings of the whole database are copied only if {@link decidesValues} selects them. The others come when customers
+ * are let in, because they would apply to the subscriber. `databaseName` must exist on both servers. Returns the number
+ * of statements.
  */
 export async function syncRoles(
   old: pg.ClientBase,

@@ -150,7 +150,7 @@ export async function endMysqlSession(adminUrl: string, port: number): Promise<v
 
 const unknownThread = 'ER_NO_SUCH_THREAD';
 
-/** Ends the sessions. One that has ended by itself is no error. */
+/** Ends the sessions. A session that has ended by itself is no error. */
 async function endSessions(server: MysqlSession, sessions: readonly { id: number }[]): Promise<void> {
   for (const { id } of sessions)
     await server.run(`kill connection ${id}`).catch((error: { code?: string }) => {
