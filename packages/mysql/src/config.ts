@@ -6,9 +6,9 @@ import { reachableHome } from '@drydock/process';
 const machineFolder = path.join(reachableHome, 'engines');
 
 /**
- * Returns the folders that are searched for engines. `npm run engines` writes to the first folder:
- * `DRYDOCK_ENGINES_DIR` if it is set, otherwise root's folder for root, and a folder in the user's cache for an
- * ordinary user. An ordinary user can also use root's engines.
+ * Returns the folders that are searched for engines. `npm run engines` writes to the first folder. If
+ * `DRYDOCK_ENGINES_DIR` is set, it names the only folder. Otherwise root has one folder, and an ordinary user has a
+ * folder in the user's cache and can also use root's engines.
  */
 export function engineFolders(): string[] {
   const { DRYDOCK_ENGINES_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;

@@ -66,8 +66,9 @@ interface PostgresOptions {
    */
   sessionBytes?: number;
   /**
-   * True to listen only on a Unix socket. Any process of the machine could use up the connections of a port, or take
-   * the port while the server is down and answer in its place. The option `port` then only names the socket.
+   * True to listen only on a Unix socket. Any process of the machine could use up the connections of a port. It could
+   * also take the port while the server is down, and answer as the server. The option `port` then only names the
+   * socket.
    */
   isSocketOnly?: boolean;
   /**

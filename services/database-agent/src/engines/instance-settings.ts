@@ -38,8 +38,8 @@ export const customerRules = (databaseName: string): string =>
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Connections beyond the customers' places: those reserved for a superuser, those reserved for the platform's other
- * roles, and as many as the platform may be using while a customer takes the last place.
+ * Connections beyond the customers' places. `superuser` is reserved for a superuser, and `reserved` for the platform's
+ * other roles. The platform may use as many as `others` while a customer takes the last place.
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to authenticate, in milliseconds. */
