@@ -143,6 +143,6 @@ class Splitter {
 
 /**
  * Splits a schema of pg_dump (standard strings, UTF-8) into statements. Throws `meta_command` for a backslash outside
- * of strings, and `dump_malformed` for an unfinished statement.
+ * of strings, and `dump_malformed` for a NUL character or an unfinished statement, string, name or comment.
  */
 export const splitStatements = (sql: string): Statement[] => new Splitter(sql).run();
