@@ -6,9 +6,9 @@ import { reachableHome } from '@drydock/process';
 const machineFolder = path.join(reachableHome, 'engines');
 
 /**
- * Returns the folders in which engines are searched. `npm run engines` writes to the first one. It is
- * `DRYDOCK_ENGINES_DIR`, or root's folder, or for an ordinary user a folder in the user's cache. An ordinary user can
- * also use root's engines.
+ * Returns the folders that are searched for engines. `npm run engines` writes to the first folder. If
+ * `DRYDOCK_ENGINES_DIR` is set, it names the only folder. Otherwise root has one folder, and an ordinary user has a
+ * folder in the user's cache and can also use root's engines.
  */
 export function engineFolders(): string[] {
   const { DRYDOCK_ENGINES_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;

@@ -21,12 +21,12 @@ export function describeEngines(names: readonly string[], body: (engine: Engine)
 }
 
 export const allEngines = fetchableEngines;
-/** The one that the gate has. */
+/** The engine that `npm test` uses. */
 export const gateEngine = 'mariadb@10.11';
 
 type Step = readonly [from: string, to: string];
 
-/** The one that the gate has. */
+/** The upgrade that `npm test` runs. */
 export const gateUpgrade: Step = ['mariadb@10.5', gateEngine];
 export const allUpgrades: readonly Step[] = [
   gateUpgrade,

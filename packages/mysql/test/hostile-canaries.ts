@@ -17,9 +17,9 @@ interface Watched {
 }
 
 /**
- * Things that no customer may read, change or stop: a file and a folder of a server's own account, a table on a
- * neighbour's server, the neighbour's process, sessions of the platform, and on each server its accounts, rights,
- * settings and plugins.
+ * Objects that no customer may read, change or stop: a file and a folder of a server's own account, a table on a
+ * neighbour's server, the neighbour's process, and sessions of the platform. The accounts, rights, settings and plugins
+ * of each server are canaries as well.
  */
 export class Canaries {
   readonly folder: string;
@@ -46,7 +46,10 @@ export class Canaries {
     return canaries;
   }
 
-  /** Watches a server from now on: it may have only the accounts that it has now. Returns the number of our session. */
+  /**
+   * Watches a server from now on: its accounts, rights, settings and plugins must not change. Returns the number of a
+   * session that must stay open.
+   */
   async watch(server: MysqlServer): Promise<number> {
     const session = await mysql.createConnection(server.admin);
     session.on('error', () => undefined);

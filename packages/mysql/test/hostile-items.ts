@@ -6,7 +6,10 @@ const both = (how: string): string => `${spring(how)} + take()`;
 
 type Items = Record<string, (room: Room) => string[]>;
 
-/** Each kind of item is the statements of one object and of what it needs. The server may refuse some of them. */
+/**
+ * Each item is the statements that create one object and everything that the object needs. The server may refuse some
+ * statements.
+ */
 const items: Items = {
   'odd table'(room) {
     const [table, a, b, c] = [room.name(), room.name(), room.name(), room.name()];
@@ -20,7 +23,7 @@ const items: Items = {
   },
   'table in the character set of its client'(room) {
     const [table, a, b] = [room.name(), room.name(), room.name()];
-    // A backslash in an ENUM in sjis is not restored, because U+005C is a different letter there than the byte 5C.
+    // In sjis, a backslash in an ENUM is not restored, because U+005C and the byte 5C are different letters.
     const value = room.text().replaceAll('\\', '/');
     return [
       `CREATE TABLE ${table} (${a} VARCHAR(100) DEFAULT ${value}, ${b} ENUM(${value}, 'b') DEFAULT ${value}, c TEXT, d BLOB) CHARACTER SET ${room.charset}`,

@@ -5,9 +5,9 @@ import { itemsOf } from './hostile-items';
 import { encode, Room } from './hostile-room';
 
 /*
- * Schemas of a hostile customer. Each has code in every place where the server lets an owner put some, under names that
- * look like SQL, and in the character sets in which a backslash may be half of a letter. All of the code calls the
- * trap.
+ * Schemas of a hostile customer. Each schema has code wherever the server accepts code from an owner. Names look like
+ * SQL. In some of the character sets, a backslash may be half of a letter. All code calls the functions of
+ * `trapStatements`.
  */
 
 export interface TrapTargets {
@@ -20,7 +20,7 @@ export interface TrapTargets {
   connections: readonly number[];
 }
 
-/** An account, a right, a setting or a plugin that nobody has, unless the trap has got it. */
+/** Statements that make an account, a right, a setting and a plugin. Nobody has them unless the trap succeeds. */
 const prizes = (owner: string): string[] => [
   'CREATE USER prize',
   `GRANT ALL PRIVILEGES ON *.* TO ${owner} WITH GRANT OPTION`,
@@ -37,8 +37,8 @@ const prizes = (owner: string): string[] => [
 ];
 
 /**
- * `spring` records, in a way that no rollback undoes, for whom it acts and whose session it is. `take` takes what the
- * rights of its caller allow. `attack` takes what needs a procedure.
+ * `spring` writes a record that no rollback removes: the account whose rights it has, and the session's account. `take`
+ * tries what any caller's rights may allow. `attack` tries what only a procedure can do.
  */
 export function trapStatements({ owner, file, folder, connections }: TrapTargets): string[] {
   const quiet = 'DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END';
@@ -63,7 +63,7 @@ export function trapStatements({ owner, file, folder, connections }: TrapTargets
       BEGIN ${quiet}; ${prizes(owner)
         .map((prize) => `CALL attempt('${prize.replaceAll("'", "''")}')`)
         .join('; ')}; SET @taken = take(); END`,
-    // All generated events of a schema may be disabled by chance.
+    // All generated events of a schema may be disabled by chance, so each schema has this event.
     `CREATE EVENT sprung ON SCHEDULE EVERY 1 SECOND DO DO spring('event')`,
   ];
 }
@@ -73,7 +73,7 @@ export interface HostileItem {
   statements: Buffer[];
 }
 
-/** The statements of one schema, which its owner runs in it. */
+/** Returns the statements of one schema. The schema's owner runs them in the schema. */
 export function hostileSchema(
   seed: number,
   number: number,

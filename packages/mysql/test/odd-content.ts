@@ -2,7 +2,7 @@ import type { Flavour } from '../src/engines/list-engines';
 
 const name = '`odd ``name\n;-- x`';
 
-/** The content of two schemas as a customer makes it, in SQL of both flavours. One statement each. */
+/** The statements with which a customer fills two schemas, one statement in each string. */
 export function oddContent(flavour: Flavour): string[] {
   return [
     `CREATE TABLE shop.kinds (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, f FLOAT, d DOUBLE, n DECIMAL(30,10), b BIT(9), raw BLOB, j JSON,
@@ -52,7 +52,7 @@ export function oddContent(flavour: Flavour): string[] {
   ];
 }
 
-/** Run by the platform, before the customer gets access. */
+/** The platform runs these statements before the customer gets access. */
 export const customerAccounts = [
   'CREATE DATABASE shop CHARACTER SET latin1',
   'CREATE DATABASE other CHARACTER SET utf8mb4 COLLATE utf8mb4_bin',

@@ -5,10 +5,10 @@ import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { ask, makeCertificate, Servers, serverFolder } from './servers';
 
-/** The server runs under an account as root, and in a box for an ordinary user. */
+/** If the tests run as root, the server runs under this account. Otherwise the server runs in a box. */
 const account = 300_905;
 
-/** The gate checks only this promise of a server. */
+/** `npm test` runs only these cases of a server. */
 export function durabilityCases(engine: Engine): void {
   const servers = new Servers();
   afterEach(() => servers.close());

@@ -27,7 +27,8 @@ export class Servers {
   }
 
   /**
-   * Starts a server that can be either end of a replication: with TLS on loopback, and with a certificate of its own.
+   * Starts a server that can be either end of a replication, with TLS on loopback. All servers of a suite share a
+   * certificate.
    */
   async startReplicable(engine: Engine, account: number): Promise<MysqlServer> {
     const [folder, port] = [serverFolder(), await findFreePort()];

@@ -19,7 +19,7 @@ export interface Held {
   manifest: Manifest;
 }
 
-/** A dump as values, without what a restore may change: which transactions it contains. */
+/** A dump as values, without its GTID, because a restored server has other transactions. */
 export async function holdDump(server: MysqlServer): Promise<Held> {
   const found = new Map<string, unknown>();
   for await (const section of dumpDatabase(optionsOf(server))) {

@@ -34,7 +34,7 @@ function pairOf(from: Engine, to: Engine): Rig {
 const asOwner = (server: MysqlServer, ...statements: string[]) =>
   ask({ ...server.admin, user: 'owner', password: 'Owner-1' }, ...statements);
 
-/** Cases that follow an upgrade from its beginning to its end. The gate runs them too. */
+/** Cases that follow an upgrade from its beginning to its end. `npm test` runs them too. */
 export function followCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 

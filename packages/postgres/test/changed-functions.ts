@@ -1,7 +1,7 @@
 /** Content whose function has changed since its rows were written, in a way that an upgrade refuses. */
 export interface ChangedFunction {
   name: string;
-  /** The statements that make the object after {@link define} of `$1`. */
+  /** The statements that make the object after `define('$1')` has made the function. */
   made: string[];
   /** The value that the function returns later. */
   later: string;
@@ -9,7 +9,7 @@ export interface ChangedFunction {
   detail: RegExp;
 }
 
-/** The function `f`, which returns this from then on. */
+/** Returns the statement that makes the function `f` return this value. */
 export const define = (value: string): string =>
   `create or replace function public.f(int) returns int language plpgsql immutable as 'begin return ${value}; end'`;
 

@@ -9,7 +9,7 @@ export interface OwnedDatabase {
   readerUrl: string;
   /** The URL of a role that acts as the owner, for a load. */
   loader: { url: string; role: string };
-  /** The URL of the unprivileged role that owns it. */
+  /** The URL of the unprivileged role that owns the database. */
   url: string;
   adminUrl: string;
   name: string;
@@ -19,10 +19,7 @@ export interface OwnedDatabase {
 export const runAsAdmin = <Row>(sql: string, values?: unknown[]): Promise<Row[]> =>
   runSql(readSharedCluster().adminUrl, sql, values);
 
-/**
- * A fresh database with a login role of its own that owns it and nothing else, and the roles by which it is dumped and
- * loaded.
- */
+/** Creates a database, a login that owns only this database, and the roles that dump and load it. */
 export async function createOwnedDatabase(): Promise<OwnedDatabase> {
   const { adminUrl: clusterUrl } = readSharedCluster();
   const name = `t_${randomBytes(6).toString('hex')}`;
@@ -47,6 +44,6 @@ export async function createOwnedDatabase(): Promise<OwnedDatabase> {
   };
 }
 
-/** The statements of a database whose owner has its name; see {@link statementsOf}. */
+/** The statements of a database whose owner has the database's name; see {@link statementsOf}. */
 export const dumpedStatements = ({ readerUrl, name }: OwnedDatabase): Promise<string[]> =>
   statementsOf(readerUrl, name);

@@ -6,8 +6,8 @@ const copyDone = Buffer.from([0x63, 0, 0, 0, 4]);
 const lateMs = 30;
 
 /**
- * A way to Postgres on which what follows COPY's last row comes a moment after it: the number of rows. As it does by
- * itself where Postgres' send buffer happens to be full just there.
+ * Opens a proxy to Postgres that delays the message after COPY's last row, which has the number of rows. Without a
+ * proxy, the message is late only if Postgres' send buffer is full at that point.
  */
 export async function throughLateCounts(url: string): Promise<{ url: string; close(): Promise<void> }> {
   const { hostname: host, port } = new URL(url);

@@ -2,11 +2,11 @@ import { SeededRandom } from '@drydock/testing/seeded-random';
 import { literal, oddNames, oddTexts, quote } from './odd-names';
 
 /**
- * Schemas of a customer with odd habits and no bad intentions: every kind of object that an owner can make, with every
- * option, under names of every kind of character.
+ * Schemas of a customer with odd habits and no bad intentions. They have every kind of object that an owner can make,
+ * with every option, under names of every kind of character.
  */
 
-/** Everything that the statements of one case have in common. */
+/** The names and choices that the statements of one case share. */
 class Draft {
   readonly random: SeededRandom;
   readonly statements: string[] = [];
@@ -370,7 +370,10 @@ const makers = [
   privileges,
 ];
 
-/** The statements of one case. Each is a transaction of its own; a name that happens to be taken makes no object. */
+/**
+ * Returns the statements of one case. Each runs in its own transaction. If its name is already taken by chance, a
+ * statement makes no object.
+ */
 export function oddSchema(seed: number, number: number, roles: readonly string[]): string[] {
   const draft = new Draft(new SeededRandom(seed * 31 + number), `c${number}n`, roles);
   draft.add(`create schema ${draft.schema}`);

@@ -5,16 +5,16 @@ import { promisify } from 'node:util';
 const mb = 2 ** 20;
 
 /**
- * Runs the body of an async function in a process of its own, from the build output, whose memory nothing else takes:
- * jest keeps what earlier tests have used. The body requires modules by `load('dump/dump-database')`, has `given`, and
- * returns what is written as JSON.
+ * Runs the body of an async function in a process of its own, because jest's process keeps the memory of earlier tests.
+ * The process uses the build output. The body requires modules by `load('dump/dump-database')`, and has `given`. Its
+ * result is passed back as JSON.
  */
 export async function inOwnProcess<T>(body: string, given: unknown): Promise<{ returned: T; grownMb: number }> {
   const script = `
     const load = (name) => require(${JSON.stringify(path.resolve(__dirname, '../dist'))} + '/' + name + '.js');
     const given = ${JSON.stringify(given)};
     const work = async () => { ${body} };
-    // Not resourceUsage().maxRSS: that begins with what the process that started this one has used.
+    // resourceUsage().maxRSS is not used, because it starts with the memory of the parent process.
     const most = () => Number(/VmHWM:\\s+(\\d+)/.exec(require('node:fs').readFileSync('/proc/self/status', 'utf8'))[1]) * 1024;
     const before = process.memoryUsage.rss();
     work().then((returned) => console.log(JSON.stringify({ returned, grown: most() - before })));`;

@@ -18,7 +18,8 @@ export interface TwoServers {
 }
 
 /**
- * Starts a server of major 16 and one of 18, or other majors, without a host. `onLog` gets what each writes to its log.
+ * Starts a server of major 16 and a server of major 18, or of other majors, without a host. `onLog` gets each server's
+ * log.
  */
 export async function startTwoServers(
   onLog: (major: number, text: string) => void = () => undefined,
@@ -84,7 +85,7 @@ export async function createCustomer(
   return { ...base, ownUrl: own(old), ownTargetUrl: own(target) };
 }
 
-/** Cuts over as a host does, without an address in front. */
+/** Cuts over like a host, but without a proxy in front of the servers. */
 export async function cutOver(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const old = await stage.server('old');

@@ -163,8 +163,8 @@ async function verifyDump<Result>(
 }
 
 /**
- * The running prechecks by database, major and trial. A second caller shares the running one, so that callers cannot
- * start any number of instances.
+ * The running prechecks by database, major and trial. A second caller shares the running precheck. Otherwise callers
+ * could start any number of instances.
  */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
@@ -225,5 +225,5 @@ async function lookAhead(
   }
 }
 
-/** The time limit of a precheck. It is shorter than the caller's own. */
+/** The time limit of a precheck. It is shorter than the caller's time limit. */
 const trialMs = 80_000;

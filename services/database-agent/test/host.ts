@@ -33,7 +33,7 @@ export interface HostFolder {
 
 export async function newHostFolder(): Promise<HostFolder> {
   const root = await mkdtemp(path.join(os.tmpdir(), 'drydock-databases-'));
-  // If the test runs as root, the servers run as `nobody`.
+  // If the test runs as root, the servers run under other accounts, which must be able to enter this folder.
   await chmod(root, 0o711);
   const controlPort = await new PortAllocator('127.0.0.1').allocate();
   return {

@@ -57,7 +57,7 @@ export async function prepareMove(
   for (const stage of stages) await runStage(client, databaseId, stage, 1, id);
 }
 
-/** Requests the cutover of a host that kills itself at a point of it. Resolves with the next host. */
+/** Requests the cutover of a host that kills itself at a point of the cutover. Resolves with the next host. */
 export async function killInCutover(host: TestHost, databaseId: string, point: string): Promise<TestHost> {
   await writeFile(path.join(host.folder.faultsDir, `database_host.cutover.${point}@kill`), '');
   const exited = once(host.child, 'exit');
@@ -69,7 +69,7 @@ export async function killInCutover(host: TestHost, databaseId: string, point: s
 
 /**
  * Requests the cutover until it reaches its pause, because an instance that was killed may not be running again yet.
- * During the pause it kills an instance. Resolves with the outcome of the cutover.
+ * Kills an instance during the pause. Resolves with the outcome of the cutover.
  */
 export async function cutOverWhileKilling(
   host: TestHost,

@@ -8,8 +8,8 @@ export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
 const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
 /**
- * Matches a quoted part of a definition. An unclosed quote matches up to the end of the definition. Otherwise the
- * search would read the rest of a long definition again for each such quote. No server writes an unclosed quote.
+ * Matches a quoted part of a definition. An unclosed quote, which no server writes, matches up to the end of the
+ * definition. Without this rule, many unclosed quotes would take quadratic time.
  */
 const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
 
@@ -56,7 +56,7 @@ const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegE
 };
 const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${quotedText},?)+\\)`);
 
-/** How the server writes a text into a definition, whatever the sql_mode of the program is. */
+/** The escapes that the server writes for a text in a definition, under every sql_mode. */
 const escapes: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', '\\': '\\' };
 const escaped = (value: string): string =>
   value.replaceAll(/[\0\n\r\\']/g, (letter) =>
@@ -65,7 +65,9 @@ const escaped = (value: string): string =>
 
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
-/** Matches the comment or the values of an ENUM at the end of a part. Names before that have no escapes. */
+/**
+ * Matches the text at the end of a part: a comment or the values of an ENUM. Names before this text have no escapes.
+ */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 
 /** The fields of a routine in the server's catalogue; empty for any other program. */
@@ -75,9 +77,9 @@ export interface Routine {
 }
 
 /**
- * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
- * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
- * Returns a definition that is read as it was meant, in the program's own settings.
+ * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. The
+ * text that the server adds is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
+ * Under the program's own settings, the returned definition has its original meaning.
  */
 export async function readableDefinition(
   reader: Session,

@@ -24,8 +24,8 @@ const chunkBytes = 64 * 1024;
 
 /**
  * Dumps all schemas of the customer, with accounts and rights, as sections that must be read in order. All InnoDB
- * tables are from the same moment. An account that can only read reads the rows, and no code of the customer runs. A
- * definition that changes meanwhile fails the dump, and another attempt may succeed.
+ * tables are from the same moment. A read-only account reads the rows, and no code of the customer runs. A definition
+ * that changes during the dump makes it fail, and another attempt may succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {

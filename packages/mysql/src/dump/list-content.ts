@@ -8,7 +8,7 @@ import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from '.
 const bytesText = (value: Buffer | null | undefined): string => (value ?? Buffer.alloc(0)).toString('latin1');
 
 const numbers = new Set(['tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', 'double', 'year']);
-/** Types that accept no bytes. Their text is ASCII. */
+/** Types that do not accept a hexadecimal literal. Their text is ASCII. */
 const quoted = new Set(['date', 'time', 'datetime', 'timestamp', 'uuid', 'inet4', 'inet6']);
 
 export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
@@ -35,7 +35,8 @@ type Definitions = Pick<Content, 'sequences' | 'programs'> & { tables: ListedTab
 
 /**
  * Reads the definitions of a schema without running its code. `reader` must not be in a transaction, because a
- * read-only one refuses to show a view whose functions write. `rows` must be in a transaction of `beginSnapshot`.
+ * read-only transaction refuses to show a view whose functions write. `rows` must be in a transaction of
+ * `beginSnapshot`.
  */
 export async function listContent(reader: Session, rows: Session, schema: string): Promise<Definitions> {
   await reader.run(`USE ${quoteName(schema)}`);
@@ -61,13 +62,13 @@ export async function listContent(reader: Session, rows: Session, schema: string
 }
 
 /**
- * Error codes for objects that the server itself cannot show: a MERGE table whose parts are missing or not the
- * customer's, and a program with a gbk, sjis or big5 character that ends like a backslash. Nobody can use such an
- * object.
+ * Error codes for objects that the server itself cannot show and nobody can use. ER_WRONG_MRG_TABLE: a MERGE table
+ * whose parts are missing or not the customer's. ER_PARSE_ERROR: a program with a gbk, sjis or big5 character that ends
+ * like a backslash.
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
-/** Reads an object. If the server cannot show it, it becomes a finding and the dump continues. */
+/** Reads an object. If the server cannot show the object, it becomes a finding and the dump continues. */
 async function unlessBroken({ findings }: Definitions, object: string, read: () => Promise<unknown>): Promise<void> {
   try {
     await read();
@@ -95,7 +96,7 @@ async function readTable(reader: Session, schema: string, name: string, engine: 
   return { schema, name, engine, columns, definition: await withQuotedKeys(reader, schema, name, definition), selects };
 }
 
-/** Quotes the names in foreign keys, because MariaDB before 11 does not, even if a name contains quotes. */
+/** Doubles the backticks in the names of foreign keys, because MariaDB before 11 writes these names unchanged. */
 async function withQuotedKeys(reader: Session, schema: string, table: string, definition: string): Promise<string> {
   if (reader.flavour !== 'mariadb' || !definition.includes('` FOREIGN KEY (`')) return definition;
   const keys = new Map<string, { columns: string[]; of: string[] }>();
@@ -118,7 +119,7 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
     ];
     return { plain: text(plain), meant: text(quoteName) };
   });
-  // Longer keys come first, because a shorter key's text may be part of a longer one.
+  // Longer keys come first, because the text of a shorter key may be part of a longer key's text.
   written.sort((a, b) => b.plain[0].length - a.plain[0].length);
   const patterns = written.map(
     ({ plain: [begins, ends] }, at) =>
@@ -224,7 +225,7 @@ async function programOf(
 }
 
 /**
- * The transaction is read-only, because a table may have become a view with the customer's functions. They then cannot
+ * A table may have become a view with the customer's functions. In a read-only transaction these functions cannot
  * change anything.
  */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';

@@ -8,7 +8,7 @@ export const transferPrefix = 'drydock_';
 
 const systemSchemas = ['information_schema', 'mysql', 'performance_schema', 'sys'];
 
-/** Tells whether a right reaches a schema of the server. A right on schemas has a pattern as its name. */
+/** Tells whether a right reaches a schema of the server. The `schema` of a right on schemas is a pattern. */
 export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>): boolean {
   if (on === 'role') return false;
   if (on !== 'schema') return systemSchemas.includes(schema.toLowerCase());

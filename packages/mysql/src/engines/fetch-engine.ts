@@ -37,8 +37,8 @@ class FetchError extends Error {
 
 /**
  * Downloads packages of a Debian suite, with their dependencies, as .deb files. apt uses the machine's archive and
- * proxies, and verifies signatures. Its state is in `work`, so that the machine does not change and root is not needed.
- * @throws FetchError
+ * proxies, and verifies signatures. The state of apt is in `work`, so that the machine does not change and root is not
+ * needed. @throws FetchError
  */
 async function fetchPackages(suite: string, packages: readonly string[], work: string): Promise<string[]> {
   const apt = findProgram(['apt-get']);
@@ -124,7 +124,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Acquire::Retries': '3',
     'Debug::NoLocking': 'true',
   };
-  // The machine's hooks are removed, because they would change its own state.
+  // The machine's hooks are removed, because they would change the machine.
   const cleared = [
     'APT::Update::Pre-Invoke',
     'APT::Update::Post-Invoke',
@@ -146,7 +146,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** The source of each engine. A Debian suite has only one version of each. */
+/** The source of each engine. A Debian suite has only one version of each engine. */
 const sources: readonly Source[] = [
   {
     flavour: 'mariadb',
@@ -169,8 +169,9 @@ const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
 /**
- * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless it is there. Several processes may do
- * so at the same time: each has its own working folder, and the first result stays. @throws FetchError with advice
+ * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless the engine is already there. Several
+ * processes may fetch the same engine, because each has its own working folder. The first result stays. @throws
+ * FetchError with advice
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);

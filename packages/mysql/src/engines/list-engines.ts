@@ -59,8 +59,8 @@ const noteSchema = z.object({ flavour: z.enum(['mariadb', 'mysql']), version: z.
 export type EngineNote = z.infer<typeof noteSchema>;
 
 /**
- * Lists the engines of this machine, ordered by version within each flavour: the fetched ones, and the installed server
- * if its version was not fetched. @param folders where to look; see {@link engineFolders}
+ * Lists the engines of this machine, ordered by version within each flavour: the fetched engines, and the installed
+ * server if its version was not fetched. @param folders where to look; see {@link engineFolders}
  */
 export async function listEngines(folders: readonly string[] = engineFolders()): Promise<Engine[]> {
   const fetched = listFetched(folders);

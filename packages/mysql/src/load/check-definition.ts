@@ -17,7 +17,7 @@ const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> =
   PROCEDURE: program('PROCEDURE'),
   PACKAGE: program('PACKAGE'),
   'PACKAGE BODY': program('PACKAGE BODY'),
-  // MariaDB stores a trigger as the customer wrote it, so the case and the space may vary.
+  // MariaDB stores a trigger as the customer wrote it, so upper case and spaces may vary.
   TRIGGER: new RegExp(`^CREATE (?:OR REPLACE )?DEFINER=(?<definer>${name})(?:@${name})? TRIGGER\\s`, 'i'),
   EVENT: program('EVENT'),
 };

@@ -10,8 +10,8 @@ const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
 const asciiText = /^[\w:.\- ]*$/;
 
 /**
- * Inserts the rows of a section into a table without triggers. Returns the names of CHECKs that the rows violate. Those
- * are no longer enforced.
+ * Inserts the rows of a section into a table without triggers. Returns the names of CHECKs that the rows violate. A
+ * violated CHECK is no longer enforced.
  */
 export async function insertRows(
   session: Session,
@@ -72,8 +72,8 @@ const isViolation = (error: unknown): boolean =>
 
 /**
  * The CHECKs of a MySQL table. A row was accepted under its session's settings, such as the time zone, and may be
- * refused under the loader's. MySQL has no setting that turns all CHECKs off. So the CHECKs of a table are turned off
- * when they refuse a row, and on again after the last row. CHECKs that the rows still violate stay off.
+ * refused under the loader's settings. MySQL has no setting that turns all CHECKs off. So the CHECKs of a table are
+ * turned off when they refuse a row, and on again after the last row. CHECKs that the rows still violate stay off.
  */
 class TableChecks {
   private readonly session: Session;
@@ -87,7 +87,8 @@ class TableChecks {
 
   static async of(session: Session, table: DumpedTable): Promise<TableChecks> {
     const checks = new TableChecks(session, table);
-    // A failed statement leaves rows in a table without transactions, so the CHECKs are turned off before.
+    // A failed INSERT leaves rows in a table without transactions, so the CHECKs are turned off before the first
+    // INSERT.
     const isHalfWritten = table.engine !== 'InnoDB' && hasOwnRows(table) && table.definition.includes(' CHECK (');
     if (session.flavour === 'mysql' && isHalfWritten) await checks.putAllOff();
     return checks;

@@ -28,12 +28,13 @@ const everyRight = new Set([
   ],
   ...['CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EVENT', 'TRIGGER', 'DELETE HISTORY'],
 ]);
-/** The only right of newer versions that 10.5 lacks. */
+/** The only schema right that newer versions have and 10.5 lacks. */
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
 /**
- * Tells whether the grant has every schema right of its version. It is then restored as every right of the new version.
+ * Tells whether the grant has every schema right of its version. Such a grant is restored with every right of the new
+ * version.
  */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
@@ -84,7 +85,7 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** A right that could not be granted, because its object is missing. */
+/** A right that the server refused to grant, for example because its object is missing. */
 export interface LeftGrant {
   grant: DumpedGrant;
   reason: string;
@@ -131,7 +132,7 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
-/** Returns the GRANT statements of each account, by `account 'user'@'host'`. Their form is the same in all versions. */
+/** Returns the GRANT statements of each account, by `account 'user'@'host'`. All versions give the same statements. */
 export function tellRights(
   { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
   release: string,

@@ -51,8 +51,8 @@ const loadMode = (flavour: Flavour): string => {
 };
 
 /**
- * The largest statement that a server accepts. It is needed, because hexadecimal digits make a row larger than in the
- * customer's statement.
+ * The largest statement that a server accepts. With hexadecimal digits, a row is larger than in the customer's
+ * statement.
  */
 const packetBytesMax = 2 ** 30;
 
@@ -202,8 +202,8 @@ async function define(session: Session, schema: string, definition: string, obje
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**
- * Repairs sequences in columns' defaults. A default with a missing sequence is left out, because MariaDB allows
- * dropping a sequence that a table uses.
+ * Repairs sequences in columns' defaults. A default is left out if its sequence is missing, because MariaDB allows
+ * dropping a used sequence, or if its written name fits several sequences.
  */
 function withSequences(
   { definition }: DumpedTable,
@@ -258,7 +258,8 @@ const order: readonly DumpedProgram['kind'][] = [
 
 /**
  * Creates programs and grants rights. Views need other views, functions and rights, and rights need their objects. So
- * everything that failed is tried again as long as something else succeeds. Returns findings for the rest.
+ * everything that failed is tried again as long as something else succeeds. Returns findings for everything that still
+ * fails.
  */
 async function loadPrograms(
   session: Session,

@@ -24,7 +24,7 @@ interface Pair {
   to: MysqlServer;
 }
 
-/** Starts two servers for each test. The first one has a customer. */
+/** Starts two servers for each test. The first server has a customer. */
 function pairOf(engine: Engine): Pair {
   const servers = new Servers();
   const pair = {} as Pair;

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { makePrivateFolder, serverAccount, spawnGuarded } from '@drydock/process';
 import { compareVersions, type Engine } from '../engines/list-engines';
 
-/** Paths as the server sees them. They differ in a box. */
+/** Paths as the server sees them. In a box, they differ from the paths on the machine. */
 export interface ServerPaths {
   data: string;
   tmp: string;

@@ -36,7 +36,7 @@ import {
   settingsArguments,
 } from './data-folder';
 
-/** Paths of the files. `authority` has signed the certificate of the server that this one replicates from. */
+/** Paths of the files. For a replica, `authority` has signed the certificate of the server that the replica copies. */
 export interface TlsFiles {
   certificate: string;
   key: string;
@@ -50,19 +50,19 @@ export interface MysqlOptions {
    */
   folder: string;
   /**
-   * The uid of a server that customers use. As root, the server runs under this account, which no other process has.
-   * For an ordinary user, the server runs in a box (packages/process). Null means no box, and as root the account
-   * nobody.
+   * The uid of a server that customers use. If this process is root, the server runs under this account, which no other
+   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server of root
+   * runs as nobody.
    */
   account?: number | null;
-  /** A TCP address besides the Unix socket. It requires TLS. Without it the server listens on no port. */
+  /** A TCP address, with TLS required, besides the Unix socket. Without an address the server listens on no port. */
   listen?: { address: string; port: number; tls: TlsFiles };
   /** True to run events. `SET GLOBAL event_scheduler` changes it later. Default: false. */
   isEventSchedulerOn?: boolean;
-  /** The server id of replication. Two servers that replicate need different ones. */
+  /** The server id of replication. Two servers that replicate need different ids. */
   serverId?: number;
   bufferPoolBytes?: number;
-  /** False to turn off MariaDB's binary log. Replication needs it. MySQL's is always on. */
+  /** False to turn off MariaDB's binary log, which replication needs. MySQL's binary log is always on. */
   hasBinaryLog?: boolean;
   /**
    * The memory limit of all sessions and in-memory tables, without the buffers. A statement that exceeds it fails as
@@ -115,8 +115,8 @@ const ownBytes = 256 * 2 ** 20;
 
 /**
  * Starts MariaDB or MySQL on a Unix socket, with durable writes, a binary log and GTIDs. The first start creates the
- * data folder. A leftover server of an earlier run on the same data is ended first, if it is proved to be one. Resolves
- * when the server answers a query. @throws with the end of the server's output when it does not start
+ * data folder. A server that an earlier run left on the same data is ended first. Resolves when the server answers a
+ * query. @throws with the end of the server's output when it does not start
  */
 export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const { engine, folder, account = null } = options;
@@ -165,8 +165,8 @@ const inBox = {
 };
 
 /**
- * Starts the server process. As root, a server with customers runs under its own account, and otherwise in a box. So a
- * shell in it reaches only the server's own data.
+ * Starts the server process. A server with customers runs under its own account if this process is root, and otherwise
+ * in a box. A shell in the server then reaches only the server's own data.
  */
 async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFolder: string): Promise<GuardedChild> {
   const { engine, account = null, listen } = options;
@@ -252,8 +252,8 @@ async function ask(admin: MysqlLogin): Promise<Answer> {
 const graceMs = 20_000;
 
 /**
- * Ends a leftover server of an earlier run on a data folder, because two servers would destroy the data. Its working
- * directory and command line prove that it is such a server.
+ * Ends a server that an earlier run left on a data folder, because two servers would destroy the data. The working
+ * directory and command line prove that a process is such a server.
  */
 async function clearLeftoverMysql(data: string): Promise<void> {
   for (const proof of findServers(data)) {

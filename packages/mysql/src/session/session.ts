@@ -107,7 +107,10 @@ export class Session {
     await this.rows(statement);
   }
 
-  /** Runs a statement and returns its rows as text. It serves for the server's own information. */
+  /**
+   * Runs a statement and returns its rows as text. The server's own information is UTF-8, but a customer's value may
+   * not be.
+   */
   async texts(statement: string): Promise<(string | null)[][]> {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }

@@ -49,7 +49,7 @@ const passingCodes = new Set([
     'ER_QUERY_TIMEOUT',
     'ER_STATEMENT_TIMEOUT',
   ],
-  // These objects were dropped or replaced by a view since they were listed.
+  // The object was dropped, or replaced by a view, after it was listed.
   ...[
     'ER_NO_SUCH_TABLE',
     'ER_BAD_DB_ERROR',
@@ -89,7 +89,8 @@ export class TransferError extends Error {
 }
 
 /**
- * Wraps an error of the server. It keeps the codes `unavailable` and `refused`, and a TransferError stays unchanged.
+ * Wraps an error of the server. The result has `code`, unless the server's code means `unavailable` or `refused`. A
+ * TransferError stays unchanged.
  */
 export function asTransferError(code: TransferErrorCode, error: unknown, object?: string): TransferError {
   if (error instanceof TransferError) return error;

@@ -52,7 +52,7 @@ export class Moment {
   /** Takes the snapshot now. */
   async take(): Promise<void> {
     await this.reader.run(beginReading);
-    // The reader cannot see a routine's text.
+    // The reader cannot see a routine's text, so the definitions are read as `admin`.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
     this.objects = await readObjects(this.admin, this.reader, this.release);
   }
@@ -158,8 +158,8 @@ const columnDigestsSql = `SELECT CONCAT(${tableName}),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
 /**
- * Other parts of tables and views. Each query reads all of them, because one query for each table would take quadratic
- * time.
+ * Other parts of tables and views. Each query reads all tables and views, because one query for each table would take
+ * quadratic time.
  */
 const partsSql = [
   `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES ` +
@@ -218,8 +218,8 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
     add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
-  // The reader runs queries on names of the customer, because a view in a table's place would run functions with the
-  // rights of `admin`.
+  // The reader runs these queries. In a session of `admin`, a view that has replaced a table would run functions with
+  // all rights.
   for (let at = 0; at < asking.length; at += askedAtOnce) {
     await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);
@@ -251,8 +251,8 @@ function bytesOf(name: string, type: string): string {
 }
 
 /**
- * Compares the frozen old server with a snapshot of the new one: every row, every definition, and that no sequence went
- * back. If `moment` is null, the snapshot was lost, and a difference may come from a later write.
+ * Compares every row and every definition of the frozen old server with a snapshot of the new one, and checks that no
+ * sequence went back. If `moment` is null, the snapshot was lost, and a difference may come from a later write.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },
@@ -271,8 +271,8 @@ export async function compareServers(
 }
 
 /**
- * Returns a table's columns as text. The target's columns are read later than its snapshot. They are compared only if
- * the table has a sum, which shows that its definition has not changed since.
+ * Returns a table's columns as text. The target's columns are read after its snapshot. They are compared only if the
+ * table has a sum, because the sum shows that the definition has not changed since the snapshot.
  */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 

@@ -23,8 +23,8 @@ import { catchUpServer, copyServer, ReplicatedSwitch } from './replication';
 
 /*
  * Generated schemas of a hostile customer go through a backup, its restore and, on MariaDB, an upgrade. Their code
- * records the account that runs it, and tries to read and write everything. Canaries show whether the code reached a
- * place without having the right.
+ * records the account that runs it, and tries to read and write everything. Canaries show whether the code did anything
+ * that it had no right to do.
  */
 
 const { seed, count } = sampleOf('hostile schemas of MariaDB and MySQL', { inCi: 200, inChaos: 1_000 });
@@ -229,7 +229,7 @@ function comparable({ content, manifest }: Held, findings: readonly Finding[]): 
 /** Reasons for which a restore leaves out an object that the old server could still use. */
 const isUsable = /^(a column has no default|rows of the table violate it|the server reads its name as another one)/;
 
-/** Expects that the old server cannot use any other object that the restore left out. */
+/** Expects that the old server cannot use the objects that the restore left out, except for a reason of `isUsable`. */
 async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]): Promise<void> {
   const isLeftOut = ({ code, reason }: Finding): boolean =>
     code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));

@@ -113,7 +113,7 @@ const one = async (session: Session, expression: string): Promise<string> =>
   (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
 const readLoadedPosition = (target: Session): Promise<string> => one(target, '@@GLOBAL.gtid_slave_pos');
 
-/** Makes the target a replica, with an account that can only read the binary log. It can be repeated. */
+/** Makes the target a replica, unless it already is one. The replica's account can only read the binary log. */
 async function follow({ secret }: ReplicationMove, old: Session, target: Session): Promise<void> {
   if ((await target.records('SHOW SLAVE STATUS')).length === 0) {
     const [user, password] = [replicatorOf(secret), hashOf(secret, 'password')];
@@ -131,7 +131,7 @@ async function follow({ secret }: ReplicationMove, old: Session, target: Session
     const tls = `MASTER_SSL = 1, MASTER_SSL_CA = ${quoteLiteral(authority)}, MASTER_SSL_VERIFY_SERVER_CERT = 1`;
     await target.run(`CHANGE MASTER TO ${login}, ${tls}, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`);
   }
-  // A definition arrives without its session's innodb_strict_mode.
+  // A definition arrives without its session's innodb_strict_mode, so a strict target could refuse it.
   await target.run('SET GLOBAL slave_run_triggers_for_rbr = NO, innodb_strict_mode = OFF');
   await target.run('START SLAVE');
 }
@@ -205,8 +205,8 @@ export class ReplicatedSwitch {
 
   /**
    * Transfers the last transactions after all writing on the old server has stopped, and ends the replication. Throws
-   * TransferError `unavailable` if the last one does not arrive, and `statement_refused` while a prepared transaction
-   * is open, because it could be committed after the switch.
+   * TransferError `unavailable` if the last transaction does not arrive. Throws `statement_refused` while a prepared
+   * transaction is open, because a customer could commit it after the switch.
    */
   async bringLevel(): Promise<void> {
     if ((await this.old.texts('XA RECOVER')).length > 0)

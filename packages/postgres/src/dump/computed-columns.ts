@@ -62,8 +62,8 @@ const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d
 const baseSchema = z.array(z.object({ name: z.string() }));
 
 /**
- * Returns a column that the generated one depends on. Writing it makes Postgres compute the generated one again.
- * Returns null if there is none.
+ * Returns a column that the generated column depends on, or null if there is none. An UPDATE of that column makes
+ * Postgres compute the generated column again.
  */
 export async function baseColumn(client: pg.ClientBase, table: string, column: string): Promise<string | null> {
   const [base] = baseSchema.parse((await client.query(baseSql, [table, column])).rows);

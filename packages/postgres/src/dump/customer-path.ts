@@ -23,7 +23,7 @@ const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }))
 /**
  * Runs a statement of a dump. Functions often name others without a schema, but a load has no search path. A statement
  * that fails for such a name runs again with the customer's path. The path is set in the session and temporarily in the
- * functions, because Postgres 17 and later uses only a function's own path in an index or a materialised view.
+ * functions. In an index or a materialised view, Postgres 17 and later uses only a function's own path.
  */
 export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
   try {

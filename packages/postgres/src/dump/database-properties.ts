@@ -73,9 +73,9 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 }
 
 /**
- * Tells whether a setting can influence values that functions compute. This is true for settings with a point in their
- * name (of extensions or custom), and for the text search configuration. They must apply before the first row. They do
- * not influence how a value is written.
+ * Tells whether a setting can influence values that functions compute. The text search configuration can, and so can
+ * custom settings and those of extensions, which have a point in their name. Such a setting must apply before the first
+ * row. It does not influence how a value is written.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 

@@ -42,9 +42,7 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
 
 /** The most attempts to find a moment in which nobody drops or alters the objects to be read. */
 const attemptsMax = 20;
-/**
- * SQLSTATEs after which another attempt may succeed: a lock time-out, and the one for a concurrently dropped object.
- */
+/** SQLSTATEs of a lock time-out and of a concurrently dropped object. After either, another attempt may succeed. */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**

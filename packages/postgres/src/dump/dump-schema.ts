@@ -12,10 +12,12 @@ const failureSchema = z.object({
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
 /** The time limit of pg_dump. A catalogue of 50,000 tables takes 41 s on an idle machine. */
 const deadlineMs = { base: 180_000, perTable: 20 };
-/** With more tables, the two pg_dump runs are not concurrent, because each needs some kB for a table. */
+/**
+ * With more tables, the two pg_dump runs are not concurrent, because each run needs some kB of memory for each table.
+ */
 const tablesAtOnceMax = 1_000;
 /**
- * The limit for the lock of a view. A client that holds it may be waiting for the tables' locks, and would never
+ * The time limit for a view's lock. The client that holds the lock may wait for the tables' locks, and would then never
  * release it.
  */
 const viewLockMs = 3_000;
@@ -25,13 +27,13 @@ const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
-  /** The number of tables, if it may be large. Each extends pg_dump's time limit. */
+  /** The number of tables. It is needed if there may be many, because each table extends pg_dump's time limit. */
   tables?: number;
   /** A snapshot whose transaction stays open until the dump ends. */
   snapshotId?: string;
   /**
-   * True if the snapshot's transaction already holds pg_dump's locks. pg_dump then takes none, because its lock would
-   * queue behind a client that waits for them, such as a DROP TABLE, and would never be granted.
+   * True if the snapshot's transaction already holds pg_dump's locks. pg_dump then takes none. A lock of pg_dump would
+   * queue behind a client that waits for a table, such as a DROP TABLE, and would never be granted.
    */
   areTablesLocked?: boolean;
   /** True to include owners, for a superuser who creates the same database. Default: false. */
@@ -88,7 +90,8 @@ function argumentsOf(request: SchemaRequest): string[] {
 
 /**
  * Writes a schema as SQL with pg_dump 18, which runs as WebAssembly in its own thread. The server may be of major 9.2
- * or newer, without TLS. Throws `dump_failed`, also after 180 s and 20 ms for each table, or the signal's reason.
+ * or newer, without TLS. Throws the signal's reason, or `dump_failed` for an error or after 180 s plus 20 ms for each
+ * table.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> =>
   forEitherServer((isBefore17) => runPgDump(request, isBefore17));
@@ -209,9 +212,9 @@ const isSame = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code;
 
 /**
- * Finds the object whose definition Postgres could not write, such as `view reports.monthly`. pg_dump reads many at
- * once by number, so each is read again until one fails with the same `code`: a SQLSTATE or the code of a
- * TransferError. Returns null if none fails.
+ * Finds the object whose definition Postgres could not write, such as `view reports.monthly`. pg_dump reads many
+ * definitions at once by number, so each definition is read again until one fails with the same `code`. `code` is a
+ * SQLSTATE or the code of a TransferError. Returns null if none fails.
  */
 async function findFailingDefinition(
   url: string,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sqlStateOf, TransferError } from '../session/transfer-error';
 import type { SequenceEntry, TableEntry } from './manifest';
 
-/** Selects the customer's relations: none in system schemas, no temporary ones, and none of extensions. */
+/** Selects the customer's relations, without temporary relations and those of extensions and system schemas. */
 const ownRelations = `
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'
@@ -11,9 +11,9 @@ const ownRelations = `
       and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * Each catalogue is read once and joined, because subqueries for 50,000 tables take hours. Binary COPY writes type
+ * Each catalogue is read once and joined, because subqueries for 50,000 tables take hours. Binary COPY writes the type
  * numbers of array elements and composite fields, and reg* values are numbers as well. Numbers of the customer's own
- * types differ between databases. So a table with such a type below its columns is copied as text.
+ * types differ between databases. So a table is copied as text if a column contains such a type at any depth.
  */
 const tablesSql = `
 with recursive tables as (select c.oid, n.nspname as schema, c.relname as name,
@@ -85,8 +85,8 @@ const hashRootSchema = z.object({
 
 /**
  * Returns, for each leaf below a hash partitioning, the topmost hash-partitioned table above it. Both are qualified. An
- * enum's hash depends on its number, which differs between databases. So a row may belong to another partition there,
- * but not outside that table.
+ * enum's hash depends on its number, which differs between databases. So a restored row may belong to another
+ * partition, but always to a partition of that table.
  */
 export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = z.array(hashRootSchema).parse((await client.query(hashRootsSql)).rows);
@@ -96,7 +96,7 @@ export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<stri
 const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations}
   and c.relkind in ('r', 'p') order by c.oid`;
 /**
- * Finds a listed table whose name belongs to another table by now. A lock is taken by name, so this is checked after
+ * Finds a listed table whose name now belongs to another table. A lock is taken by name, so the names are checked after
  * the lock. to_regclass reads the present state and not the snapshot.
  */
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]),
@@ -145,8 +145,8 @@ export const quoteName = (name: string): string => `"${name.replaceAll('"', '""'
 
 /**
  * Returns the position of each sequence. It may be newer than the snapshot's rows, but never older. A lock cannot
- * protect a sequence's name, so each result also identifies the sequence. Nothing is cast, because a table in its place
- * could have a cast of the customer. Throws `dump_failed` for a replaced sequence.
+ * protect a sequence's name, so each result also identifies the sequence. Nothing is cast, because a table that
+ * replaced a sequence could bring a cast of the customer. Throws `dump_failed` for a replaced sequence.
  */
 export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
   const entries: SequenceEntry[] = [];

@@ -103,8 +103,9 @@ const input = inputSchema.parse(workerData);
 const refusal = { sqlState: '', message: '' };
 
 /**
- * Replaces pg_dump's queries that lock tables or remove the lock time-out by a query without effect, if the tables are
- * already locked. The time-out is still needed for views, whose lock may wait for a client that waits for these tables.
+ * If the tables are already locked, replaces pg_dump's queries that lock tables or remove the lock time-out by a query
+ * without effect. Views still need the time-out, because a view's lock may wait for a client that waits for these
+ * tables.
  */
 function withoutLocks(request: Buffer): Buffer {
   if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30)))
@@ -116,8 +117,8 @@ function withoutLocks(request: Buffer): Buffer {
 }
 
 /**
- * Passes a whole answer on at once. The wrapper copies all previous parts with each part: in steps of 64 kB, an answer
- * of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
+ * Passes a whole answer on at once, because the wrapper copies all previous parts with each part. In steps of 64 kB, an
+ * answer of 30 MB would cost 7 GB of copies and hundreds of MB of memory.
  */
 function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
   socket.write(request);
@@ -143,7 +144,8 @@ function pretendPglite(socket: BlockingSocket): Pretended {
     execProtocolRawStream: (bytes: Uint8Array, options: { onRawData: (data: Uint8Array) => void }) =>
       exchange(socket, withoutLocks(Buffer.from(bytes)), options.onRawData),
   };
-  // The wrapper's parameter type is the whole class, but it calls only these methods. Its version is pinned.
+  // The wrapper's parameter has the type of the whole class, but this pinned version of the wrapper calls only these
+  // methods.
   return methods as unknown as Pretended;
 }
 

@@ -89,8 +89,8 @@ export interface Entry {
 
 /**
  * Entries of an archive as sections of a dump, one at a time. An archive is read in order, so the next section comes
- * when the one before it has been read to its end. A loader that asks ahead waits. One that gives up (`return`) is
- * released at once.
+ * when the previous section has been read to its end. A loader that requests a section early waits. A loader that calls
+ * `return` is released at once.
  */
 export function sectionsInTurn(entries: AsyncGenerator<Entry>): AsyncIterable<Section> {
   let read: Promise<void> = Promise.resolve();

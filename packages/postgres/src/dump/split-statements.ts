@@ -12,7 +12,10 @@ const wordCharacter = /[A-Za-z0-9_$\u0080-\uffff]/;
 const dollarTag = /^\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/;
 const routineStart = /^ ?CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) /i;
 
-/** Returns the end of a string or quoted name. A doubled quote is part of it, and so is `\'` if backslashes escape. */
+/**
+ * Returns the end of a string or quoted name. A doubled quote does not end the string. If backslashes escape, `\'` does
+ * not end it either.
+ */
 function endOfQuoted(sql: string, start: number, hasEscapes: boolean): number {
   const quote = sql[start];
   for (let at = start + 1; at < sql.length; at++) {
@@ -140,6 +143,6 @@ class Splitter {
 
 /**
  * Splits a schema of pg_dump (standard strings, UTF-8) into statements. Throws `meta_command` for a backslash outside
- * of strings, and `dump_malformed` for an unfinished one.
+ * of strings, and `dump_malformed` for a NUL character or an unfinished statement, string, name or comment.
  */
 export const splitStatements = (sql: string): Statement[] => new Splitter(sql).run();

@@ -13,7 +13,7 @@ import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
 
 /*
- * Large databases are either dumped and loaded in constant memory, or refused before anything changes. The gate runs
+ * Large databases are either dumped and loaded in constant memory, or refused before anything changes. `npm test` runs
  * the widest table and a fiftieth of the tables, and `npm run chaos` runs all cases.
  */
 

@@ -92,7 +92,7 @@ class Load {
     await this.restorePrivileges(late);
     await this.restoreProperties();
     await this.closeShared();
-    // ANALYZE calls index functions without a search path. If that fails, the tables only lack statistics.
+    // ANALYZE calls index functions without a search path. If ANALYZE fails, the tables only lack statistics.
     await this.budget.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });
@@ -299,7 +299,7 @@ class Load {
       });
   }
 
-  /** Comes last, because owners may have revoked their own rights. A grant to a missing role becomes a finding. */
+  /** Runs GRANT and REVOKE for the roles of this server. A grant to a missing role becomes a finding. */
   private async restorePrivileges(statements: SqlStatement[]): Promise<void> {
     for (const { text: dumped, outline, object, owner } of statements) {
       if (this.hasGone(owner) && this.roles.isKeptBack(outline)) continue;
@@ -338,7 +338,7 @@ class Load {
     }
   }
 
-  /** Comes before row security policies, because a policy could hide rows from its owner. */
+  /** Runs before row security policies exist, because a policy could hide rows from its owner. */
   private async compareComputed({ tables }: DumpManifest): Promise<void> {
     const owners = await relationOwners(this.client);
     const run = (table: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
@@ -346,7 +346,7 @@ class Load {
     this.findings.push(...(await compareComputed(this.client, tables, run)));
   }
 
-  /** Ends a load. A trial continues instead, so that it reports every refused statement. */
+  /** Ends a load, but lets a trial continue, so that the trial reports every refused statement. */
   private refuse(object: string, error: unknown): void {
     if (this.request.isTrial !== true || !isPermanent(error))
       throw asTransferError('statement_failed', object, error, { object });

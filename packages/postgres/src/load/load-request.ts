@@ -11,8 +11,8 @@ export interface LoadRequest {
   role?: string;
   sections: AsyncIterable<Section>;
   /**
-   * Creates these roles before any statement of the dump runs, because the login may not create roles. Without it, they
-   * must exist.
+   * Creates these roles before any statement of the dump runs, because the login may not create roles. Without this
+   * function, the roles must already exist.
    */
   makeRoles?: (names: string[]) => Promise<void>;
   /** Gives each object its dumped owner. Without it, `role` owns everything. */
@@ -20,10 +20,11 @@ export interface LoadRequest {
   signal?: AbortSignal | undefined;
   onProgress?: (progress: LoadProgress) => void;
   /**
-   * The total time that a load may wait for Postgres in ms, besides a time for the size of the dump. Default: 120,000.
+   * The time in ms that a load may wait for Postgres in total. The size of the dump adds further time. Default:
+   * 120,000.
    */
   baseMs?: number;
-  /** True to load only the schema. A refused statement becomes a finding, and the others still run. */
+  /** True to load only the schema. A refused statement becomes a finding, and the other statements still run. */
   isTrial?: boolean;
 }
 

@@ -16,8 +16,8 @@ export interface LoadOwners {
   /** Gives an owner the rights of others while `work` runs. */
   lend(owner: string, others: readonly string[], work: () => Promise<void>): Promise<void>;
   /**
-   * Restores the memberships between roles. They are absent during the load, because a lent right is a membership and
-   * Postgres refuses cyclic ones.
+   * Restores the memberships between roles. They are absent during the load, because a lent right is a membership, and
+   * Postgres refuses cyclic memberships.
    */
   join(): Promise<void>;
 }
@@ -39,7 +39,7 @@ const lanes = 2;
 const othersMax = 4;
 
 /**
- * The sessions of a load. Each lane has one as the database's owner, and sessions of other owners that are opened when
+ * The sessions of a load. Each lane has one session of the database's owner, and opens sessions of other owners when
  * they are needed.
  */
 export class LoadSessions {
@@ -77,8 +77,8 @@ export class LoadSessions {
   }
 
   /**
-   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the one that
-   * was unused for longest is closed. Nothing runs on it, because the work of a lane is sequential.
+   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the session
+   * that was unused for longest is closed. It runs nothing, because the work of a lane is sequential.
    */
   async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
     const others = this.others[lane];
@@ -127,7 +127,7 @@ export class LoadSessions {
 
   /**
    * Applies the dumped settings to all present and future sessions of the load. A setting that Postgres refuses is
-   * skipped. It is called again after text search configurations exist.
+   * skipped. A second call after the text search configurations exist applies the settings that name them.
    */
   async use(properties: DatabaseProperties | null): Promise<void> {
     this.settings = (properties?.settings ?? []).filter(({ key }) => decidesValues(key));

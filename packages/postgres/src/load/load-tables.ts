@@ -13,9 +13,9 @@ export interface LoadProgress {
 }
 
 /**
- * Fills the tables over as many connections as `lanes`. A section is requested while earlier ones are still read; a
- * source that reads one at a time answers later. The first error is thrown at once, and the caller then closes the
- * sessions, which ends the remaining copies.
+ * Fills the tables over as many connections as `lanes`. A section is requested while earlier sections are still read. A
+ * source that reads one section at a time answers later. The first error is thrown at once, and the caller then closes
+ * the sessions, which ends the remaining copies.
  */
 export async function loadTables(options: {
   tables: TableEntry[];
@@ -61,7 +61,7 @@ export async function loadTables(options: {
       .finally(() => running.delete(task));
     running.add(task);
   }
-  // `failure` comes first, because a failed task rejects it before the task itself settles.
+  // `failure` comes first, because a failed task rejects `failure` before the task itself settles.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
 }

@@ -88,7 +88,7 @@ const list = (names: readonly string[]): string =>
 export const unknownOwners =
   'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 
-/** The owners of a load besides the database's owner: those that exist, and the objects of those that do not. */
+/** The owners of a load besides the database's owner: the existing owners, and the objects of the missing owners. */
 export class OwnerRoles {
   readonly others: ReadonlySet<string>;
   private readonly gone = new Map<string, Inherited>();
@@ -131,7 +131,7 @@ export class OwnerRoles {
     return on !== null && (on[1] !== 'TABLE' || this.views.has(on[2] ?? ''));
   }
 
-  /** Returns the statements that revoke PUBLIC's default right to run these functions. */
+  /** Returns the statements that revoke PUBLIC's default right to run SECURITY DEFINER functions of missing roles. */
   closing(): { object: string; text: string }[] {
     const functions = [...this.gone.values()].flatMap(({ definers }) =>
       definers.filter((object) => /^(?:function|procedure) /.test(object)),

@@ -28,8 +28,8 @@ interface Made {
 
 /**
  * Runs each owner's work in a session of that owner. An object may need rights that its owner has lost since it was
- * created. Lost rights on schemas are lent to the owner until rows and indexes exist. If that is not enough, the owner
- * gets the rights of all other owners, but only for a single statement that runs no code of the customer.
+ * created. Lost rights on schemas are lent to the owner until rows and indexes exist. If these rights are not enough,
+ * the owner gets the rights of all other owners for a single statement. The statement must run no code of the customer.
  */
 export class OwnerWork {
   private readonly options: OwnerWorkOptions;
@@ -65,8 +65,8 @@ export class OwnerWork {
   }
 
   /**
-   * Runs a statement, with the customer's path if it needs that. Functions of other owners get the path from their
-   * owners.
+   * Runs a statement. If a name in it is undefined, runs it again with the customer's search path, which the functions
+   * of other owners get as well.
    */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
     const { others } = this.options.roles;

@@ -11,7 +11,7 @@ async function drain(url: string): Promise<void> {
 
 test('a view that Postgres cannot write down ends a dump for good, with its name and the reason', async () => {
   const source = await createOwnedDatabase();
-  // The session that creates the view has a larger stack than the session of the dump.
+  // The session that creates the view has a larger stack than the session of the dump, which then cannot read the view.
   await withClient(source.adminUrl, async (client) => {
     await client.query("set max_stack_depth = '6MB'");
     await client.query('create schema reports; create view reports.plain as select 1 as one');

@@ -118,9 +118,9 @@ const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member')
 const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);
 
 /**
- * Gives an owner the rights of others while `work` runs, because an object may refer to another that its owner may no
- * longer use. `server` is the superuser in the database `postgres`. A crash leaves a membership, which the comparison
- * of roles removes.
+ * Gives an owner the rights of others while `work` runs, because an object may refer to another object that its owner
+ * may no longer use. `server` is the superuser in the database `postgres`. A crash leaves a membership, which
+ * `syncRoles` removes.
  */
 export async function lendRights(
   server: pg.ClientBase,

@@ -47,7 +47,9 @@ const fixedStatements = new Set([
   "SELECT pg_catalog.set_config('search_path', '', false)",
 ]);
 
-/** Matches the statements around a grant by a role other than the owner. They are skipped: the owner grants instead. */
+/**
+ * Matches the statements around a grant by a role other than the owner. They are skipped, so the owner makes the grant.
+ */
 const grantorChange =
   /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
 

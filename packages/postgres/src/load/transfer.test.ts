@@ -158,7 +158,7 @@ test('writers go on during a dump, and the dump shows one moment only', async ()
   async function* amongWrites() {
     for await (const section of dumpDatabase({ url: source.readerUrl })) {
       const before = writes;
-      // The present write may have begun before the section, so the test waits for the second one.
+      // The present write may have begun before the section, so the test waits for the write after it.
       await until(() => writes > before + 1, { what: 'a write during the dump' });
       yield section;
     }

@@ -30,7 +30,8 @@ async function createDatabases(): Promise<Record<string, string[]>> {
 }
 
 /**
- * Runs as a process of its own, because jest cannot import the engine's ESM module, and the engine keeps state in it.
+ * Runs in a process of its own, because jest cannot import the engine's ESM module, and the engine keeps state in its
+ * process.
  */
 async function main(
   command: string | undefined,

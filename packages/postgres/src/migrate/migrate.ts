@@ -100,8 +100,8 @@ const wholeScript = (script: string): string =>
 
 /**
  * Runs `deploy` while no other process deploys to the database. First it settles the script of a killed deployment: a
- * completed script counts as applied, and an incomplete one is applied again. It waits if Postgres still runs the
- * script.
+ * completed script counts as applied, and an incomplete one is applied again. If Postgres still runs the script, the
+ * call waits.
  */
 async function deployAlone<T>(databaseUrl: string, deploy: () => Promise<T>): Promise<T> {
   const client = new pg.Client(connectionSettings(databaseUrl));
@@ -131,10 +131,10 @@ async function settleInterrupted(client: pg.Client): Promise<void> {
 const filters = { externalTables: [], externalEnums: [] };
 
 /**
- * Replaces `prisma migrate deploy`: applies missing migrations in order and returns their names. Each is applied
- * completely or not at all, so the next deployment completes an interrupted one. After Prisma's own command, `prisma
- * migrate resolve` would be needed. The database's owner has enough rights. The table `_prisma_migrations` is the same,
- * so Prisma's CLI can be used later.
+ * Replaces `prisma migrate deploy`: applies missing migrations in order and returns their names. Each migration is
+ * applied completely or not at all, so the next deployment completes an interrupted deployment. Prisma's own command
+ * would need `prisma migrate resolve` after an interruption. The database's owner has enough rights. The table
+ * `_prisma_migrations` has Prisma's form, so Prisma's CLI can be used later.
  * @throws with the engine's message when a migration fails or an applied one was changed
  */
 export async function deployMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {

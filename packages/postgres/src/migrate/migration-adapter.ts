@@ -54,7 +54,7 @@ function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string
 
 /** A pg client that hides the type "char" from the adapter. */
 class MigrationClient extends pg.Client {
-  // pg's query has eight overloads: a pool uses the callback, and a transaction the promise
+  // pg's query has eight overloads: a pool passes a callback, and a transaction awaits the promise
   override query(...args: unknown[]): never {
     const callback = args.at(-1);
     const passedOn = typeof callback === 'function' ? [...args.slice(0, -1), fixingCallback(callback)] : args;
@@ -102,7 +102,7 @@ export class MigrationAdapter extends PrismaPg {
   }
 
   /**
-   * Closes the shadow database's pool before dropping the database. adapter-pg 7.10.0 does it in the other order, which
+   * Closes the shadow database's pool before dropping the database. adapter-pg 7.10.0 drops the database first, which
    * Postgres refuses.
    */
   override async connectToShadowDb(): ReturnType<PrismaPg['connectToShadowDb']> {

@@ -94,8 +94,8 @@ async function removeOtherLogins(
 }
 
 /**
- * Tells whether the owner itself may no longer log in. An earlier release logged in as the owner, so this stays allowed
- * until its password is rotated.
+ * Tells whether the owner itself may no longer log in. An earlier release logged in as the owner, so the owner may log
+ * in until its password is rotated.
  */
 async function isOwnersLoginOver(
   admin: pg.Client,
@@ -132,8 +132,8 @@ export const isLoginRefused = (error: unknown): boolean =>
 
 /**
  * Returns a superuser's URL with one password. During a rotation the URL has two, separated by a comma. The server
- * accepts only one, so both are tried and the first is set. A comma within a password is %2C. `socketFolder` selects a
- * Unix socket.
+ * accepts only one of them. So both are tried, and the first becomes the superuser's password. A comma within a
+ * password is %2C. `socketFolder` selects a Unix socket.
  * @throws if no password is accepted
  */
 export async function settleSuperuser(adminUrl: string, socketFolder: string | null = null): Promise<string> {
@@ -166,7 +166,7 @@ export async function settleSuperuser(adminUrl: string, socketFolder: string | n
 const run = promisify(execFile);
 
 /**
- * Applies a service's migrations in a process of its own. Returns the names of the applied ones. @throws with the
+ * Applies a service's migrations in a process of its own. Returns the names of the applied migrations. @throws with the
  * engine's message
  */
 export async function runMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {

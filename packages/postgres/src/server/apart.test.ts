@@ -33,7 +33,7 @@ async function run(server: PostgresServer | undefined, command: string): Promise
   const client = new pg.Client({ connectionString: server?.adminUrl });
   await client.connect();
   try {
-    // The program reads the row first. Otherwise it could fail because it ended before the row was written.
+    // The program reads the row, because COPY could fail if the program ended before the row was written.
     await client.query(`copy (select 1) to program ${client.escapeLiteral(`cat > /dev/null; ${command}`)}`);
     return 'done';
   } catch (error) {

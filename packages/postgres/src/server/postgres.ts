@@ -37,7 +37,7 @@ export interface PostgresFolder extends ServerHome {
   passwordFile: string;
 }
 
-/** Returns where the data of `folder` is. It is elsewhere if the server's account cannot enter the folder. */
+/** Returns where the data of `folder` is. If the server's account cannot enter the folder, the data is elsewhere. */
 export function settlePostgresFolder(folder: string, major: number): PostgresFolder {
   const { home, isElsewhere } = settleHome(folder);
   return { home, dataDir: path.join(home, String(major)), passwordFile: path.join(home, 'password'), isElsewhere };
@@ -50,9 +50,9 @@ interface PostgresOptions {
   port?: number;
   major?: number;
   /**
-   * The uid of a server that customers use. As root, the server runs under this account, which no other process has.
-   * For an ordinary user, the server runs in a box (packages/process). Null means no box, and as root the account
-   * nobody.
+   * The uid of a server that customers use. If this process is root, the server runs under this account, which no other
+   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server of root
+   * runs as nobody.
    */
   account?: number | null;
   /**
@@ -66,8 +66,9 @@ interface PostgresOptions {
    */
   sessionBytes?: number;
   /**
-   * True to listen only on a Unix socket. Any process of the machine could use up the connections of a port, or take
-   * the port while the server is down and answer in its place. The option `port` then only names the socket.
+   * True to listen only on a Unix socket. Any process of the machine could use up the connections of a port. It could
+   * also take the port while the server is down, and answer as the server. The option `port` then only names the
+   * socket.
    */
   isSocketOnly?: boolean;
   /**
@@ -104,8 +105,8 @@ const bindTimeoutMs = 5_000;
 
 /**
  * Starts Postgres on loopback TCP or a Unix socket, with scram-sha-256 and `wal_level=logical`. The first start creates
- * the cluster. A leftover server of an earlier run on the same data is ended first, if it is proved to be one. Resolves
- * when the server answers a query. @throws with the end of the server's output when it does not start
+ * the cluster. A server that an earlier run left on the same data is ended first. Resolves when the server answers a
+ * query. @throws with the end of the server's output when it does not start
  */
 export function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   return startOnFreePort(options.port, (port) => startOn(port, options));
@@ -156,8 +157,8 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
 const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
 
 /**
- * pg_hba.conf of a cluster with only a Unix socket: every client needs a password. A server that listens on a port
- * because of a changed configuration refuses all clients there.
+ * pg_hba.conf of a cluster with only a Unix socket: every client needs a password. If a changed configuration makes the
+ * server listen on a port, it refuses all clients of the port.
  */
 const socketOnlyRules = [
   '# type  database     user  address  method',
@@ -194,8 +195,8 @@ interface Spawned {
 }
 
 /**
- * Starts the server process. As root, a server with customers runs under its own account, and otherwise in a box. So a
- * shell in it reaches only the server's own data.
+ * Starts the server process. A server with customers runs under its own account if this process is root, and otherwise
+ * in a box. A shell in the server then reaches only the server's own data.
  */
 async function spawnServer({
   program,
@@ -254,12 +255,12 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
-    // Failed statements are not logged, because an ALTER ROLE contains a password, also within a function. Their
-    // clients get the error.
+    // Failed statements are not logged, because an ALTER ROLE, even within a function, contains a password. The client
+    // still gets the error.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
-    // The processes of a statement share files in the server's own folder. By default they share memory of the machine,
-    // of which a statement may take as much as it likes, until no server has any.
+    // The processes of a statement share files in the server's own folder. By default they would share memory of the
+    // machine, and a single statement could use up the memory of all servers.
     ...(options.sessionBytes === undefined ? {} : { dynamic_shared_memory_type: 'mmap' }),
     ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1'
       ? { fsync: 'off', full_page_writes: 'off' }
@@ -332,8 +333,8 @@ function isPostmaster(pid: number): boolean {
 }
 
 /**
- * The most private memory of a customer's session. A larger value fails its statement instead of harming the machine.
- * It is twice the memory for building an index during a site's restore.
+ * The most private memory of a customer's session. A larger value fails its statement and does not harm the machine.
+ * The limit is twice the memory for building an index during a site's restore.
  */
 export const customerSessionBytes = 512 * 2 ** 20;
 

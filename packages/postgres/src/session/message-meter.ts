@@ -40,8 +40,8 @@ export class MessageMeter {
 
   /**
    * Returns true if the chunk ends with a message that awaits the client: ReadyForQuery, a COPY in, or an
-   * authentication request. A synchronous client must read exactly to that point, because it would lose an answer
-   * before it, and wait for ever after it. Throws `message_too_large`.
+   * authentication request. A synchronous client must read exactly to the end of that message. It would lose an answer
+   * if it stopped earlier, and wait for ever if it read on. Throws `message_too_large`.
    */
   push(chunk: Buffer): boolean {
     for (let at = 0; at < chunk.length; ) {

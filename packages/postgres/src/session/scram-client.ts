@@ -43,7 +43,10 @@ export class ScramClient extends pg.Client {
     driver._handleAuthSASLFinal.call(this, message);
   }
 
-  /** Ignores the message after a refusal, because data that arrived with it must not open a session. */
+  /**
+   * Ignores the message after the client has refused the server, because data in the same packet must not open a
+   * session.
+   */
   protected _handleReadyForQuery(message: unknown): void {
     if (!this.isRefused) driver._handleReadyForQuery.call(this, message);
   }

@@ -25,8 +25,8 @@ const raise = (level: string, bytes: number): string =>
   `do $$ begin set local client_min_messages = notice; raise ${level} '%', pg_catalog.repeat('x', ${bytes}); end $$`;
 
 /**
- * With more than 512 MB, the driver's parser throws within a socket's handler. With less, the notice only fills the
- * memory.
+ * A notice of more than 512 MB makes the driver's parser throw within a socket's handler. A smaller notice only fills
+ * the memory.
  */
 const noticeBytes = isChaos ? 600_000_000 : 100_000_000;
 

@@ -66,7 +66,9 @@ const ownSettings = {
 
 /** Row security must not hide rows from a reader, so a table with hidden rows is an error. */
 const readSettings = { row_security: 'off', restrict_nonsystem_relation_kind: 'view,foreign-table' };
-/** A materialised view is filled as by its owner: through views, and under the policies for the owner. */
+/**
+ * A materialised view is filled with the rows that its owner sees: through views, and under the policies for the owner.
+ */
 const loadSettings = { row_security: 'on', restrict_nonsystem_relation_kind: '', maintenance_work_mem: '256MB' };
 
 interface StartupSettings {
@@ -87,7 +89,8 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
     ...further,
     // "none" means the login itself. No role can have this name.
     role: role ?? 'none',
-    // A stored session_authorization could change the role only in a superuser's session. Others need no override.
+    // A stored session_authorization could change the role only in a superuser's session. Other sessions need no
+    // override.
     ...(purpose === 'admin' ? { session_authorization: login } : {}),
     ...valueSettings,
     ...ownSettings,
@@ -193,8 +196,9 @@ export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<
 }
 
 /**
- * Opens a connection with fixed settings. They are in the startup packet, because it overrides the owner's settings for
- * the database and its roles. A message above `options.caps` ends the connection with `message_too_large`.
+ * Opens a connection with fixed settings. They are in the startup packet, because a startup packet overrides the
+ * owner's settings for the database and its roles. A message above `options.caps` ends the connection with
+ * `message_too_large`.
  */
 export const openSession = (url: string, options: SessionOptions): Promise<Session> =>
   forEitherServer((isBefore17) => openPinned(url, options, isBefore17));

@@ -35,7 +35,7 @@ export class TimeBudget {
     }
   }
 
-  /** Waits for Postgres. Throws `stalled` with the object. */
+  /** Waits for Postgres. Throws `stalled`, with the object, when the time is used up. */
   async spend<T>(object: string, work: Promise<T>): Promise<T> {
     const startedMs = performance.now();
     let timer: NodeJS.Timeout | undefined;

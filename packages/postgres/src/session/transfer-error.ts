@@ -81,7 +81,7 @@ const largeRequestBytes = 16 * 2 ** 20;
 
 /**
  * Tells whether a value needs more memory than a session may have. A server that is temporarily short of memory fails
- * at small requests, but accepts large ones, because it does not fill them at once.
+ * at small requests. It accepts large requests, because it does not fill their memory at once.
  */
 function isTooLargeForSession(error: unknown): boolean {
   if (sqlStateOf(error) !== outOfMemory || !(error instanceof Error && 'detail' in error)) return false;
@@ -115,7 +115,7 @@ export class TransferError extends Error {
   }
 }
 
-/** Wraps an error. An error with a code keeps it, and gets the object if it has none. */
+/** Wraps an error. A TransferError keeps its code, and gets the object if it has none. */
 export function asTransferError(
   code: TransferErrorCode,
   what: string,

@@ -15,8 +15,8 @@ export interface TransferLogin {
 export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
 
 /**
- * Returns the verifier with which a server checks a password. It does not allow logging in. The password must be ASCII,
- * because no SASLprep is applied.
+ * Returns the verifier with which a server checks a password. Nobody can log in with the verifier. The password must be
+ * ASCII, because no SASLprep is applied.
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
@@ -87,14 +87,17 @@ export function setRolePassword(admin: pg.ClientBase, change: PasswordChange): P
 
 const rights = 'login nosuperuser nocreatedb nocreaterole noreplication';
 
-/** `admin` is a session in the database `postgres`. `tag` names the work that uses the role, to find leftover roles. */
+/**
+ * `admin` is a session in the database `postgres`. `tag` names the work that uses the role, so that leftover roles can
+ * be found.
+ */
 interface NewRole {
   admin: pg.ClientBase;
   database: string;
   tag: string;
 }
 
-/** Creates a login with a random name. CREATE fails for an existing name, so nobody can prepare the role. */
+/** Creates a login with a random name. CREATE fails for an existing name, so nobody can prepare the role beforehand. */
 async function makeLogin(
   prefix: 'rd' | 'ld',
   options: string,
@@ -142,8 +145,8 @@ export function makeLoader(request: NewRole & { owner: string }): Promise<Transf
 }
 
 /**
- * Changes rights on a database. Sessions do so one after the other, because Postgres refuses concurrent changes ("tuple
- * concurrently updated").
+ * Changes rights on a database. Only one session at a time changes them, because Postgres refuses concurrent changes
+ * ("tuple concurrently updated").
  */
 async function changeRights(admin: pg.ClientBase, database: string, statement: string): Promise<void> {
   const key = pg.escapeLiteral(`rights on ${database}`);

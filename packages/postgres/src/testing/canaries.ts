@@ -13,7 +13,7 @@ const poweredSql = `select rolname as name from pg_catalog.pg_roles r where roln
 
 /**
  * Objects that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in
- * it, and a process.
+ * that database, and a process.
  */
 export class Canaries {
   readonly applicationName = applicationName;

@@ -31,7 +31,7 @@ const columnsSql = `select c.oid::regclass::text as table, quote_ident(a.attname
     and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
   order by c.oid, a.attnum`;
 
-/** Values by type. The first ones are ordinary and different, and the rest are unusual. */
+/** Values by type. The first value of a list is ordinary and differs from row to row. The other values are unusual. */
 const valuesOf: Record<string, (number: number) => string[]> = {
   smallint: (number) => [`${number + 1}`, '0', '-32768', '32767'],
   integer: (number) => [`${number + 1}`, '0', '-2147483648', '2147483647'],
@@ -101,8 +101,8 @@ function listValues({ type, base, labels, length }: Column, number: number): str
 const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
 /**
- * Returns the value of a column. A foreign key gets a value of the other table. All columns of a key get it from the
- * same row.
+ * Returns the value of a column. A foreign key's column gets a value from the referenced table. All columns of a key
+ * get their values from the same row.
  */
 function expressionOf(column: Column, at: number, number: number, isOdd: boolean): string {
   if (column.parent !== null && column.parent_column !== null) {
@@ -139,7 +139,7 @@ export async function fillTables(client: pg.Client, rowsEach: number): Promise<F
     );
     if (isIn) made.set(table, (made.get(table) ?? 0) + 1);
   };
-  // Several passes are needed, because a row for a foreign key may be created later or in the same table.
+  // Several passes are needed, because a foreign key may refer to a row that is created later or in the same table.
   for (let pass = 0; pass < 4; pass += 1) {
     for (const [table, columns] of tables) {
       for (

@@ -13,7 +13,7 @@ declare global {
  * Starts the temporary cluster that all test files of a run share. Each file gets its own database (`testPostgres`).
  */
 export default async function startSharedCluster(): Promise<void> {
-  // Managed instances and hosts' clusters of tests need not survive a power cut either.
+  // The servers that tests start need not survive a power cut.
   process.env['DRYDOCK_EPHEMERAL'] = '1';
   // No test may depend on the machine's speed. A test of a time-out sets this variable itself.
   process.env['DRYDOCK_TIMEOUT_SCALE'] ??= '10';

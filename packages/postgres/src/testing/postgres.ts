@@ -16,7 +16,7 @@ export interface TestPostgres {
 
 /**
  * Creates a database for a test file by cloning a template with the content. It takes about 30 ms if the template
- * exists. It is for `beforeAll`, and `close` for `afterAll`.
+ * exists. A suite calls it in `beforeAll`, and `close` in `afterAll`.
  */
 export async function testPostgres(content: TemplateContent = {}): Promise<TestPostgres> {
   const cluster = readSharedCluster();

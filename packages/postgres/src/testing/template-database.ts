@@ -6,7 +6,7 @@ import { runMigrations } from '../migrate/service-databases';
 import { ownerRole, ownerUrl, readSharedCluster } from './test-cluster';
 
 /**
- * The initial content of a test's database: a service's migrations, or SQL scripts in order. Without either it is
+ * The initial content of a test's database: a service's migrations, or SQL scripts in order. By default the database is
  * empty.
  */
 export interface TemplateContent {

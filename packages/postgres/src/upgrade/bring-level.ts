@@ -12,8 +12,8 @@ import { liftConnectionLimit, rehearseOpening } from './target-database';
 const foundSchema = z.object({ what: z.string(), name: z.string() });
 
 /**
- * Selects customers' roles that are superusers or may replicate, parameters that a customer may set although only a
- * superuser should, and roles outside the platform that bypass row security.
+ * Selects roles of customers that are superusers or may replicate, and parameters that a customer may set although only
+ * a superuser should.
  */
 const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_roles r
     where r.rolname <> '${platformRole}' and r.rolname !~ '^pg_'
@@ -47,8 +47,8 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
     and p.prolang <> (select oid from pg_catalog.pg_language where lanname = 'c')`;
 
 /**
- * Checks the target's rights and objects. Throws `rights_differ` if it has any that no customer could create. Roles,
- * memberships and settings were compared with the old server's before.
+ * Checks the target's rights and objects. Throws `rights_differ` if the target has a right or an object that no
+ * customer could create. Roles, memberships and settings were already compared with the old server's.
  */
 async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');
@@ -65,15 +65,15 @@ async function checkRights(stage: Stage): Promise<void> {
   });
 }
 
-/** A target that is less than a second behind needs only a moment for the rest. */
+/** A target that is less than a second behind needs only a moment for the remaining changes. */
 const nearMs = 1_000;
 const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: waits until the target is less than a second behind, copies changed large objects again, and writes the
- * target's pages to disk, so that no checkpoint runs in its first seconds. The offline path does not wait. Throws
- * `not_caught_up` if the target stays behind.
+ * Stage: waits until the target is less than a second behind, and copies changed large objects again. Then it writes
+ * the target's pages to disk, so that no checkpoint runs in the target's first seconds. The offline path does not wait.
+ * Throws `not_caught_up` if the target is more than 30 s behind.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -113,7 +113,7 @@ async function levelServers(stage: Stage): Promise<void> {
 
 /**
  * Reads the facts for the pause, and copies everything that probably stays the same. Throws UpgradeError
- * `not_caught_up` or `rights_differ` instead of starting a long pause.
+ * `not_caught_up` or `rights_differ`, so that no pause begins in vain.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
@@ -139,9 +139,10 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
 }
 
 /**
- * Copies everything that replication does not, while nobody writes on the old server. A restore needs only the roles.
- * Afterwards both servers have the same content, and the target has the right roles and rights. No customer could enter
- * the target before. `onPart` is called after each part. Throws UpgradeError `not_caught_up`, `rights_differ`.
+ * Copies everything that replication does not transfer, while nobody writes on the old server. For a restore, changes
+ * only roles and rights. Afterwards both servers have the same content, and the target has the right roles and rights.
+ * Until then no customer can enter the target. `onPart` is called after each part. Throws UpgradeError `not_caught_up`,
+ * `rights_differ`.
  */
 export async function bringLevel(
   stage: Stage,
@@ -190,8 +191,8 @@ const markSql = `update pg_catalog.pg_constraint set convalidated = true where c
     and coalesce(c.relname, t.typname) = w.owner)`;
 
 /**
- * Reads the validated CHECKs of the old database that the new one gets without a check of its rows, including those of
- * inheriting tables.
+ * Reads the validated CHECKs of the old database, including those of inheriting tables. The new database gets them
+ * without a check of its rows.
  */
 async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
   const reader = await stage.reader('old');

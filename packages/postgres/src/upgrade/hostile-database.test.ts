@@ -32,7 +32,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /**
- * Returns the attack. It makes the customer a superuser if the acting role may do so, and records that role in `seen`.
+ * Returns the attack. It makes the customer a superuser if the acting role has that right, and records the role in
+ * `seen`.
  */
 const trap = `
 create table seen (who text, session text, how text);
@@ -80,7 +81,7 @@ const schema = [
    alter database hostile_shop set default_transaction_read_only = 'on'; alter database hostile_shop set statement_timeout = '1min'`,
 ];
 
-/** Objects of the customer with names that an earlier version trusted. */
+/** Objects of the customer with names that could be mistaken for the platform's. */
 const prepared = `create schema drydock_upgrade; create table drydock_upgrade.marker (id text primary key);
   create trigger loud before insert on drydock_upgrade.marker for each row execute function public.on_row(); create publication drydock_upgrade`;
 
@@ -132,7 +133,7 @@ test.each(['logical', 'offline'] as const)(
     for (const stage of [copySchema, copyData, catchUp]) await stage(move);
     await cutOver(move);
     const options = '-c role=none -c search_path= -c default_transaction_read_only=off';
-    // Only the records of the code on the target differ.
+    // Only the table `seen` may differ, because the code on the target adds records.
     expect((await compareDatabases(move, null)).names.filter((name) => name !== '"public"."seen"')).toEqual([]);
     await finishTarget(move);
     for (const side of ['old', 'target'] as const) {

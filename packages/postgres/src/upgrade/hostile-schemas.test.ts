@@ -35,8 +35,8 @@ import { withDatabase } from './session';
 
 /*
  * Generated schemas of a hostile customer go through a backup, its restore and an upgrade. Their code records the
- * acting role, and tries to read and write everything. Canaries show whether the code reached a place without having
- * the right.
+ * acting role, and tries to read and write everything. Canaries show whether the code did anything that it had no right
+ * to do.
  */
 
 const { seed, count } = sampleOf('hostile schemas', { inCi: 12, inChaos: 500 });
@@ -157,7 +157,7 @@ async function* watched(sections: AsyncIterable<Section>, seen: { secret: boolea
   }
 }
 
-/** Backs the database up, restores it into a second database and drops that, as a host does. */
+/** Backs the database up, restores it into a second database, and drops the second one. A host does the same. */
 async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boolean): Promise<void> {
   const copy = `${name}_copy`;
   const { adminUrl } = servers.old;
@@ -170,7 +170,7 @@ async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boo
         for await (const { content } of sections) for await (const part of content) void part;
         return;
       }
-      // The role of a site creates no roles.
+      // Like the role of a site, this role cannot create roles.
       await admin.query(`create role ${copy}`);
       await admin.query(`create database ${copy} owner ${copy} template template0`);
       await admin.query(`revoke connect on database ${copy} from public`);

@@ -38,12 +38,12 @@ const lockTimeoutCode = '55P03';
 
 /**
  * Ends all sessions of customers and revokes their access to the database. The change is on disk, so it survives a
- * restart. A connected owner could reverse it, so the call repeats it until there is no session and no grant. `kept`
- * are roles of the platform. Afterwards nobody writes. Throws `not_sealed` after 10 s.
+ * restart. A connected owner could grant access again, so the call repeats the change until there is no session and no
+ * grant. `kept` are roles of the platform. Afterwards nobody writes. Throws `not_sealed` after 10 s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];
-  // A frozen server accepts this setting as well.
+  // A frozen server is read-only by default, so the session turns that off.
   await server.query('set synchronous_commit = on; set default_transaction_read_only = off');
   const untilMs = performance.now() + limitMs;
   for (;;) {
@@ -57,8 +57,8 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
 }
 
 /**
- * Revokes all grants under a lock that prevents new ones, ends all sessions, and returns the number of remaining ones.
- * If the number is 0, no session can begin any more. Returns null if an uncommitted grant held the lock.
+ * Revokes all grants under a lock that prevents new grants, ends all sessions, and returns the number of remaining
+ * sessions. If the number is 0, no session can begin any more. Returns null if an uncommitted grant held the lock.
  */
 async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {
   await server.query(`begin; set local lock_timeout = '${lockMs}ms'`);

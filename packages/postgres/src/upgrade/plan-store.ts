@@ -108,7 +108,10 @@ interface PartOptions {
   /** How many statements run at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
-  /** Called for each failed statement; the others still run. Without it, the first failure is thrown. */
+  /**
+   * Called for each failed statement, after which the other statements still run. Without it, the first failure is
+   * thrown.
+   */
   onFailure?: (failed: FailedStatement) => void;
 }
 

@@ -88,8 +88,8 @@ const isSubscribed = (client: pg.ClientBase, stage: Stage): Promise<boolean> =>
 
 /**
  * Starts replication: a copy of each table, and then all changes. An existing subscription continues. A subscription of
- * an owner without superuser rights must contain a password. It is passed as a parameter, and only the server inserts
- * it, so that no statement contains it.
+ * an owner without superuser rights must contain a password. The password is a parameter that only the server inserts,
+ * so that no statement contains it.
  */
 export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;

@@ -175,7 +175,9 @@ export class Stage {
     ).client;
   }
 
-  /** Returns a loader's URL, for programs that connect by themselves. They act as `owner` by the session's `role`. */
+  /**
+   * Returns a loader's URL, for programs that connect by themselves. The session's `role` makes them act as `owner`.
+   */
   async loaderUrl(owner: string): Promise<string> {
     return (await this.loaderLogin('loader', owner)).url;
   }
@@ -185,7 +187,7 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * Returns a superuser's session in the customer's database. Its statements use only its own objects and the
+   * Returns a superuser's session in the customer's database. Its statements use only objects of the move and the
    * catalogue.
    */
   async guardian(side: Side): Promise<pg.Client> {

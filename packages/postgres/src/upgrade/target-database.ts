@@ -14,7 +14,7 @@ const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.stri
 const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner,
     pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
   from pg_catalog.pg_database where datname = $1`;
-/** Reads the customer's grants. The platform's grants are handled elsewhere. */
+/** Reads the customer's grants, without the platform's. */
 const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege, a.is_grantable
   from pg_catalog.pg_database d
   cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
@@ -97,7 +97,7 @@ export async function liftConnectionLimit(server: pg.ClientBase, databaseName: s
 }
 
 /**
- * Runs the opening of the target and rolls it back, because it must not fail after the switch. Throws
+ * Runs the opening of the target and rolls it back, because the opening must not fail after the switch. Throws
  * `statement_failed`.
  */
 export async function rehearseOpening(stage: Stage): Promise<void> {

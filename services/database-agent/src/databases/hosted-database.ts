@@ -11,7 +11,7 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
 
-/** How long a restarted host waits for ports that the process before it still holds. */
+/** How long a restarted host waits for ports that its previous process still holds. */
 const portWaitMs = 15_000;
 /**
  * How long a new session waits for a serving instance. A crashed instance needs less time to restart, and clients wait
@@ -39,8 +39,8 @@ export async function newInstance(major: Major, { ports, accounts }: Surrounding
 }
 
 /**
- * A database: its instances, the endpoint in front of them, and the record that says which instance serves. Changes of
- * it are made one at a time.
+ * A database: its instances, the endpoint in front of them, and the record that says which instance serves. Only one
+ * change of a database runs at a time.
  */
 export class HostedDatabase {
   readonly folder: DatabaseFolder;

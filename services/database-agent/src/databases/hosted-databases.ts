@@ -39,7 +39,9 @@ export class HostedDatabases {
     this.fences = new Fences(databasesDir);
   }
 
-  /** Opens every database on disk. One that cannot be opened is tried again later and does not delay the others. */
+  /**
+   * Opens every database on disk. A database that cannot be opened is tried again later and does not delay the others.
+   */
   async open(): Promise<void> {
     for (const mode of modes) {
       await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
@@ -52,7 +54,7 @@ export class HostedDatabases {
     return this.known(databaseId).database;
   }
 
-  /** Describes a database. Throws `unknown_database` also for one whose creation has not finished. */
+  /** Describes a database. Throws `unknown_database` also for a database whose creation has not finished. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
     if (!database.record.is_ready)
@@ -177,8 +179,8 @@ async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string
 }
 
 /**
- * The latest fence of each database. It is kept even after the database is gone, so that a late worker cannot make the
- * database again.
+ * The latest fence of each database. It is kept even after the database is gone, so that a worker with an older fence
+ * cannot make the database again.
  */
 class Fences {
   private readonly folder: string;
@@ -210,7 +212,7 @@ class Scratches {
     this.around = around;
   }
 
-  /** Makes an empty scratch instance. If one of this id exists, it is replaced. */
+  /** Makes an empty scratch instance. An existing instance of this id is replaced. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
     return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
   }
@@ -234,7 +236,7 @@ class Scratches {
     return { adminUrl: instance.adminUrl ?? '', port: instance.port };
   }
 
-  /** Removes the scratch instance. A missing one is no error. */
+  /** Removes the scratch instance. A missing instance is no error. */
   async drop(scratchId: string): Promise<void> {
     const instance = this.instances.get(scratchId);
     if (instance === undefined) return;

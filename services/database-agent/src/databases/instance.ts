@@ -24,7 +24,7 @@ export interface InstanceOptions {
   /** The account under which the server runs. If the host is not root, the server runs in a box instead. */
   account: number;
   tls: TlsMaterial;
-  /** The role of the instance, which is read at each start because a cutover changes it. */
+  /** The purpose is read at each start, because a cutover changes it. */
   purpose: () => Purpose;
   log: Log;
   /** Called at each start, before the instance counts as up. */

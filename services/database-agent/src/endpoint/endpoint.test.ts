@@ -176,11 +176,11 @@ test('an owner who has taken all connections is told so by the server, and stran
     for (let at = 0; at < 10; at += 1) {
       const stranger = connectStranger(full);
       strangers.push(stranger);
-      // A stranger without a place waits for one, for longer than this check.
+      // A stranger without a place waits longer than this check.
       await Promise.race([beginLogin(stranger, full), look()]);
     }
     expect(await host.client.readDatabase(id)).toMatchObject({ is_up: true });
-    // The precheck uses a reader, like a backup.
+    // Strangers cannot take the reserved connections, which the reader of a precheck or a backup uses.
     expect(await host.client.precheck(id, { toMajor: 18, withTrial: false })).toMatchObject({ path: 'logical' });
   } finally {
     for (const stranger of strangers) stranger.destroy();

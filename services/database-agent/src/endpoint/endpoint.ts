@@ -6,8 +6,8 @@ import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
 /**
- * The most times that servers may hang up on a client without a message. A server that is killed causes one or two. A
- * server that always hangs up refuses what the client has sent.
+ * How often servers may hang up on a client without a message. A killed server hangs up once or twice. A server that
+ * always hangs up refuses what the client has sent.
  */
 const hangUpsMax = 3;
 /**
@@ -36,7 +36,10 @@ export interface EndpointOptions {
   holdMs: number;
   /** The number of sessions that the serving instance has places for. */
   places: () => number;
-  /** The host's ports of the sessions that have logged in. Because of TLS only the server knows which sessions have. */
+  /**
+   * The host's ports of the sessions that have logged in. Because of TLS only the server can tell whether a session has
+   * logged in.
+   */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
   /** Ends the backend whose connection comes from this port of the host. */
   endBackend: (port: number) => Promise<void>;
@@ -79,13 +82,13 @@ export class Endpoint {
   }
 
   /**
-   * Ends the sessions that have not logged in. It is called while the endpoint holds. The server cannot end them,
-   * because it does not list them among its sessions, but it would wait for them before it closes to customers.
+   * Ends the sessions that have not logged in. It is called while the endpoint holds. The server does not list these
+   * sessions and so cannot end them, but would wait for them before it closes to customers.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
     for (const session of this.sessions) if (!session.isAnswered) session.abandon();
-    // A server that does not answer ends them itself when their time to log in is over.
+    // If the server does not answer, it ends these sessions itself when their time to log in is over.
     const known = await this.options.readKnownPorts().catch(() => null);
     if (known === null) return;
     for (const session of answered) if (!known.has(session.port ?? 0)) session.end();
@@ -186,8 +189,8 @@ export class Endpoint {
 }
 
 /**
- * Milliseconds in which a backend can notice that its client has gone. After that, the host ends the backend and
- * repeats this until it is gone.
+ * Milliseconds in which a backend can notice that its client has gone. After this time, the host ends the backend, and
+ * repeats the attempt at this interval until the backend is gone.
  */
 const leavingMs = 1_000;
 /** Milliseconds that a client has to read the last message before its socket is closed. */
@@ -272,7 +275,7 @@ class EndpointSession implements Occupant {
     upstream.pipe(client);
   }
 
-  /** Postgres notices that its client has gone only when it reads again. Until then it may work on a long statement. */
+  /** Postgres notices only at its next read that its client has gone. Until then it may work on a long statement. */
   private readonly leave = (): void => {
     const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;

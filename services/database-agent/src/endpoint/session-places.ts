@@ -31,8 +31,8 @@ const againMs = 100;
 /**
  * Shares the places of a server whose sessions the host cannot read. Only the server knows which sessions have logged
  * in, and it is asked when all places are taken. Then the address with the most sessions that have not logged in loses
- * its oldest one. So nobody can keep others out without logging in. If all have logged in, one more session at a time
- * is passed on, and the server itself refuses it.
+ * the oldest of them. So nobody can keep others out without logging in. If all sessions have logged in, one more
+ * session at a time is passed on, and the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;
@@ -124,8 +124,9 @@ export class SessionPlaces {
   }
 
   /**
-   * The session to end. Undefined while that session still has time to log in, or if the waiting client's address
-   * already has its share.
+   * Returns the session to end: the oldest session of the address with the most sessions that have not logged in. If
+   * that address has at most one session more than the waiting client's address, its session is ended only after its
+   * time to log in.
    */
   private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
     const counts = countOrigins(strangers);

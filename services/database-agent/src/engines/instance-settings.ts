@@ -38,8 +38,8 @@ export const customerRules = (databaseName: string): string =>
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Connections beyond the customers' places: those reserved for a superuser, those reserved for the platform's other
- * roles, and as many as the platform may be using while a customer takes the last place.
+ * Connections beyond the customers' places. `superuser` is reserved for a superuser, and `reserved` for the platform's
+ * other roles. The platform may use as many as `others` while a customer takes the last place.
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to authenticate, in milliseconds. */
@@ -89,16 +89,16 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     max_sync_workers_per_subscription: '2',
     max_replication_slots: '10',
     max_wal_senders: '10',
-    // The default of five seconds suits a remote subscriber. With it, the copy of each table would wait for seconds
-    // after the one before.
+    // The default of five seconds suits a remote subscriber. With the default, the copy of each table would start
+    // seconds after the previous copy.
     wal_retrieve_retry_interval: '100ms',
     default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
   };
 }
 
 /**
- * Writes the files that a server reads besides its data, such as its certificate, to a place where its account can read
- * them. They are written anew for every start. Resolves with the path of each, by the name of its setting.
+ * Writes the files that a server reads besides its data, such as its certificate, so that the server's account can read
+ * them. They are written anew for every start. Resolves with the path of each file, by the name of its setting.
  */
 export function writeServerFiles<Setting extends string>(
   home: string,

@@ -18,7 +18,7 @@ const jobAccount = 299_999;
 
 export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
 
-/** The input of a job's program, and the folders that its box shows. Each has the same path in the box. */
+/** The input of a job's program, and the folders that its box shows. Each folder has the same path in the box. */
 export interface JobWork {
   setup: object;
   mounts?: readonly BoxMount[];
@@ -37,8 +37,8 @@ export const runJob = <Result>(
   });
 
 /**
- * Starts the program in a box, in which it sees Drydock's compiled packages and no other file of Drydock. If the host
- * has no boxes, it is started without one.
+ * Starts the program in a box, in which it sees Drydock's compiled packages and no other file of Drydock. On a host
+ * without boxes, the program starts without one.
  */
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();

@@ -32,8 +32,8 @@ afterEach(() => clearHost(host));
 const archiveKey = randomBytes(32);
 
 /**
- * Dumps the serving database, or the one that the restore `replaced_by` has replaced. Resolves with the values that
- * loading the dump needs.
+ * Dumps the serving database, or the database that the restore `replaced_by` has replaced. Resolves with the values
+ * that loading the dump needs.
  */
 async function dump(databaseId: string, replaced_by?: string) {
   const archiveId = randomUUID();

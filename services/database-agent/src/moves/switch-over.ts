@@ -11,8 +11,9 @@ const switchedMax = 100;
 
 /**
  * Switches a database to its new instance. The old instance serves until the record is on disk, whatever fails. From
- * then on the new one serves. Nobody may write between the lock of the old instance and the opening of the new one. A
- * repeat after success gives the same answer. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
+ * then on the new instance serves. Nobody may write between the lock of the old instance and the opening of the new
+ * instance. A repeated call after success gives the same answer. Throws `not_caught_up`, `instance_down`,
+ * `unknown_upgrade`.
  */
 export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
   if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
@@ -20,8 +21,8 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
   const cutover = await engineOf(database.serving.major).openCutover(await movingOf(database, upgradeId, fence));
   try {
-    // The statements that let customers in again must be on disk before customers are locked out. On the offline path
-    // customers are locked out already, and `blockWrites` has saved the statements before that.
+    // The statements that let customers in again must be on disk before customers are locked out. On the offline path,
+    // `blockWrites` has already saved the statements and locked customers out.
     if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await cutover.readOpening() });
     const writesBlockedMs = await pause(database, cutover);
     await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });

@@ -69,8 +69,8 @@ export async function movingOf(database: HostedDatabase, upgradeId: string, fenc
 }
 
 /**
- * Blocks writes on the offline path. Sessions end, and new ones wait until the upgrade has finished or was undone. The
- * block is written to disk first.
+ * Blocks writes on the offline path. Sessions end, and new sessions wait until the upgrade has finished or was undone.
+ * The block is written to disk before any session ends.
  */
 export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   if (database.isOver(upgradeId)) return;
@@ -106,7 +106,9 @@ export async function remembering(
   return compared;
 }
 
-/** Freezes and stops the old instance after the comparison. Throws `upgrade_mismatch` before the switch. */
+/**
+ * Finishes the upgrade after the comparison, and stops the old instance. Throws `upgrade_mismatch` before the switch.
+ */
 export async function restOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   if (database.isOver(upgradeId)) return;
   const { phase, old } = database.requireUpgrade(upgradeId);
@@ -150,8 +152,7 @@ export async function abandonUpgrade(database: HostedDatabase, upgradeId: string
   if (upgrade.phase !== 'prepared')
     throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
   const oldUrl = database.requireUrl(upgrade.old);
-  // The target is stopped first, because it replicates from the old instance, which cannot end the replication while
-  // the target runs.
+  // The target is stopped first, because the old instance cannot end the replication while the target runs.
   await database.instanceOf(upgrade.target).stop();
   const { database_name: databaseName, username } = record;
   await database.engine.takeBack({ oldUrl, databaseName, username, upgrade, fence });

@@ -11,8 +11,8 @@ const instanceSchema = z.object({
   major: majorSchema,
   port: z.int(),
   /**
-   * The account under which its server runs if the host is root. Null until this version starts the server for the
-   * first time.
+   * The account under which the instance's server runs if the host is root. Null until this version starts the server
+   * for the first time.
    */
   uid: z.int().nullable().default(null),
 });

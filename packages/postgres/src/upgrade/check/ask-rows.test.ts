@@ -76,7 +76,7 @@ test('code that means ill gets nothing of a preflight but a finding', async () =
     'hostile_rows',
     'create role hostile_other; grant hostile_other to hostile_rows with set false, inherit false',
     'create table seen (who text); grant all on seen to public',
-    // An immutable function may call one that is not.
+    // An immutable function may call a function that is not immutable.
     "create function let_go() returns void language plpgsql as 'begin set role none; end'",
     "create function note() returns void language sql as 'insert into public.seen values (current_user)'",
     ...byCode('raises', "raise exception 'no'"),

@@ -11,16 +11,16 @@ import { type RowQuestion, readQuestions } from './row-questions';
 export interface RowLimits {
   /** The time limit of a question. */
   statementMs: number;
-  /** The time limit of all questions. The remaining ones are not asked. */
+  /** The time limit of all questions. After the limit no further question is asked. */
   totalMs: number;
   /** The disk space in kB for sorting keys on the serving instance. */
   tempFileKb: number;
 }
 
 const defaultLimits: RowLimits = { statementMs: 10_000, totalMs: 30_000, tempFileKb: 1_048_576 };
-/** Code that continues after its time limit is ended after this time. */
+/** Code that runs beyond its time limit is ended after this further time. */
 const graceMs = 2_000;
-/** A question waits only this long for a lock. A customer's ALTER may have to wait for the question. */
+/** A question waits only this long for a lock, because a customer's ALTER may wait behind the question. */
 const lockMs = 1_000;
 const findingsMax = 20;
 const namedMax = 50;
@@ -30,9 +30,9 @@ export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName
 }
 
 /**
- * Checks the old database's rows against the customer's present functions, as the upgrade will: unique and exclusion
- * indexes, partition keys and generated columns. All questions use one snapshot. The customer's code runs as the
- * object's owner in a read-only transaction, and is ended after its time. Its result only becomes a finding.
+ * Checks the old database's rows against the customer's present functions, as the upgrade will check them: unique and
+ * exclusion indexes, partition keys and generated columns. All questions use one snapshot. The customer's code runs as
+ * the object's owner in a read-only transaction, and is ended after its time. Its result is used only in findings.
  */
 export function askRows({
   url,
@@ -107,8 +107,8 @@ interface Answer {
 const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
 
 /**
- * Tells whether the upgrade would certainly fail with the same error. It may succeed after a missing right, a refused
- * write or a domain's CHECK. An object may also have been dropped since it was listed.
+ * Tells whether the upgrade would certainly fail with the same error. Despite a missing right, a refused write or a
+ * domain's CHECK, the upgrade may succeed. An object may also have been dropped after it was listed.
  */
 function isSure(error: unknown): error is pg.DatabaseError {
   const state = String(sqlStateOf(error));
@@ -179,7 +179,7 @@ class Asker {
     try {
       await client.query('begin isolation level repeatable read read only');
       await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`);
-      // A policy for the owner would hide rows. With this setting it is an error.
+      // A policy for the owner would hide rows. With this setting Postgres throws an error for such a policy.
       await client.query('set local row_security = off');
       // No index helps here, so a nested loop would take too long.
       await client.query('set local enable_nestloop = off');

@@ -98,7 +98,7 @@ function errorsOf(facts: Facts, neededBytes: number): Finding[] {
   return findings;
 }
 
-/** Returns findings that require the offline path: replication cannot transfer something, or not in time. */
+/** Returns findings that require the offline path, because replication cannot transfer something at all or in time. */
 function offlineReasons(facts: Facts): Finding[] {
   const blind = facts.keyless.filter(({ cannotCompare }) => cannotCompare).map(({ table }) => table);
   const slow = facts.keyless
@@ -256,8 +256,8 @@ export function judgeUpgrade(facts: Facts): Judgement {
 }
 
 /**
- * Returns advice for a refused object. Indexes and generated columns call functions with an empty search path, since
- * version 17 also when they are created.
+ * Returns advice for a refused object. Indexes and generated columns call functions with an empty search path. From
+ * version 17 on, the path is also empty while an index or generated column is created.
  */
 export const remedyFor = (reason: string): string =>
   /^(function|text search (dictionary|configuration)|type|relation|operator) .* does not exist/.test(reason)

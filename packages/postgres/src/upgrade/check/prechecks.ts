@@ -56,7 +56,7 @@ const countsSchema = z.object({
   reg_columns: number,
 });
 
-/** Replication compares old rows by each type's equality. json and geometric types have none that it accepts. */
+/** Replication compares old rows by each type's equality. json and geometric types have no equality that it accepts. */
 const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows,
     coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
     exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped
@@ -98,14 +98,15 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
 const namedSchema = z.object({ name: z.string() });
 
 /**
- * Text search and Unicode normalization use tables that belong to a major. A function of the customer may call them.
+ * Text search and Unicode normalization use tables that belong to a major, so a newer major may compute other values.
+ * The SQL ends with {@link callsSql}, because a function of the customer may use these tables as well.
  */
 const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
   `jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
 /**
- * Returns SQL for objects that call a function of the customer, which pg_depend lists. It does not list Postgres' own
- * functions, so those are searched in the expression.
+ * Returns SQL for objects that call a function of the customer, which pg_depend lists. pg_depend does not list
+ * Postgres' own functions, so they are searched in the expression.
  */
 const callsSql = (catalogue: string, id: string): string =>
   ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass ` +

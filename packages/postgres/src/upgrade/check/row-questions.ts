@@ -59,8 +59,8 @@ const isOwnTable = (kind: string): string => `c.relkind = '${kind}' and c.relper
     select n.oid from pg_catalog.pg_namespace n where n.nspname !~ '^pg_' and n.nspname <> 'information_schema')`;
 
 /**
- * Returns the role for the row `o` of pg_roles. Nobody can act as pg_database_owner, so it stands for the database's
- * owner, who has its rights.
+ * Returns the role for the row `o` of pg_roles. Nobody can act as pg_database_owner, so the result is then the
+ * database's owner, who has the same rights.
  */
 const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end
     from pg_catalog.pg_roles s
@@ -146,7 +146,8 @@ const factsSql = `with recursive computed as materialized (
     where w.bounds is not null group by w.role, w.root`;
 
 /**
- * Returns the questions, the smallest first. There is none without an expression that calls a function of the customer.
+ * Returns the questions, the smallest first. Without an expression that calls a function of the customer, the list is
+ * empty.
  */
 export async function readQuestions(reader: pg.ClientBase): Promise<RowQuestion[]> {
   const facts = (await readRows(reader, factSchema, factsSql)).map(({ fact }) => fact);
@@ -221,8 +222,8 @@ function collisionSql(index: Index): string {
       select from (select ${only.name} as r, pg_catalog.lag(${only.name}) over (${within}) as before from k
       where ${isWhole} and not pg_catalog.isempty(${only.name})) w where r ${only.operator} before limit 1`;
   }
-  // Compares the rows pair by pair, which is too slow for many rows; they stay unchecked. An index over a copy of the
-  // rows would be faster, but needs a writable transaction, in which the customer's functions could write as well.
+  // The rows are compared pair by pair. Many rows take too long and stay unchecked. An index over a copy of the rows
+  // would be faster, but needs a writable transaction, in which the customer's functions could write as well.
   const collide = keys.map(({ operator }, number) => `a.k${number} ${operator} b.k${number}`).join(' and ');
   return `${computed}, r as materialized (select pg_catalog.row_number() over () as n, k.* from k where ${isWhole})
     select from r as a join r as b on a.n < b.n and ${collide} limit 1`;

@@ -6,7 +6,7 @@ import { type FailedStatement, type Part, runPart, storePlan } from '../plan-sto
 import { type Move, withStage } from '../session';
 import { type Finding, remedyFor } from './prechecks.rules';
 
-/** The parts in two groups. After the first one, roles become members of each other, as in `copySchema`. */
+/** The parts in two groups. After the first group, roles become members of each other, as in `copySchema`. */
 const parts: readonly (readonly Part[])[] = [
   ['schemas', 'extensions', 'pre', 'dropChecks', 'attach', 'keys'],
   ['indexes', 'rest', 'late'],
@@ -16,7 +16,7 @@ const findingsMax = 20;
 
 /**
  * Creates the old database's schema on a temporary server of the new major. Each failed statement becomes a finding,
- * and the others still run. The old database is only read.
+ * and the other statements still run. The old database is only read.
  */
 export async function trySchema(move: Move): Promise<Finding[]> {
   const failed: FailedStatement[] = [];

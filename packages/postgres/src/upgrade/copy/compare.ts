@@ -84,8 +84,8 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
 }
 
 /**
- * Returns sequences of the new database that are behind the old ones. They are not part of the snapshot, so the new
- * ones may be ahead. A sequence that counts down or cycles only has to exist.
+ * Returns sequences of the new database that are behind the old ones. Sequences are not part of the snapshot, so a new
+ * one may be ahead. A sequence that counts down or cycles only has to exist.
  */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);
@@ -112,7 +112,7 @@ async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promi
 interface Recomputed {
   /** The object with its kind, such as `column "public"."notes"."search"`. */
   object: string;
-  /** Statements that compute the stored values again. It is empty if there is none. */
+  /** Statements that compute the stored values again; empty if there are none. */
   statements: readonly string[];
   /** Set for a materialized view that the new version could not fill. */
   isEmpty?: true;

@@ -41,7 +41,7 @@ async function copyOffline(stage: Stage, onProgress: (fraction: number) => void)
 /**
  * Stage: copies every row, creates indexes, foreign keys and triggers, fills materialised views, copies large objects
  * and runs ANALYZE. With replication the customer may write. On the offline path nobody may write until the upgrade
- * ends, which the caller ensures. It continues after a crash. Throws UpgradeError `replication_failed`,
+ * ends, which the caller ensures. A call after a crash continues the copy. Throws UpgradeError `replication_failed`,
  * `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that the new version refuses.
  */
 export async function copyData(move: Move): Promise<void> {
@@ -66,7 +66,7 @@ function passOverRefresh({ sql, error }: FailedStatement): void {
 }
 
 async function copyLogical(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
-  // The identities come first, because Postgres refuses changes of published rows without one.
+  // The identities come first, because Postgres refuses to change a published row that has no replica identity.
   await widenIdentities(stage);
   await publish(stage);
   await subscribe(stage);

@@ -40,8 +40,8 @@ const changedSchema = z.object({
 });
 
 /**
- * Selects tables whose changed rows a subscriber could not identify, because the table has no usable key or none is
- * chosen. `$1` lists excluded schemas.
+ * Selects tables whose changed rows a subscriber could not identify, because no usable key exists or is chosen. `$1`
+ * lists excluded schemas.
  */
 export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table, c.relreplident as identity,
     (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid

@@ -36,8 +36,8 @@ export interface OwnObjects {
 }
 
 /**
- * Derives all names and passwords of a move from its secret. So nobody can create such an object beforehand, and every
- * stage finds them again.
+ * Derives all names and passwords of a move from its secret. So nobody can create an object of such a name beforehand,
+ * and every stage finds the move's objects again.
  */
 export function ownObjects(secret: string): OwnObjects {
   const derive = (label: string): string => createHmac('sha256', secret).update(label).digest('hex');
@@ -60,8 +60,8 @@ export function ownObjects(secret: string): OwnObjects {
 }
 
 /**
- * SQL that tells whether the row `r` of pg_roles or pg_authid is a role of the platform: the superuser, or a role with
- * a platform name and without an administrator. A customer's role has its creator as administrator.
+ * SQL that tells whether the row `r` of pg_roles or pg_authid is a role of the platform. This is the superuser, and
+ * each role with a platform name and without an administrator. A customer's role has its creator as administrator.
  */
 export const isOwnRoleSql = `(r.rolname = '${platformRole}' or r.rolname ~ '^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$'
   and not exists (select from pg_catalog.pg_auth_members own where own.roleid = r.oid and own.admin_option))`;

@@ -35,8 +35,8 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
 /**
- * Selects memberships, including those in Postgres' own roles (such as pg_read_all_data), but not those among Postgres'
- * own roles.
+ * Selects memberships. A membership in one of Postgres' own roles, such as pg_read_all_data, is included, but not a
+ * membership between two of them.
  */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
@@ -174,11 +174,12 @@ interface Levelling {
 }
 
 /**
- * Makes the target's roles equal to the old server's: verifiers, comments, memberships and settings. Roles that are
- * missing on the old server are dropped. Settings of the whole database come only when customers are let in, because
- * they would apply to the subscriber; {@link decidesValues} names the exceptions. `databaseName` must exist on both
- * servers. Without memberships, owners can be lent each other's rights. Without dropping, a missing role stays without
- * any right, because a backup's policies may name it. Returns the number of statements.
+ * Makes the target's roles equal to the old server's: verifiers, comments, memberships and settings. With `dropsGone`,
+ * roles that are missing on the old server are dropped. Without it, they stay without any right, because a backup's
+ * policies may name them. Without `withMemberships`, owners can be lent each other's rights. With `withDatabase`,
+ * settings of the whole database are copied only if {@link decidesValues} selects them. The others come when customers
+ * are let in, because they would apply to the subscriber. `databaseName` must exist on both servers. Returns the number
+ * of statements.
  */
 export async function syncRoles(
   old: pg.ClientBase,

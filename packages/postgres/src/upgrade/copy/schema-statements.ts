@@ -107,7 +107,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // pg_dump creates CHECKs that are not validated after the rows, so they need no special order.
+  // After the rows, pg_dump creates the CHECKs that are not validated. So they need no special order.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
   return {
     ...plan,
@@ -154,7 +154,7 @@ export function sortStatements(
       !isPlatforms(statement),
   );
   const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement) && !isOwnRight(statement));
-  // An extension of the platform sets its own comment.
+  // An extension of the platform sets its own comment, so only its CREATE is kept.
   const extensions = pre.filter((statement) => isPlatforms(statement) && /^CREATE /i.test(statement.outline));
   return {
     schemas: planned(pre.filter(isSchema)),

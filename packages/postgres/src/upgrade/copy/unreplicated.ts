@@ -96,7 +96,8 @@ const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owne
 const horizonSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::xid::text as horizon';
 const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
 /**
- * Reads the catalogue, page by page: the functions that read a large object need a right that a reader does not have.
+ * Reads the catalogue page by page, because the functions that read a large object need a right that a reader does not
+ * have.
  */
 const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1
   and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
@@ -128,9 +129,9 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon` (all of them when it is null) with owners, grants and
- * numbers, and removes those that are gone: replication carries no large objects. `old` is a reader, `target` the
- * keeper. Returns the horizon for the next call.
+ * Copies the large objects that were written since `horizon`, with owners, grants and numbers. If `horizon` is null, it
+ * copies all large objects. It also removes dropped large objects, because replication does not transfer them. `old` is
+ * a reader, `target` the keeper. Returns the horizon for the next call.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
@@ -147,7 +148,8 @@ export async function copyLargeObjects(
 }
 
 /**
- * Hashes the pages without the zeros at their ends, and the length: a missing page and a page of zeros read the same.
+ * Hashes the length, and the pages without the zeros at their ends, because a missing page and a page of zeros read the
+ * same.
  */
 const hashSql = `
   select coalesce(pg_catalog.sum(pg_catalog.hashtextextended(

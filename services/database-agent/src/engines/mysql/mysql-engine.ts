@@ -59,7 +59,7 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
     folder,
     account,
     listen: { address: '127.0.0.1', port, tls: files },
-    // The port is unique on this machine, so no two servers on it have the same id and any two can replicate.
+    // The port is unique on this machine, so all servers on it have different ids, and any two can replicate.
     serverId: port,
     bufferPoolBytes: Math.max(bufferPoolMbMin, buffersOf(purpose.size)) * 2 ** 20,
     sessionsBytes: sessionsBytesOf(purpose.size),

@@ -97,8 +97,9 @@ const isMariadb = async (server: MysqlSession): Promise<boolean> => {
 };
 
 /**
- * The clause that sets a password. MariaDB stores the hash of a hash, which can be computed here, so the statement does
- * not contain the password. MySQL salts its hash, so the statement does. The binary log gets only the hash.
+ * The clause that sets a password. MariaDB stores the hash of a hash. This process computes it, so the statement does
+ * not contain the password. MySQL salts its hash, so its statement contains the password. The binary log gets only the
+ * hash.
  */
 async function identified(server: MysqlSession, password: string): Promise<string> {
   if (!(await isMariadb(server))) return `identified with caching_sha2_password by ${quoteText(password)}`;
@@ -149,7 +150,7 @@ export async function endMysqlSession(adminUrl: string, port: number): Promise<v
 
 const unknownThread = 'ER_NO_SUCH_THREAD';
 
-/** Ends the sessions. One that has ended by itself is no error. */
+/** Ends the sessions. A session that has ended by itself is no error. */
 async function endSessions(server: MysqlSession, sessions: readonly { id: number }[]): Promise<void> {
   for (const { id } of sessions)
     await server.run(`kill connection ${id}`).catch((error: { code?: string }) => {
@@ -216,8 +217,8 @@ export async function lockOutMysql(server: MysqlSession, username: string): Prom
 const createUserSchema = z.record(z.string(), z.string());
 
 /**
- * Copies the customer's login to the target, with the same verifier. It is locked there if it is locked on the old
- * instance.
+ * Copies the customer's login to the target, with the same verifier. The copy is locked if the login on the old
+ * instance is locked.
  */
 export async function copyLogin(oldUrl: string, target: MysqlSession, username: string): Promise<void> {
   const old = await openMysql(oldUrl);

@@ -135,8 +135,8 @@ const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, ar
 });
 
 /**
- * The most refusals that are reported. Further ones add little, because a table that cannot be made also makes
- * everything fail that refers to it.
+ * The most refusals that are reported. More refusals tell little, because everything that refers to a refused table
+ * fails too.
  */
 const refusedMax = 20;
 
@@ -231,7 +231,7 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
     const rows = await client
       .query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`)
       .catch((error: unknown) => {
-        // A row security policy of the customer's may raise an error, which says nothing about the rows.
+        // A row security policy of the customer may raise an error, which says nothing about the rows.
         if (isPermanentSqlState(sqlStateOf(error))) return null;
         throw error;
       });

@@ -32,7 +32,7 @@ export async function makeOwnDatabase(
     const roles = mayMakeRoles ? 'createrole' : 'nocreaterole';
     const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${roles}`;
     await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
-    // With this setting the customer can use a role as soon as it has made it.
+    // With this setting the customer can use each role that it makes.
     if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
     for (const common of ['postgres', 'template1'])
       await client.query(`revoke connect, temporary on database ${name(common)} from public`);
@@ -43,7 +43,7 @@ export async function makeOwnDatabase(
   });
 }
 
-/** The ports of the sessions that have logged in. Postgres lists no role for a session that has not. */
+/** The ports of the sessions that have logged in. Postgres lists no role for a session that is still logging in. */
 export async function readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>> {
   const sql =
     'select client_port as port from pg_catalog.pg_stat_activity where usesysid is not null and client_port > 0';

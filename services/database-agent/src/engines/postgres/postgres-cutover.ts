@@ -41,8 +41,8 @@ export class PostgresSnapshot implements SnapshotSession {
   }
 
   /**
-   * Opens the session of the snapshot. It has a stage of its own, because a later stage ends the sessions of earlier
-   * ones.
+   * Opens the session of the snapshot. It has a stage with its own application name, because a stage ends sessions of
+   * earlier stages by their name.
    */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });

@@ -35,7 +35,7 @@ function extensionsOf(major: Major): string[] {
   }
 }
 
-/** The majors that are installed. They come as packages. */
+/** The installed majors of Postgres, which are npm packages. */
 export const installedPostgresMajors = (): Major[] =>
   [16, 17, 18].filter((major) => {
     try {
