@@ -68,7 +68,7 @@ function cpuTimeOf(pid: number | undefined): CpuTime {
   } catch {
     return undefined;
   }
-  // The name is the only field that may contain spaces, so the fields are counted after its bracket.
+  // The program's name stands in brackets and may contain spaces. So the fields are counted from the closing bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
 }

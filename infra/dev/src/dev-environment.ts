@@ -14,7 +14,7 @@ const devEnvironmentSchema = z.object({
 
 /** The environment of a service that runs alone. `npm run dev:call` reads it. */
 export interface DevEnvironment {
-  /** The launcher, which also runs the databases. If it is gone, the service is not running either. */
+  /** The launcher, which also runs the databases. The service ends with the launcher. */
   owner: ProcessProof;
   port: number;
   environment: Readonly<Record<string, string>>;

@@ -8,9 +8,7 @@ import { request } from 'undici';
  * next change.
  */
 export interface DevProgram {
-  /**
-   * Ends the running program and starts the compiled code. It never throws, but reports a program that does not start.
-   */
+  /** Ends the running program and starts the compiled code. Reports a program that does not start, and never throws. */
   restart(): void;
   stop(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 // One organisation that attacks with its API keys, its sites and its databases until it is told to stop. It is a
-// process of its own, so that it does not slow down the program that measures the others.
+// process of its own, so that the attacks do not slow down the program that measures the calls of other organisations.
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';

@@ -19,7 +19,7 @@ export const greedySetupSchema = z.object({
 });
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
-/** The attack has its own address, because the platform shares out connection places by address too. */
+/** The attack has its own address, because the platform also divides connection places among addresses. */
 const from = '127.0.0.9';
 const visitors = 300;
 const protocol = 0x3_0000;

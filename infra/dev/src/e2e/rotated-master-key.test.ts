@@ -1,7 +1,7 @@
 /**
- * Rotates the master key by the phases and commands of docs/operating.md, with two of each API and of the gateway,
- * while requests and restores run. A phase continues after a fixed number of answers, so that the speed of the machine
- * does not matter.
+ * Rotates the master key by the phases and commands of docs/operating.md, with two processes of each API and of the
+ * gateway, while requests and restores run. A phase continues after a fixed number of answers, so that the speed of the
+ * machine does not matter.
  *
  * @tier long
  * @processes
@@ -130,7 +130,7 @@ interface Asked {
 
 /**
  * A load balancer before two gateways. It sends no new requests to a gateway that is about to stop, so that the gateway
- * has none left.
+ * has no request left when it stops.
  */
 class Front {
   private turn = 0;
@@ -287,7 +287,8 @@ function stepOne(): string {
 }
 
 /**
- * Runs the commands of step 1 in a folder like an operator's. The stack's own superuser password is put into its files.
+ * Runs the commands of step 1 in a folder like an operator's. The stack's own superuser password is put into the files
+ * of that folder.
  */
 async function tellStores(masterKeys: string): Promise<void> {
   const [postgres, redis] = ['postgres', 'redis'].map((name) => stack.processes()[name]?.port);
