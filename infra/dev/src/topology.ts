@@ -1,5 +1,5 @@
 // The only list of Drydock's processes: command, needs, environment, secrets, network and limits. `npm start`, `npm run
-// dev`, docker-compose.yml, the secrets of containers and the list of databases are generated from it.
+// dev`, docker-compose.yml, the secrets of containers and the list of databases are generated from this list.
 
 import {
   accountList,
@@ -44,8 +44,8 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'queue',
     memoryMb: 512,
-    // The secret is in the configuration, because Valkey reads no secret from a file of its own, and every account can
-    // read a command line.
+    // The secret is in the configuration, because every account can read a command line, and Valkey reads no separate
+    // file with a secret.
     secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];

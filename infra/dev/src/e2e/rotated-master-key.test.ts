@@ -467,8 +467,8 @@ itWithRedis(
     const token = stack.demo.live_key;
     const [site] = stack.demo.sites;
     if (site === undefined) throw new Error('the demo has no site');
-    // The supervisor has only one gateway, which is unreachable during its restart. So these calls come between the
-    // phases.
+    // The supervisor has only one gateway, which is unreachable during its restart. So the tenant's calls come between
+    // the phases.
     const tenant = new Tenant(stack, token);
     const old = fs.readFileSync(path.join(dataDir, 'master.key'), 'utf8').trim();
     const next = randomBytes(32).toString('hex');

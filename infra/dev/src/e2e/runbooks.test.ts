@@ -125,8 +125,8 @@ beforeAll(async () => {
   stack = await startStack({
     queueBackend: queueBackends()[0] ?? 'postgres',
     faultsDir: faults.folder,
-    // The time-outs are those of production, because a frozen process never answers and longer ones would only slow the
-    // test down.
+    // The time-outs have their production values. A frozen process never answers, so longer time-outs would only slow
+    // the test down.
     environment: {
       DRYDOCK_DEMO: 'sites',
       DRYDOCK_TIMEOUT_SCALE: '1',
@@ -146,8 +146,8 @@ afterAll(async () => {
 });
 
 /**
- * Returns the first of the ports on which processes serve their metrics. They lie above the range that the kernel
- * assigns.
+ * Returns the first of the ports on which processes serve their metrics. These ports lie above the range from which the
+ * kernel assigns ports.
  */
 const metricsPorts = async (): Promise<number> => 61_100 + ((await findFreePort()) % 100) * 40;
 

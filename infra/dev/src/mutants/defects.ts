@@ -86,8 +86,8 @@ export const defects: readonly Defect[] = [
 ];
 
 /**
- * Returns why the defect cannot be planted below `root`, or why `npm test` would not run its suites. Returns null if
- * neither is the case.
+ * Returns why the defect cannot be planted below `root`, or why `npm test` would not run its suites. Returns null for a
+ * usable defect.
  */
 export function whyUnfit({ file, replace, suites }: Defect, root: string): string | null {
   const found = fs.readFileSync(path.join(root, file), 'utf8').split(replace).length - 1;
