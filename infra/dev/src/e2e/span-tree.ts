@@ -7,7 +7,7 @@ interface Line {
 }
 
 const clientKind = 3;
-/** The gateway makes this call at most once a second. Not every request has the call, so it is hidden. */
+/** The gateway keeps the answer to this call for a second. Not every request has the call, so the tree hides it. */
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>

@@ -102,7 +102,7 @@ export interface LoggedCall {
   status: number;
 }
 
-/** The number of calls that are kept. Older ones are dropped. */
+/** The number of calls that are kept. Older calls are dropped. */
 const keptMax = 20_000;
 
 export interface CallLog {

@@ -73,7 +73,7 @@ export type Retention = z.infer<typeof retentionSchema>;
 
 export const checksumSchema = z.strictObject({ algorithm: z.enum(checksumAlgorithms), value: z.string() });
 
-/** A file below the bucket's folder, with its size. A multipart object has one for each part. */
+/** A file below the bucket's folder, with its size. A multipart object has one file for each part. */
 export const pieceSchema = z.strictObject({ file: z.string(), bytes: z.int() });
 export type Piece = z.infer<typeof pieceSchema>;
 
