@@ -53,8 +53,8 @@ export interface Sample {
 }
 
 /**
- * Returns seed and size of a test with generated cases. Outside of `npm run chaos` they are few and fixed, so that a
- * failure comes from the present change. The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
+ * Returns seed and size of a test with generated cases. Outside of `npm run chaos` the cases are few and fixed, so that
+ * a failure comes from the present change. The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
  */
 export function sampleOf(what: string, { inCi, inChaos }: { inCi: number; inChaos: number }): Sample {
   const seed = Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 32 : 1));

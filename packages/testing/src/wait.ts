@@ -20,7 +20,7 @@ export class InvariantViolated extends Error {
 const looksMin = 50;
 
 /**
- * Calls the condition until it returns a truthy value, and returns that. A throwing condition counts as not true,
+ * Calls the condition until it returns a truthy value, and returns that value. A throwing condition counts as not true,
  * except for {@link InvariantViolated}. @throws after `timeoutMs` and at least 50 calls, with the condition's last
  * error as cause
  */

@@ -56,8 +56,8 @@ async function sendS3(response: ServerResponse, reply: S3Reply, change: Change =
 }
 
 /**
- * Sends a faulty answer whose body is bytes, not JSON. `edited` replaces single bytes by their offset, such as `{"17":
- * 0}`.
+ * Sends a faulty answer. An S3 body is bytes and not JSON, so `edited` replaces single bytes by their offset, such as
+ * `{"17": 0}`.
  */
 async function sendFaultyS3(response: ServerResponse, reply: S3Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {

@@ -82,7 +82,7 @@ export const storedVersionSchema = z.strictObject({
   key: z.string(),
   /** 'null' in a bucket without versioning. */
   versionId: z.string(),
-  /** A number that rises with each version in the bucket. The newest version of a key has the greatest one. */
+  /** A number that rises with each version in the bucket. The newest version of a key has the greatest number. */
   seq: z.int(),
   isDeleteMarker: z.boolean(),
   pieces: z.array(pieceSchema),

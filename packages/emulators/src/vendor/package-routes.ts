@@ -137,7 +137,7 @@ function viewTimeline(found: Package) {
     attached,
     can_back_up: canBackUp(found),
     has_dead_web: web?.dead ?? false,
-    // A website is listed once it has a restore point or its first one is being created.
+    // A website is listed once it has a restore point, or while its first restore point is created.
     web: web !== null && (web.snapshots.length > 0 || web.running) ? web : null,
     databases: of('database'),
     mailboxes: of('mailbox'),

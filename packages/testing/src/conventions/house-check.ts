@@ -34,7 +34,7 @@ export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () 
   });
 }
 
-/** Returns the tree of the commit that last changed the numbers, or an empty one outside of a clone. */
+/** Returns the tree of the commit that last changed the numbers, or an empty tree outside of a clone. */
 function readCommittedTree(): Tree {
   const git = (args: string[], input?: string): Buffer =>
     execFileSync('git', args, { cwd: root, input, maxBuffer: 1 << 30 });
