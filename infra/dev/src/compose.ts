@@ -65,7 +65,7 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
 ]);
 
 /**
- * The file of each secret, by the secret's template. The file's name contains the first container that gets the secret.
+ * The file of each secret, by the secret's template. A file is named after the first container that gets the secret.
  */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
@@ -94,10 +94,7 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/**
- * Returns a variable `NAME_FILE` for each secret, with the path of the secret's file. Drydock's programs and the image
- * of Postgres read the secret from that file.
- */
+/** Returns a `NAME_FILE` with the path of each secret. Drydock's programs and the image of Postgres read that file. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
@@ -168,10 +165,7 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
   return { '<<': '*hosting', ...without({ ...queued, ...ofHosting }, variables, name) };
 }
 
-/**
- * Returns the variables outside the group. @throws when the group has a variable that the topology does not give the
- * container
- */
+/** Returns the variables outside the group. @throws when the topology does not give a variable of the group */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
   if (container !== undefined && added.length > 0)
@@ -202,8 +196,7 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    // The health check uses the first password in REDIS_CONFIG, because the running server always accepts that
-    // password.
+    // The health check uses the first password in REDIS_CONFIG, because the running server always accepts it.
     const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
@@ -226,8 +219,8 @@ function storeOf(plan: ProcessPlan) {
     // Limits the private memory of one session, in bytes. A value of a gigabyte then fails, instead of keeping both
     // cores busy.
     ulimits: { data: 536_870_912 },
-    // The server listens on the loopback address of its container for the health check. Applications could reach any
-    // other address. The site host connects through the socket. A backup locks all tables of a site at once, so the
+    // The server listens only on the loopback address of its container, for the health check. Applications could reach
+    // any other address. The site host connects through the socket. A backup locks all tables of a site at once, so the
     // settings allow 80,000 locks for 100 connections. Failed statements are not logged, because an ALTER ROLE contains
     // a password.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
@@ -370,9 +363,7 @@ export function renderCompose(): string {
   return sections.join('\n');
 }
 
-/**
- * The text of each secret's file. The text is empty for a secret from the operator, and the label for a derived secret.
- */
+/** The text of each secret's file. It is empty for a secret from the operator, and the label for a derived secret. */
 export const renderSecrets = (): string =>
   `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
 

@@ -1,6 +1,10 @@
 /**
  * Kills every process, one after the other, with the whole demo content and on both queues. When root runs the suite,
  * applications have their own accounts.
+ *
+ * @tier long
+ * @processes
+ * @root long
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
