@@ -58,7 +58,9 @@ export async function startChild(
   throw new Error(`${script} did not answer`);
 }
 
-/** Linux reports processor time in hundredths of a second. That is fine enough for a load of some seconds. */
+/**
+ * Linux reports processor time in hundredths of a second. This resolution is fine enough for a load of some seconds.
+ */
 const microsecondsPerTick = 10_000;
 
 function cpuTimeOf(pid: number | undefined): CpuTime {

@@ -185,7 +185,7 @@ function rowsOf(measured: Measured, size: string): Row[] {
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // The data folder lies on a new file system, because creating files is slower soon after others were deleted.
+    // The data folder lies on a new file system, because creating files is slower soon after other files were deleted.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();

@@ -41,8 +41,8 @@ interface ServedSite {
 }
 
 /**
- * Creates two sites on the site host that was built in the checkout `tree`. One has a style sheet and a page of rows,
- * and the other has an application.
+ * Creates two sites on the site host that was built in the checkout `tree`. The first site has a style sheet and a page
+ * of rows, and the second site has an application.
  */
 async function makeSite(
   tree: string,

@@ -38,8 +38,8 @@ const isStatement = ({ text }: Asked): boolean => /^\s*\(?\s*(select|with|insert
 type Query = (this: pg.Client, ...args: unknown[]) => unknown;
 
 /**
- * Records every statement of this process. It replaces the method of pg.Client, because both Prisma and plain pg use
- * that client.
+ * Records every statement of this process. The recorder replaces the method of pg.Client, because both Prisma and plain
+ * pg use that client.
  */
 export function createRecorder(): Recorder {
   const prototype = pg.Client.prototype as unknown as { query: Query };

@@ -106,7 +106,7 @@ export function networksOf({ network, needs, calls = [] }: ProcessPlan): Network
   return [...new Set([network, ...[...needs, ...calls].flatMap((name) => planOf(name)?.network ?? [])])].sort();
 }
 
-/** The limits of a container, unless its plan has others. */
+/** The limits of a container, unless its plan has other limits. */
 const usualLimits = { mem_limit: '512m', cpus: 1, cpu_shares: 1_024, pids_limit: 512 };
 
 const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites' || network === 'managed';
@@ -216,8 +216,8 @@ function storeOf(plan: ProcessPlan) {
   }
   const isOfSites = name === 'sites-postgres';
   const ofSites = {
-    // Limits the private memory of one session, in bytes. A value of a gigabyte then fails, instead of keeping both
-    // cores busy.
+    // Limits the private memory of one session, in bytes. A statement that builds a value of a gigabyte then fails and
+    // does not keep both cores busy.
     ulimits: { data: 536_870_912 },
     // The server listens only on the loopback address of its container, for the health check. Applications could reach
     // any other address. The site host connects through the socket. A backup locks all tables of a site at once, so the
@@ -265,7 +265,7 @@ const jobs = {
     entrypoint: ['chown', imageUser, ...programVolumes.map((name) => place.folderOf(name))],
     volumes: programVolumes.map((name) => `${name}:${place.folderOf(name)}`),
   },
-  // Creates missing roles and databases and sets the passwords. It also runs on a cluster that has data.
+  // Creates missing roles and databases and sets the passwords. The job also runs on a cluster that has data.
   'create-databases': {
     '<<': '*job',
     entrypoint: ['node', migrateTool, 'databases'],

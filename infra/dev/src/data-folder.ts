@@ -207,7 +207,8 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
 async function holdBlock(wanted: number | undefined): Promise<{ port: number; close(): Promise<void> }> {
   for (let port = wanted; ; port = undefined) {
     port ??= firstPort + blockSize * randomInt((endPort - firstPort) / blockSize);
-    // The server only reserves the port. It ends every connection at once, and does not keep this process alive.
+    // The server only reserves the port. The server ends every connection at once, and does not keep this process
+    // alive.
     const server = net.createServer((socket) => socket.destroy()).unref();
     const isOurs = await new Promise<boolean>((resolve) => {
       server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));

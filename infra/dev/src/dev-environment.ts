@@ -30,7 +30,7 @@ export function publishDevEnvironment(service: string, environment: DevEnvironme
   writeJsonAtomically(fileOf(service), environment);
 }
 
-/** Returns the environment of a service that runs alone now, or null if it does not run. */
+/** Returns the environment of a service that runs alone now, or null if the service does not run. */
 export function readDevEnvironment(service: string): DevEnvironment | null {
   const file = fileOf(service);
   if (!fs.existsSync(file)) return null;

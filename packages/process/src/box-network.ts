@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { Server } from 'node:net';
 
-/** The descriptor over which the program below passes its sockets. The box's command does not get it. */
+/** The descriptor over which the program below passes its sockets. The box's command does not get this descriptor. */
 export const handOverFd = 8;
 /**
  * A port below this number needs a privilege. No process in a box has this privilege, not even in the box's own

@@ -5,9 +5,10 @@
  *
  * SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
  *
- * NAMESPACES is the number of user namespaces that the box may create. It is empty if the box shares the machine's user
- * namespace, whose limit must not change. Descriptors from FREE_FD on do not belong to the command. PORTS is empty if
- * the box shares the machine's network. Otherwise Node runs HAND_OVER (`box-network.ts`) for the ports, on descriptor
+ * NAMESPACES is the number of user namespaces that the box may create. The number is empty if the box shares the
+ * machine's user namespace, whose limit must not change. Descriptors from FREE_FD on do not belong to the command.
+ * PORTS is empty if the box shares the machine's network. Otherwise Node runs HAND_OVER (`box-network.ts`) for the
+ * ports, on descriptor
  * 8. Node reads files of the machine, so it starts before the mounts and ends before the root changes.
  *
  * Descriptor 9 is a socket to the process that requested the box. The script reports errors there. The process that

@@ -46,14 +46,14 @@ export interface BoxOptions {
    * secrets.
    */
   command: readonly string[];
-  /** The command's whole environment. It inherits no variable. */
+  /** The command's whole environment. The command inherits no variable. */
   env: Readonly<Record<string, string>>;
   /**
    * The uid and gid of the box's processes if this process is root, otherwise null. Without root, the kernel shows this
    * process's own account outside of the box.
    */
   account: number | null;
-  /** Root's rights over files in the box, for a program of Drydock. They need root. Default: none. */
+  /** Root's rights over files in the box, for a program of Drydock. These rights need root. Default: none. */
   rights?: readonly BoxRight[];
   /**
    * Paths that the box shows. Besides these it has read-only system folders, four devices, its own /proc and /tmp, and

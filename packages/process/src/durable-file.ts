@@ -29,7 +29,7 @@ async function writeBeside(file: string, text: string): Promise<string> {
   return beside;
 }
 
-/** Replaces a file in one step. After a crash or power cut it has the old or the new text. */
+/** Replaces a file in one step. After a crash or power cut the file has the old or the new text. */
 export async function writeDurably(file: string, text: string): Promise<void> {
   await rename(await writeBeside(file, text), file);
   await syncFolder(path.dirname(file));

@@ -1,7 +1,7 @@
 import { readdirSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 
-/** The error of a faultpoint in mode `throw`. It is permanent and must not be retried. */
+/** The error of a faultpoint in mode `throw`. The error is permanent and must not be retried. */
 export class InjectedFault extends Error {
   constructor(point: string) {
     super(`fault injected at ${point}`);

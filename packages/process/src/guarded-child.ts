@@ -25,7 +25,7 @@ export interface GuardOptions extends SpawnOptions {
   isWrapper?: boolean;
   /**
    * The limit for the private memory of each process. Shared memory does not count. If the machine has no memory left,
-   * the kernel ends such a process before any other.
+   * the kernel ends such a process before any other process.
    */
   memoryBytes?: number | undefined;
 }

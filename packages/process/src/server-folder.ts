@@ -51,7 +51,7 @@ export async function handOver(dataDir: string, account: number | null): Promise
   });
 }
 
-/** Tells whether the server's account can enter a folder, or the nearest existing parent of a missing one. */
+/** Tells whether the server's account can enter a folder, or the nearest existing parent of a missing folder. */
 export function isReachable(folder: string): boolean {
   if (process.getuid?.() !== 0) return true;
   let at = path.resolve(folder);

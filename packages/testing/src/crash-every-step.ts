@@ -51,7 +51,7 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** True to combine many deaths in one run. */
+  /** True to combine many deaths in one run, which saves time. */
   inFewRuns?: boolean;
   /**
    * The limit for all cases. The limit is below jest's limit, so that the workers end before the next test. Default:

@@ -27,7 +27,9 @@ export function queueBackends(): QueueBackend[] {
   return ['postgres'];
 }
 
-/** Returns the backends for services' suites. The gate runs only one, because the queue's own suite runs both. */
+/**
+ * Returns the backends for services' suites. The gate runs only one backend, because the queue's own suite runs both.
+ */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
 /** Returns the backends for a service's crashes. The tests of @drydock/workflow crash on all backends. */

@@ -41,8 +41,8 @@ export class SeededRandom {
 }
 
 /**
- * The seed for fast-check: `fc.assert(property, seeded)`. It is fixed, so that a failure comes from the present change.
- * `npm run chaos` uses new seeds. fast-check prints a failure's seed, and DRYDOCK_SEED repeats it.
+ * The seed for fast-check: `fc.assert(property, seeded)`. The seed is fixed, so that a failure comes from the present
+ * change. `npm run chaos` uses new seeds. fast-check prints a failure's seed, and DRYDOCK_SEED repeats it.
  */
 export const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 31 : 1)) };
 

@@ -1,6 +1,6 @@
 type Suite = (title: string, body: () => void) => void;
 
-/** Returns `describe`, or a skipped one whose title names what is missing. */
+/** Returns `describe`, or a skipped `describe` whose title names what is missing. */
 export const describeWith = (missing: string): Suite =>
   missing === '' ? describe : (title, body) => describe.skip(`${title} (needs ${missing})`, body);
 

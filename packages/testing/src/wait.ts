@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** The time limit. Default: 30 s, because tests run beside others on machines of any speed. */
+  /** The time limit. Default: 30 s, because tests run beside other tests on machines of any speed. */
   timeoutMs?: number;
   /** The pause between calls. Default: 20 ms. */
   everyMs?: number;

@@ -48,7 +48,7 @@ export const demoSchema = z.object({
       domain_in_use: z.string(),
     })
     .optional(),
-  /** Servers at the provider's emulator. Each has snapshots that are ready and one that is not. */
+  /** Servers at the provider's emulator. Each server has ready snapshots and one snapshot that is not ready. */
   servers: z.array(demoServerSchema).optional(),
   sandbox_servers: z.array(demoServerSchema).optional(),
   /** Three columns, labels, and cards, some of which are in the archive. */

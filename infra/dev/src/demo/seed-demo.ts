@@ -68,7 +68,7 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
   return whole;
 }
 
-/** Runs every seed, even if another one fails. Resolves with the failures and their reasons. */
+/** Runs every seed, even if another seed fails. Resolves with the failures and their reasons. */
 async function runAll(
   seeds: readonly Seed[],
   run: (seed: Seed) => Promise<void>,

@@ -3,8 +3,8 @@ import type { Api } from './api';
 import type { Demo, PartialDemo } from './demo-file';
 
 /**
- * The place of a site on its host. The site host reports it, because the public API shows neither folders nor
- * passwords.
+ * The address, folder and database of a site. The site host reports them, because the public API shows neither folders
+ * nor passwords.
  */
 export interface SitePlace {
   url: string;

@@ -19,7 +19,7 @@ interface Listing {
   code: string;
 }
 
-/** Returns the listings of a page. The first line of a listing names its file, or a place in that file. */
+/** Returns the listings of a page. The first line of a listing names its file, or a position in that file. */
 const listingsOf = (page: string): Listing[] =>
   [
     ...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm),

@@ -15,8 +15,8 @@ const worstSetupSchema = z.object({
   siteUrls: z.array(z.string()),
   pages: z.record(z.string(), z.string()),
   /**
-   * Databases whose sessions the attack uses up. They are not the databases of `siteUrls`, because a site without a
-   * free session shows no page.
+   * Databases whose sessions the attack uses up. The databases of `siteUrls` are not among them, because a site without
+   * a free session shows no page.
    */
   databaseUrls: z.array(z.string()),
   /** The path of the event stream of a long workflow. */

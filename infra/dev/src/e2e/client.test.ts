@@ -26,7 +26,7 @@ interface Message {
   event: { id: string; type: string; resource: string };
 }
 
-/** A receiver of webhooks. It accepts events below `/takes` and refuses those below `/refuses`. */
+/** A receiver of webhooks. The receiver accepts events below `/takes` and refuses events below `/refuses`. */
 async function startReceiver() {
   const messages: Record<string, Message[]> = { '/takes': [], '/refuses': [] };
   const take = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {

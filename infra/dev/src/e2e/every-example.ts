@@ -182,7 +182,7 @@ export class Examples {
     return String((await this.send(id, params, own))['id']);
   }
 
-  /** Resolves with the first item of a list, as soon as there is one. */
+  /** Resolves with the first item of a list, as soon as the list has an item. */
   private firstIn(id: string, params: Params = {}, items = 'data'): Promise<Body> {
     return until(
       async () => {

@@ -1,6 +1,6 @@
 /**
  * Runs all kinds of operations while each process of a whole stack is killed or frozen, one after the other. `npm run
- * chaos` runs five rounds, `npm run test:all` one.
+ * chaos` runs five rounds, and `npm run test:all` runs one.
  *
  * @tier long
  * @processes

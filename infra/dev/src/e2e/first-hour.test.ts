@@ -19,7 +19,7 @@ jest.setTimeout(1_500_000);
 const blocks = listBlocks();
 /**
  * Returns the group of pages whose blocks change the same sites, databases or processes. The pages of a group run one
- * after the other, and the groups at the same time.
+ * after the other, and the groups run at the same time.
  */
 const groupOf = ({ page }: Block): string => (/^README|^docs\/guides\//.test(page) ? 'guides' : page);
 

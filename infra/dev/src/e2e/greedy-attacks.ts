@@ -56,7 +56,7 @@ function hold(socket: net.Socket): Promise<string> {
   });
 }
 
-/** Runs the statements in one session. Resolves with the code of the error that ended it, or with `done`. */
+/** Runs the statements in one session. Resolves with the code of the error that ended the session, or with `done`. */
 async function inSession(connectionString: string, statements: readonly string[], isSecure = false): Promise<string> {
   const client = new pg.Client({ connectionString, ssl: isSecure && { rejectUnauthorized: false } });
   client.on('error', () => undefined);

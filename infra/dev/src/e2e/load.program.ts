@@ -37,7 +37,10 @@ export interface LoadTally {
   connections: number;
 }
 
-/** The number of clients that share an address. It is limited, because the gateway limits connections by address. */
+/**
+ * The number of clients that share an address. The number is limited, because the gateway limits connections by
+ * address.
+ */
 const clientsOfAnAddress = 200;
 const readyEveryMs = 250;
 const ending = new AbortController();
@@ -105,7 +108,7 @@ async function connect(urls: readonly string[], localAddress: string): Promise<n
 
 type Call = LoadSetup['calls'][number];
 
-/** The client calls again after `again` milliseconds. It repeats the same call unless `isOver`. */
+/** The client calls again after `again` milliseconds. The client repeats the same call unless `isOver`. */
 interface Asked {
   again: number;
   isOver: boolean;

@@ -84,8 +84,8 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
 }
 
 /**
- * Prepares an organisation that uses up shared resources. It has a managed database and sites, one of them with an
- * application. It also connects to `others`, another organisation's managed database.
+ * Prepares an organisation that uses up shared resources. The organisation has a managed database and sites, one of
+ * which has an application. It also connects to `others`, another organisation's managed database.
  */
 export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Promise<Omit<Attacker, 'restores'>> {
   const names = ['slow', 'locks', 'ids', 'gone'];

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { repoRoot } from '../dev-config';
 
-/** A block that a reader pastes into a shell. It is fenced as `sh` in a README or a guide. */
+/** A block that a reader pastes into a shell. Such a block is fenced as `sh` in a README or a guide. */
 export interface Block {
   page: string;
   line: number;

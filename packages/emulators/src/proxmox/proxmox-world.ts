@@ -81,7 +81,7 @@ export const nodeNames = ['pve1', 'pve2'];
 
 /**
  * The storages of the cluster. The API does not say which of them can only roll back to the newest snapshot, so a
- * driver must know these storages.
+ * driver must know this limit of a storage.
  */
 export const storages = [
   { storage: 'local', type: 'dir', content: 'iso,vztmpl,backup' },

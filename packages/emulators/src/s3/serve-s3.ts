@@ -219,8 +219,8 @@ const subResources = [
   'uploadId',
 ] as const;
 /**
- * Sub-resources of S3 that the emulator lacks. They are refused, because a call to a sub-resource must not change or
- * return the resource itself.
+ * Sub-resources of S3 that the emulator lacks. These sub-resources are refused, because a call to a sub-resource must
+ * not change or return the resource itself.
  */
 const unknownResources = [
   'acl',

@@ -18,7 +18,7 @@ export const readNumbers = (): HouseNumbers => JSON.parse(readText(numbersFile))
 export const writeNumbers = (numbers: HouseNumbers): void =>
   fs.writeFileSync(path.join(root, numbersFile), `${JSON.stringify(numbers, null, 2)}\n`);
 
-/** Returns a message for each worse number, with the places that caused it. */
+/** Returns a message for each worse number, with the new findings. */
 export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () => Tree = readCommittedTree): string[] {
   const worse = worseRows(measureHouse(tree), committed);
   if (worse.length === 0) return [];
