@@ -133,7 +133,7 @@ export interface ManagedPostgres {
   server(): PostgresServer;
 }
 
-/** An embedded Postgres as a supervised process. It has the same folder, port and password at every start. */
+/** An embedded Postgres as a supervised process. The server has the same folder, port and password at every start. */
 export function managedPostgres(options: {
   name: string;
   folder: string;

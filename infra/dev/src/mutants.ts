@@ -1,5 +1,5 @@
 // `npm run mutants`: plants one defect after another in a copy of the working tree, and runs the suites of the gate
-// that should find the defect. An undetected defect shows a gap in the gate. With names, only those defects are
+// that should find the defect. An undetected defect shows a gap in the gate. With names, only the named defects are
 // planted. `--whole` runs every suite of `npm test` for each defect.
 
 import { spawn } from 'node:child_process';

@@ -7,7 +7,10 @@ export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];
 
 export type Variables = Record<string, string>;
 
-/** The differences between a deployment on one machine (`npm start`) and one in containers (docker-compose.yml). */
+/**
+ * The differences between a deployment on one machine (`npm start`) and a deployment in containers
+ * (docker-compose.yml).
+ */
 export interface Place {
   /** True for `npm start`, which runs emulators instead of the operator's providers. */
   isEmbedded: boolean;
@@ -201,7 +204,7 @@ const proxmoxOffer = {
 
 /**
  * Returns the deploy targets of one mode, each with its provider. The driver's tokens can change machines, and the
- * reader's can only read them.
+ * reader's tokens can only read machines.
  */
 export function computeTargets(place: SecretPlace, account: 'live' | 'sandbox', role: 'driver' | 'reader'): string {
   const suffix = role === 'reader' ? ':reader' : '';

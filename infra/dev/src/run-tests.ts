@@ -1,4 +1,4 @@
-// `npm test`: the checks and the suites of the gate. `npm run test:all`: the long suites as well. `npm run chaos`: the
+// `npm test`: the checks and the suites of the gate. `npm run test:all`: also the long suites. `npm run chaos`: the
 // suites that take hours. `npm run check`: only the checks. `npm test -- PATTERN` runs the suites that match, of any
 // tier. `npm test -- --as-root` runs the suites marked `@root`, as root. Each command prints `N passed, N failed`. A
 // check counts like one test.

@@ -30,7 +30,7 @@ export interface Stack {
   /** Returns the program, environment and port of a process on this machine. */
   programOf(name: string): NodeProgram;
   processesFile: string;
-  /** Returns notes for the user. They are complete after the start. */
+  /** Returns notes for the user. The notes are complete after the start. */
   notes(): string[];
   /** Stops every process after the processes that need it. `stop` may be called at any time, and repeatedly. */
   stop(): Promise<void>;
@@ -98,7 +98,7 @@ export async function openStack(
 
   /**
    * Finds a port for every process of the topology before the first process starts, because processes get the addresses
-   * of all others.
+   * of all other processes.
    */
   async function settlePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();

@@ -7,7 +7,7 @@ export interface Running {
   port: number;
   proof: ProcessProof;
   /**
-   * A text in the process's command line, which identifies a leftover. It is empty if the process ends its own
+   * A text in the process's command line, which identifies a leftover. The text is empty if the process ends its own
    * leftovers.
    */
   program: string;

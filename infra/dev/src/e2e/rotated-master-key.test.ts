@@ -82,8 +82,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts a customer's receiver of webhooks. It accepts messages that are signed with a secret in `secrets`, and refuses
- * the rest.
+ * Starts a customer's receiver of webhooks. The receiver accepts messages that are signed with a secret in `secrets`,
+ * and refuses all other messages.
  */
 async function startReceiver() {
   const secrets: string[] = [];
@@ -129,8 +129,8 @@ interface Asked {
 }
 
 /**
- * A load balancer before two gateways. It sends no new requests to a gateway that is about to stop, so that the gateway
- * has no request left when it stops.
+ * A load balancer before two gateways. The balancer sends no new requests to a gateway that is about to stop, so that
+ * the gateway has no request left when it stops.
  */
 class Front {
   private turn = 0;
@@ -198,7 +198,9 @@ interface Restored {
   backup: string;
 }
 
-/** Starts clients that send requests all the time, and one that restores a site repeatedly. Collects wrong answers. */
+/**
+ * Starts clients that send requests all the time, and a client that restores a site repeatedly. Collects wrong answers.
+ */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
     'a look-up': () => front.ask(token, 'GET', '/v1/me'),

@@ -33,7 +33,7 @@ const isCommand =
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 
-/** A page of docs/runbooks. It records which of its commands the test has used. */
+/** A page of docs/runbooks, with a record of the page's commands that the test has used. */
 class Page {
   private readonly name: string;
   private readonly texts: readonly string[];
@@ -158,7 +158,9 @@ const restore = async (): Promise<string> =>
   (await customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })).headers.get(
     'location',
   ) ?? '';
-/** Sends one request of a page, such as `GET /readyz`, to a process. Resolves with null if it does not answer. */
+/**
+ * Sends one request of a page, such as `GET /readyz`, to a process. Resolves with null if the process does not answer.
+ */
 async function probe(name: string, line: string): Promise<{ status: number; text: string } | null> {
   const [method = '', at = ''] = line.split(' ');
   try {

@@ -5,7 +5,7 @@ import path from 'node:path';
 export interface Defect {
   name: string;
   file: string;
-  /** The text that is replaced. It occurs in `file` exactly once. */
+  /** The text that is replaced. The text occurs in `file` exactly once. */
   replace: string;
   with: string;
   /** Suites of the gate that should fail with the defect. */

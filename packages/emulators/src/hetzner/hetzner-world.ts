@@ -273,7 +273,7 @@ export function openWorld(
 }
 
 /**
- * Finds a server by id in the caller's project. A server of another project gets the same answer as a missing one.
+ * Finds a server by id in the caller's project. A server of another project gets the same answer as a missing server.
  * @throws Refusal 404
  */
 export function requireServer({ state }: HetznerWorld, project: string, id: string): Server {

@@ -15,7 +15,7 @@ import {
 
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}+00:00`;
 
-/** Returns the progress by the clock. It is below 100 until the end. */
+/** Returns the progress by the clock. The progress is below 100 until the end. */
 function progressOf({ status, started, endsAt }: Action, now: number): number {
   if (status !== 'running') return 100;
   return Math.min(99, Math.floor((100 * (now - started)) / Math.max(1, endsAt - started)));
