@@ -66,8 +66,8 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /**
- * Runs the steps of the service's upgrade workflow without the backups. The steps begin with the new major's first
- * instance and end with ANALYZE.
+ * Runs the steps of the service's upgrade workflow without the backups. The first step prepares an instance of the new
+ * major, and the last steps run ANALYZE and `restOld`.
  */
 export async function upgrade(
   client: DatabaseHostClient,
