@@ -12,8 +12,8 @@ const samples = 400;
 const warmUps = 150;
 
 /**
- * Statements that insert the rows of a restore, copied from a restore that the service accepted. They run in one
- * transaction.
+ * Statements that insert the rows of a restore, copied from a restore that the service accepted. The statements run in
+ * one transaction.
  */
 const bareStatements = [
   'SELECT id FROM sites WHERE id = $1::uuid FOR UPDATE',

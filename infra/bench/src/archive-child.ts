@@ -10,8 +10,8 @@ const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'ben
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
 /**
- * Uses the present memory, because VmHWM would include the peak of the start-up. The goal limits the growth over the
- * idle process.
+ * Returns the present resident memory and not its peak (VmHWM), because the peak may lie in the start-up. The goal
+ * limits the growth over the idle process.
  */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
@@ -27,7 +27,8 @@ async function run(command: string, archive: string, folder: string): Promise<vo
     });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // A backup is complete only after all of it was read back and every MAC compared, so `take` includes that.
+    // A backup is complete only after all of it was read back and every MAC compared. So `take` also verifies the
+    // archive.
     if (command === 'take')
       await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;

@@ -7,7 +7,8 @@ import { workerEnvironment } from './worker-environment';
 const answerSchema = z.object({ error: z.string().nullable() });
 
 /**
- * A process that packs and extracts one archive after the other, as a worker does. So V8 compiles its code only once.
+ * A process that packs and extracts one archive after the other, as a worker does. V8 then compiles the program's code
+ * only once.
  */
 export interface ArchiveProcess {
   /** Returns how many seconds the command took. */

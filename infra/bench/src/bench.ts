@@ -1,5 +1,5 @@
-// `npm run bench [name …]`: runs Drydock and its peer side by side and prints their ratio. It is never a test: timings
-// depend on the machine, ratios hardly do.
+// `npm run bench [name …]`: measures Drydock and comparable programs on this machine, and prints the ratio of each
+// pair. No test does this, because timings depend on the machine. Ratios hardly do.
 import { readCommandLine } from '@drydock/process';
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';

@@ -58,7 +58,9 @@ export async function startChild(
   throw new Error(`${script} did not answer`);
 }
 
-/** Linux reports processor time in hundredths of a second. That is fine enough for a load of some seconds. */
+/**
+ * Linux reports processor time in hundredths of a second. This resolution is fine enough for a load of some seconds.
+ */
 const microsecondsPerTick = 10_000;
 
 function cpuTimeOf(pid: number | undefined): CpuTime {
@@ -68,7 +70,7 @@ function cpuTimeOf(pid: number | undefined): CpuTime {
   } catch {
     return undefined;
   }
-  // The name is the only field that may contain spaces, so the fields are counted after its bracket.
+  // The program's name stands in brackets and may contain spaces. So the fields are counted from the closing bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
 }

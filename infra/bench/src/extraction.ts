@@ -82,7 +82,8 @@ interface Seconds {
   /** Seconds until the program ended. */
   done: number;
   /**
-   * Seconds until the file system was synced as well. The sync depends mostly on the disk, which is the same for all.
+   * Seconds until the restored files were also synced to the disk. This time depends mostly on the disk, which all
+   * tools share.
    */
   synced: number;
 }
@@ -98,7 +99,7 @@ async function restoreOnce(peer: Peer, places: { folder: string; tree: string },
 }
 
 /**
- * Measures the extraction of 50,000 files by Drydock and by common tools. They take turns, so that changes of the
+ * Measures the extraction of 50,000 files by Drydock and by common tools. The tools take turns, so that changes of the
  * machine's speed affect all of them equally.
  */
 export const benchExtraction = (): Promise<void> =>
@@ -115,7 +116,7 @@ export const benchExtraction = (): Promise<void> =>
       for (const peer of all) await peer.prepare(folder, tree);
       const targets = await freshTargets(folder);
       const seconds = new Map<string, Seconds[]>();
-      // The first round is not counted, because V8 compiles Drydock's code in it. A worker compiles only once in its
+      // V8 compiles Drydock's code in the first round, so that round is not counted. A worker compiles only once in its
       // life.
       for (let round = 0; round <= rounds; round += 1) {
         for (const peer of all) {

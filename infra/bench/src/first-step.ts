@@ -91,7 +91,7 @@ export const benchFirstStep = (): Promise<void> =>
       const ours = median(
         await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl),
       );
-      // The row shows how much of the allowed multiple is left, because a higher number must be better.
+      // In every row a higher ratio must be better. So the ratio is the allowed time divided by the measured time.
       const allowed = backend === 'Redis' ? 8 : 4;
       rows.push({
         what: `accepted (committed) to first step on ${backend}, p50 (at most ${allowed} times)`,

@@ -113,7 +113,9 @@ export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUp
     child.cpuTime,
   );
 
-/** Both medians are needed: CPU time hardly depends on the machine's other work, while requests per second do. */
+/**
+ * Both medians are needed. Other work on the machine changes the requests per second, but hardly the processor time.
+ */
 function middle(results: readonly LoadResult[]): LoadResult {
   const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));
   return {

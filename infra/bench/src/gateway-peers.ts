@@ -26,7 +26,8 @@ const answering =
   };
 
 /**
- * Accepts spans and metrics and discards them. It answers after `answerMs` milliseconds, or never when that is null.
+ * Accepts spans and metrics and discards them. The answer follows after `answerMs` milliseconds. With null there is no
+ * answer.
  */
 const collecting =
   (answerMs: number | null): http.RequestListener =>

@@ -36,7 +36,7 @@ function readMember(pid: number): Member | null {
     read(`/proc/${pid}/cmdline`),
   ];
   if (stat === null || rollup === null || command === null) return null;
-  // The name is the only field that may contain spaces, so the fields are counted after its bracket.
+  // The program's name stands in brackets and may contain spaces. So the fields are counted from the closing bracket.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     pid,

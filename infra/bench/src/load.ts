@@ -11,9 +11,7 @@ export interface Load {
 
 export interface LoadResult {
   requestsPerSecond: number;
-  /**
-   * Processor time for one request, over all threads of the loaded process. It is undefined if it could not be read.
-   */
+  /** Processor time for one request, over all threads of the loaded process. Undefined where there is no /proc. */
   cpuMicroseconds: number | undefined;
   p50Ms: number;
   p99Ms: number;

@@ -71,7 +71,7 @@ const secondsBetween = (from: string, to: string | null | undefined): number =>
 const secondsUntilLive = ({ created_at: from, steps }: Workflow): number =>
   secondsBetween(from, steps.find(({ name }) => name === 'thaw')?.finished_at);
 
-/** Prints where the time went, to show what could be made faster. */
+/** Prints how long each step took, to show which step could be made faster. */
 function sayStages(what: string, { created_at: from, steps }: Workflow): void {
   let before = from;
   const parts = steps.map(({ name, finished_at: at }) => {
@@ -136,7 +136,7 @@ async function measureRestores(site: Site, repository: Restic, folder: string, m
   await carry(site, '/offsite/copies', { kind: 'full' });
   const [backup] = backupsSchema.parse((await call(site, 'GET', `${site.path}/backups`)).json).backups;
   const [copy] = copiesSchema.parse((await call(site, 'GET', `${site.path}/offsite`)).json).copies;
-  // Syncs the disk, so that a measurement does not include writes of an earlier one.
+  // Syncs the disk, so that a measurement does not include the writes of an earlier measurement.
   const settle = () => timeCommand({ bin: 'sync', args: ['-f', folder] });
   for (let round = 0; round < rounds; round += 1) {
     await settle();
@@ -181,11 +181,11 @@ function rowsOf(measured: Measured, size: string): Row[] {
   ];
 }
 
-/** Compares off-site copies and restores through the whole of Drydock with restic on the same S3 server. */
+/** Compares the off-site copies and restores of a whole Drydock with those of restic, on the same S3 server. */
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // The data folder lies on a new file system, because creating files is slower soon after others were deleted.
+    // The data folder lies on a new file system, because creating files is slower soon after other files were deleted.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();

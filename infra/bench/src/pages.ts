@@ -41,8 +41,8 @@ interface ServedSite {
 }
 
 /**
- * Creates two sites on the site host that was built in the checkout `tree`. One has a style sheet and a page of rows,
- * and the other has an application.
+ * Creates two sites on the site host that was built in the checkout `tree`. The first site has a style sheet and a page
+ * of rows, and the second site has an application.
  */
 async function makeSite(
   tree: string,
@@ -141,8 +141,8 @@ export async function benchPages(): Promise<void> {
 }
 
 /**
- * Returns the URL with which the peer logs in to the site's database directly, without the site's endpoint. It is the
- * login of the cluster's superuser.
+ * Returns a URL that logs in to the site's database as the cluster's superuser. The peer uses the URL to connect
+ * directly, without the site's endpoint.
  */
 async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   const admin = new pg.Client({ connectionString: adminUrl });

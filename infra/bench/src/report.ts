@@ -5,7 +5,7 @@ export interface Row {
   peerValue: string;
   /** How many times better Drydock is than the peer. A higher ratio is better in every row. */
   ratio: number;
-  /** The ratio that is the goal. It is undefined for a row without a goal. */
+  /** The goal for the ratio. Undefined for a row without a goal. */
   bar?: number;
 }
 

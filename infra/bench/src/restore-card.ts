@@ -13,7 +13,7 @@ const madeSchema = z.looseObject({ id: z.string() });
 
 type Call = (path: string, body?: object) => Promise<unknown>;
 
-/** Creates a board column with `cards` cards, and archives one more card of it. */
+/** Creates a board column that has `cards` cards and one archived card. */
 async function fill(call: Call, pool: Pool, boardPath: string, cards: number): Promise<string> {
   const column = madeSchema.parse(await call(`${boardPath}/columns`, { name: `${cards} cards` }));
   const card = madeSchema.parse(await call(`${boardPath}/cards`, { column_id: column.id, title: 'the one' }));
@@ -29,7 +29,7 @@ async function fill(call: Call, pool: Pool, boardPath: string, cards: number): P
 
 /**
  * Measures the p50 of a card's restore through the gateway, alternately in a column of ten cards and in one of ten
- * thousand. The number of neighbours must not matter.
+ * thousand. The number of cards in the column must not matter.
  */
 export async function benchRestoreCard(): Promise<void> {
   const stack = await startBenchStack();

@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import { say } from './report';
 
-/** The share of the full amount of data. A smaller DRYDOCK_BENCH_SCALE serves to try out the program itself. */
+/** The share of the full amount of data. A small DRYDOCK_BENCH_SCALE is for trying out the benchmark itself. */
 const share = Number(process.env['DRYDOCK_BENCH_SCALE'] ?? '1');
 const count = (whole: number): number => Math.ceil(whole * share);
 export const sizes = {
@@ -16,15 +16,15 @@ export const sizes = {
 };
 
 const org = (number: string): string => `('01900000-0000-7000-8000-' || lpad(to_hex(${number}), 12, '0'))::uuid`;
-/** Returns SQL for an id like uuidv7's of the moment `at`. A hash replaces the random part. */
+/** Returns SQL for a UUIDv7 of the moment `at`, with a hash as its random part. */
 const idAt = (at: string, seed: string): string =>
   `(lpad(to_hex((extract(epoch FROM ${at}) * 1000)::bigint), 12, '0') || '7' || substr(md5(${seed}), 1, 3) || '8' || substr(md5(${seed}), 4, 15))::uuid`;
 const series = (name: string, length: number): string => `generate_series(1, ${length}) AS ${name}`;
 
 /**
- * Backups of ten days, each kept for eight. A fifth has expired and was removed, some of it an hour ago. One hour's
- * worth expires now, another hour's worth is removed now, and half a day's worth is still locked. The sites of one
- * sweep are due now.
+ * Each site has backups of ten days, and each backup is kept for eight days. A fifth of the backups has expired and was
+ * removed, some of it an hour ago. The backups of one hour expire now, and those of another hour are removed now. The
+ * backups of half a day are still locked. The sites of one sweep are due for a backup now.
  */
 const hostingScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   [

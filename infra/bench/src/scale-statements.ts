@@ -38,8 +38,8 @@ const isStatement = ({ text }: Asked): boolean => /^\s*\(?\s*(select|with|insert
 type Query = (this: pg.Client, ...args: unknown[]) => unknown;
 
 /**
- * Records every statement of this process. It replaces the method of pg.Client, because both Prisma and plain pg use
- * that client.
+ * Records every statement of this process. The recorder replaces the method of pg.Client, because both Prisma and plain
+ * pg use that client.
  */
 export function createRecorder(): Recorder {
   const prototype = pg.Client.prototype as unknown as { query: Query };
@@ -97,5 +97,5 @@ export function createRecorder(): Recorder {
   };
 }
 
-/** `median` takes only an odd number of values, so an even number loses its first. */
+/** `median` takes only an odd number of values. So the first value is left out if their number is even. */
 export const middle = (values: readonly number[]): number => median(values.length % 2 === 0 ? values.slice(1) : values);

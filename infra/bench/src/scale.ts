@@ -31,8 +31,8 @@ const log = {
 type Measure = (what: string, work: () => Promise<unknown>) => Promise<void>;
 
 /**
- * Measures the statements that a service runs every second, minute and hour, over years of history. It prints how long
- * each statement takes, and by which index it finds its rows.
+ * Measures the statements that a service runs every second, minute and hour, over years of history. Prints how long
+ * each statement takes, and by which index the statement finds its rows.
  */
 export const benchScale = (): Promise<void> =>
   withWorkspace('scale', async (folder) => {

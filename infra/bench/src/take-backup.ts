@@ -32,7 +32,7 @@ const takersWith = (worker: ArchiveProcess): ReadonlyArray<readonly [name: strin
 
 /**
  * Compares a first backup of 50,000 files, fsync included, with restic's. The contestants take turns. The first round
- * is not counted, because a worker compiles its code once in its life.
+ * is not counted, because V8 compiles the worker's code in that round.
  */
 export const benchTakeBackup = (): Promise<void> =>
   withWorkspace('take-backup', (folder) =>

@@ -9,9 +9,9 @@ const roundSeconds = 2;
 const off = 'without telemetry';
 
 /**
- * Compares the gateway with telemetry, before each kind of collector, with the gateway without telemetry. Both are
- * loaded at the same time, because the machine's speed changes between rounds by more than the effect. Each pair has
- * new processes, because V8 compiles each process differently.
+ * Compares a gateway that sends telemetry, for each kind of collector, with a gateway without telemetry. Both are
+ * loaded at the same time, because the machine's speed changes more between rounds than telemetry changes the result.
+ * Each pair has new processes, because V8 compiles each process differently.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();

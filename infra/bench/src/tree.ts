@@ -10,7 +10,7 @@ function sizeOf(number: number): number {
 
 /**
  * Returns a file's content, which is the same in every run. Among the files of one size, half compress like text, and
- * half like pictures.
+ * half hardly compress, like pictures.
  */
 function contentOf(number: number, size: number): Buffer {
   const buffer = Buffer.alloc(size);

@@ -76,7 +76,7 @@ async function underWriter<T>(
   return { ...moved, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** The host of databases does the upgrade in the steps of the service's workflow, but without its backups. */
+/** The host of databases upgrades in the steps of the service's workflow, but without the workflow's backups. */
 async function measureOurs([from, to]: Step): Promise<Measured> {
   let measured: Measured | null = null;
   await withDatabaseHost('upgrade-mysql', async (client) => {

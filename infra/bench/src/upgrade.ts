@@ -66,8 +66,8 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /**
- * Runs the steps of the service's upgrade workflow from the first instance of the new major to ANALYZE, but without the
- * backups.
+ * Runs the steps of the service's upgrade workflow without the backups. The first step prepares an instance of the new
+ * major, and the last steps run ANALYZE and `restOld`.
  */
 export async function upgrade(
   client: DatabaseHostClient,
@@ -106,8 +106,8 @@ async function measure(client: DatabaseHostClient, route: UpgradePath): Promise<
 }
 
 /**
- * Compares an upgrade from 16 to 18 by logical replication with one by the offline copy, on the same data under a live
- * writer.
+ * Compares an upgrade from 16 to 18 by logical replication with an upgrade by the offline copy. Both move the same data
+ * under a live writer.
  */
 export const benchUpgrade = (): Promise<void> =>
   withDatabaseHost('upgrade', async (client) =>

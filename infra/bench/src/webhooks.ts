@@ -12,15 +12,15 @@ const events = 10_000;
 const stormSeconds = 60;
 const ticksPerSecond = 10;
 /**
- * While the events are sent, this many restores are accepted each second, one after the other. The same number is
- * accepted before, for comparison, after a warm-up.
+ * How many restores are accepted each second, one after the other, while the events are sent. For comparison, the same
+ * number of restores is accepted before the events.
  */
 const acceptsPerSecond = 4;
 const warmUps = 150;
 
 /**
- * Inserts audit entries of agency, about 500 different cards. Each entry travels from the outbox to keys, which orders
- * the entries and sends them to the webhook.
+ * Inserts audit entries of the agency service that concern about 500 different cards. Each entry travels from the
+ * outbox to keys, which orders the entries and sends them to the webhook.
  */
 const insertSql = `
   INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target)

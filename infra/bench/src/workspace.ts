@@ -25,8 +25,9 @@ export interface Targets {
 
 /**
  * Creating files on ext4 is several times slower soon after a mass delete. So each run gets a new file system in a loop
- * device, if the process may mount one. The image's blocks are allocated beforehand, and direct I/O bypasses the page
- * cache. Otherwise a sync would include a second copy of all pages and the growth of the image.
+ * device, if the process may mount one. The image's blocks are allocated beforehand, so that a sync does not include
+ * the growth of the image. Direct I/O bypasses the page cache, so that a sync does not include a second copy of all
+ * pages.
  */
 async function loopTargets(folder: string): Promise<Targets> {
   const image = path.join(folder, 'fresh.img');

@@ -8,7 +8,10 @@ import { inRepo } from './dev-config';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-help-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the program in an empty folder without settings. Unwanted work of the program then becomes visible. */
+/**
+ * Runs the program in an empty folder without settings. A file in the folder then shows that the program did more than
+ * print its help.
+ */
 const run = (program: string, argument: string, cwd = folder) =>
   spawnSync(process.execPath, [inRepo(program), argument], {
     cwd,
@@ -54,7 +57,7 @@ test('run.mjs lists its commands', () => {
   expect([status, stdout]).toEqual([0, expect.stringContaining('migrate:new')]);
 });
 
-// These programs read the folder in which they are started, so they start in the clone.
+// These programs read the folder in which they are started, so they start in the root of the repository.
 test.each(['infra/dev/dist/run-tests.js', 'infra/dev/dist/mutants.js', 'packages/testing/dist/conventions/house.js'])(
   '%s helps when it is asked to, and refuses what it does not know',
   (program) => {

@@ -2,8 +2,8 @@
 const widthMax = 155;
 
 /**
- * Returns the value after `key:` as YAML. A short value is on the same line, and the parts of a longer one have their
- * own lines.
+ * Returns the value after `key:` as YAML. A short value is on the same line, and a longer value is divided into lines
+ * of its own.
  */
 export function yaml(value: unknown, depth: number): string {
   const line = flow(value);

@@ -64,7 +64,9 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ['create-databases', createDatabasesSecrets(place)],
 ]);
 
-/** The file of each secret, by the secret's template. Its name contains the first container that gets the secret. */
+/**
+ * The file of each secret, by the secret's template. A file is named after the first container that gets the secret.
+ */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
   for (const [variable, template] of Object.entries(variables)) {
@@ -73,7 +75,7 @@ for (const [container, variables] of secretsOf) {
   }
 }
 
-/** Secrets from the operator all have an empty template. So their key is their container and variable. */
+/** All secrets from the operator have the same empty template. So their key is their container and variable. */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
@@ -92,7 +94,7 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/** Returns a `NAME_FILE` for each secret. Drydock's programs and the image of Postgres read the secret from it. */
+/** Returns a `NAME_FILE` with the path of each secret. Drydock's programs and the image of Postgres read that file. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
@@ -104,7 +106,7 @@ export function networksOf({ network, needs, calls = [] }: ProcessPlan): Network
   return [...new Set([network, ...[...needs, ...calls].flatMap((name) => planOf(name)?.network ?? [])])].sort();
 }
 
-/** The limits of a container, unless its plan has others. */
+/** The limits of a container, unless its plan has other limits. */
 const usualLimits = { mem_limit: '512m', cpus: 1, cpu_shares: 1_024, pids_limit: 512 };
 
 const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites' || network === 'managed';
@@ -127,7 +129,7 @@ const healthy = '*healthy';
 function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   const conditions = {
     ...(volumes.length === 0 ? {} : { 'prepare-volumes': completed }),
-    // The migration itself waits for Postgres, so this container waits for the migration instead of Postgres.
+    // This container waits only for the migration, because the migration itself waits for Postgres.
     ...(database === undefined ? {} : { [`migrate-${database}`]: completed }),
     ...Object.fromEntries(
       needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy]),
@@ -163,7 +165,7 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
   return { '<<': '*hosting', ...without({ ...queued, ...ofHosting }, variables, name) };
 }
 
-/** Returns the variables outside the group. @throws when the group has one that the topology does not give */
+/** Returns the variables outside the group. @throws when the topology does not give a variable of the group */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
   if (container !== undefined && added.length > 0)
@@ -194,7 +196,7 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    // The health check uses the file's first password, which the running server always accepts.
+    // The health check uses the first password in REDIS_CONFIG, because the running server always accepts it.
     const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
@@ -214,13 +216,13 @@ function storeOf(plan: ProcessPlan) {
   }
   const isOfSites = name === 'sites-postgres';
   const ofSites = {
-    // Limits the private memory of one session, in bytes. A value of a gigabyte then fails, instead of keeping both
-    // cores busy.
+    // Limits the private memory of one session, in bytes. A statement that builds a value of a gigabyte then fails and
+    // does not keep both cores busy.
     ulimits: { data: 536_870_912 },
-    // The server listens only on its container's loopback address, for the health check, because applications could
-    // reach any other address. The site host connects through the socket. A backup locks all tables of a site at once,
-    // so the settings allow 80,000 locks for 100 connections. Failed statements are not logged, because an ALTER ROLE
-    // contains a password.
+    // The server listens only on the loopback address of its container, for the health check. Applications could reach
+    // any other address. The site host connects through the socket. A backup locks all tables of a site at once, so the
+    // settings allow 80,000 locks for 100 connections. Failed statements are not logged, because an ALTER ROLE contains
+    // a password.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {
@@ -263,7 +265,7 @@ const jobs = {
     entrypoint: ['chown', imageUser, ...programVolumes.map((name) => place.folderOf(name))],
     volumes: programVolumes.map((name) => `${name}:${place.folderOf(name)}`),
   },
-  // Creates missing roles and databases and sets the passwords. It also runs on a cluster that has data.
+  // Creates missing roles and databases and sets the passwords. The job also runs on a cluster that has data.
   'create-databases': {
     '<<': '*job',
     entrypoint: ['node', migrateTool, 'databases'],
@@ -293,7 +295,7 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // The grace period is DRAIN_SECONDS and 25 s for work in progress.
+  // The grace period is the sum of DRAIN_SECONDS and 25 s for work in progress.
   program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
@@ -329,7 +331,7 @@ export function renderCompose(): string {
       plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)]),
     ),
   };
-  // These two networks have no route to the outside of the machine.
+  // The networks `data` and `queue` have no route to the outside of the machine.
   const networks = Object.fromEntries(
     [...new Set(plans.flatMap(networksOf))]
       .sort()
@@ -361,7 +363,7 @@ export function renderCompose(): string {
   return sections.join('\n');
 }
 
-/** Each secret's file. An operator's secret is empty, and a derived one has its label. */
+/** The text of each secret's file. It is empty for a secret from the operator, and the label for a derived secret. */
 export const renderSecrets = (): string =>
   `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
 

@@ -33,12 +33,12 @@ const graceMs = 5_000;
 
 /**
  * A supervisor reads supervisor.json again after this time. Two supervisors that start together may both find no other
- * one and both write it. The later writer continues.
+ * supervisor, and both write the file. The later writer continues.
  */
 const sameMomentMs = 250;
 
 /**
- * Claims the data folder for this supervisor. Refuses if another supervisor works on it. Otherwise it ends the
+ * Claims the data folder for this supervisor. Refuses if another supervisor uses the folder. Otherwise ends the
  * processes that an earlier supervisor left. A process is ended only when its pid, its start time and its program all
  * match the record, because a pid may be reused. Postgres and Redis end their own leftovers (packages/postgres).
  */
@@ -69,13 +69,13 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
     throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
 }
 
-/** The functions of a place that derive a value from a label, as hex. Containers use the same labels. */
+/** The functions of a SecretPlace that derive a value from a label, as hex. Containers use the same labels. */
 type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**
- * Opens the master key of this data folder, which the first start creates (0600). No process but the supervisor gets
- * it. `master.key` may hold several keys, separated by commas, so that one key can replace another. The secrets of
- * emulators do not change then: they come from the earlier key in `emulators-master.key`.
+ * Opens the master key of this data folder. The first start creates the key with mode 0600. Only the supervisor gets
+ * the key. `master.key` may hold several keys, separated by commas, so that one key can replace another. The secrets of
+ * emulators do not change at a replacement, because they come from the earlier key in `emulators-master.key`.
  */
 export function openMasterKey(dataDir: string): Secrets {
   const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
@@ -153,7 +153,7 @@ const portsSchema = z.record(z.string(), z.int());
 
 /**
  * The ports lie below the range from which Linux and macOS give ports to outgoing connections, and below the ports of
- * sites and databases (`packages/agent`). So no other program gets one of them by chance.
+ * sites and databases (`packages/agent`). So no other program gets one of these ports by chance.
  */
 const firstPort = 20_000;
 const endPort = 25_000;
@@ -203,11 +203,12 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
   };
 }
 
-/** Listens on the first port of a block: on `wanted` if that is free, otherwise on a random one. */
+/** Listens on the first port of a block. The port is `wanted` if no program listens on it, and otherwise random. */
 async function holdBlock(wanted: number | undefined): Promise<{ port: number; close(): Promise<void> }> {
   for (let port = wanted; ; port = undefined) {
     port ??= firstPort + blockSize * randomInt((endPort - firstPort) / blockSize);
-    // The server only reserves the port. It ends every connection at once, and does not keep this process alive.
+    // The server only reserves the port. The server ends every connection at once, and does not keep this process
+    // alive.
     const server = net.createServer((socket) => socket.destroy()).unref();
     const isOurs = await new Promise<boolean>((resolve) => {
       server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));

@@ -13,7 +13,9 @@ import { servicesWithDatabase } from './place';
 const usage = `npm run dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;
 
-/** The calling organisation if ORG_ID is not set. It is fixed, so that one call finds objects of an earlier call. */
+/**
+ * The calling organisation if ORG_ID is not set. The id is fixed, so that a call finds the objects of an earlier call.
+ */
 const devOrgId = '01890000-0000-7000-8000-000000000001';
 const devKeyId = '01890000-0000-7000-8000-000000000002';
 

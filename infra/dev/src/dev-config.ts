@@ -15,8 +15,8 @@ const environmentSchema = z.object({
   /** Receivers of webhooks that may be on this machine, as host:port,host:port. */
   DRYDOCK_WEBHOOK_ALLOW: z.string().optional(),
   /**
-   * The first of the ports on which processes serve their metrics, one port each. If it is not set, none serves
-   * metrics.
+   * The first of the ports on which processes serve their metrics, one port each. Without this variable no process
+   * serves metrics.
    */
   OTEL_EXPORTER_PROMETHEUS_PORT: z.coerce.number().int().min(1_024).max(65_000).optional(),
   /** Set by tests: all databases run without fsync. */
@@ -67,7 +67,7 @@ export interface DevConfig {
   commonEnvironment: Record<string, string>;
 }
 
-/** Reads the settings from the environment. @throws naming the variable that is wrong */
+/** Reads the settings from the environment. @throws with the name of the wrong variable */
 export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const parsed = environmentSchema.safeParse(given);
@@ -94,7 +94,7 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
     redisUrl: values.REDIS_URL,
     commonEnvironment: {
       NODE_ENV: environment['NODE_ENV'] ?? 'development',
-      // The SDK warns in every process that its versions of 2027 need a newer Node. The warning has no use here,
+      // The AWS SDK warns in every process that its versions of 2027 need a newer Node. The warning has no use here,
       // because the SDK's version is pinned.
       AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
       ...Object.fromEntries(common),

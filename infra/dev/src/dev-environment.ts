@@ -14,7 +14,7 @@ const devEnvironmentSchema = z.object({
 
 /** The environment of a service that runs alone. `npm run dev:call` reads it. */
 export interface DevEnvironment {
-  /** The launcher, which also runs the databases. If it is gone, the service is not running either. */
+  /** The launcher, which also runs the databases. The service ends with the launcher. */
   owner: ProcessProof;
   port: number;
   environment: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ export function publishDevEnvironment(service: string, environment: DevEnvironme
   writeJsonAtomically(fileOf(service), environment);
 }
 
-/** Returns the environment of a service that runs alone now, or null if it does not run. */
+/** Returns the environment of a service that runs alone now, or null if the service does not run. */
 export function readDevEnvironment(service: string): DevEnvironment | null {
   const file = fileOf(service);
   if (!fs.existsSync(file)) return null;

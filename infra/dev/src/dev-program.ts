@@ -4,13 +4,11 @@ import type { GuardedChild } from '@drydock/process';
 import { request } from 'undici';
 
 /**
- * A program under development. It is restarted after each change. If its code cannot start, it stays down until the
- * next change.
+ * A program under development. The program is restarted after each change. If its code cannot start, the program stays
+ * down until the next change.
  */
 export interface DevProgram {
-  /**
-   * Ends the running program and starts the compiled code. It never throws, but reports a program that does not start.
-   */
+  /** Ends the running program and starts the compiled code. Reports a program that does not start, and never throws. */
   restart(): void;
   stop(): Promise<void>;
 }
@@ -19,9 +17,9 @@ export interface DevProgramOptions {
   name: string;
   /** Starts the program once, with a pipe as its standard error. */
   start: () => Promise<GuardedChild>;
-  /** The URL at which the program answers HTTP. It is undefined for a program without a server. */
+  /** The URL at which the program answers HTTP. Undefined for a program without a server. */
   url: string | undefined;
-  /** The command that calls the program. It is shown on the line that says where the program listens. */
+  /** The command that calls the program. The command is shown on the line that says where the program listens. */
   how?: string;
   /** Gets the reason when the program is down, and null when it answers. */
   onState?: (reason: string | null) => void;

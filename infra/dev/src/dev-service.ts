@@ -1,6 +1,6 @@
-// `npm run dev NAME`: runs one service (its API and its worker), the gateway or an agent, with everything that it
-// needs. It is compiled and restarted at every change. `--seed` also runs the rest of `npm start` and creates the demo
-// content. `--inspect` opens the debugger's port.
+// `npm run dev NAME`: runs one service (its API and its worker), the gateway or an agent, with everything that the
+// program needs. The program is compiled and restarted at every change. `--seed` also runs the rest of `npm start` and
+// creates the demo content. `--inspect` opens the debugger's port.
 
 import fs from 'node:fs';
 import path from 'node:path';

@@ -242,7 +242,7 @@ itWith('a process gets the variables that docker-compose.yml gives it, and its o
       SITE_HOST_URL: 'http://10.0.0.5:8080',
       DATABASE_HOST_URL: 'http://10.0.0.6:8080',
     };
-    // The chart has two gateways. The longer drain lets a stopping one wait for its clients.
+    // The chart has two gateways. A gateway that stops drains longer, because it waits for its clients.
     if (metadata.name === 'gateway') moved['DRAIN_SECONDS'] = '40';
     const given = Object.fromEntries(
       wanted.filter(([name, value]) => value !== '' && name !== 'OTEL_EXPORTER_PROMETHEUS_HOST'),

@@ -52,8 +52,8 @@ const quietMs = 60_000;
 const entrySchema = z.looseObject({ level: z.number(), msg: z.string().default('') });
 
 /**
- * Returns a function that gets the process's output and prints its errors on the terminal. It prints only the message,
- * and the same message at most once a minute.
+ * Returns a function that gets the process's output and prints its errors on the terminal. The terminal shows only the
+ * message, and the same message at most once a minute.
  */
 function createErrorSummary(name: string, say: (line: string) => void): (chunk: string) => void {
   let rest = '';
@@ -94,8 +94,8 @@ export interface NodeProgram {
 const stopTimeoutMs = 28_000;
 
 /**
- * A Node program as a supervised process, with the telemetry preload. It gets only its own environment. Its output goes
- * to `<logsDir>/<name>.log`. `describe` is called at each start, because secrets may have been rotated.
+ * A Node program as a supervised process, with the telemetry preload. The program gets only its own environment. The
+ * output goes to `<logsDir>/<name>.log`. `describe` is called at each start, because secrets may have been rotated.
  */
 export function managedNode(describe: () => NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
   const { name, port, flags, entry: program } = describe();
@@ -133,7 +133,7 @@ export interface ManagedPostgres {
   server(): PostgresServer;
 }
 
-/** An embedded Postgres as a supervised process. It has the same folder, port and password at every start. */
+/** An embedded Postgres as a supervised process. The server has the same folder, port and password at every start. */
 export function managedPostgres(options: {
   name: string;
   folder: string;

@@ -16,8 +16,8 @@ async function main(service: string | undefined, name: string | undefined): Prom
   const serviceDir = inRepo(`services/${service}`);
   if (!fs.existsSync(path.join(serviceDir, 'prisma/schema')))
     throw new Error(`There is no services/${service}/prisma/schema`);
-  // Prisma replays the migrations into a shadow database. A temporary server is used, so that no real server gets that
-  // database.
+  // Prisma replays the migrations into a shadow database. A temporary server is used, so that the shadow database is
+  // created on no real server.
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrate-'));
   fs.chmodSync(folder, 0o711);
   const server = await startPostgres({ folder, isEphemeral: true });

@@ -1,6 +1,6 @@
 // `npm run mutants`: plants one defect after another in a copy of the working tree, and runs the suites of the gate
-// that should find it. An undetected defect shows a gap in the gate. With names, only those defects are planted.
-// `--whole` runs every suite of `npm test` for each.
+// that should find the defect. An undetected defect shows a gap in the gate. With names, only the named defects are
+// planted. `--whole` runs every suite of `npm test` for each defect.
 
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -85,7 +85,7 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   }
 }
 
-/** Prints whether each defect was found. Resolves with the number of undetected ones. */
+/** Prints whether each defect was found. Resolves with the number of undetected defects. */
 async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   let failed = 0;
   let planted: string[] = [];
@@ -131,7 +131,9 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-/** Resolves with the number of undetected defects. A suite that already fails without a defect cannot detect any. */
+/**
+ * Resolves with the number of undetected defects. A suite that already fails without a defect cannot detect a defect.
+ */
 async function inCopy(chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   const copy = copyTree(root);
   const started = performance.now();

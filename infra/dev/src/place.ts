@@ -7,7 +7,10 @@ export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];
 
 export type Variables = Record<string, string>;
 
-/** The differences between a deployment on one machine (`npm start`) and one in containers (docker-compose.yml). */
+/**
+ * The differences between a deployment on one machine (`npm start`) and a deployment in containers
+ * (docker-compose.yml).
+ */
 export interface Place {
   /** True for `npm start`, which runs emulators instead of the operator's providers. */
   isEmbedded: boolean;
@@ -16,8 +19,8 @@ export interface Place {
   /** Returns the absolute path of a volume. */
   folderOf(name: string): string;
   /**
-   * Returns the socket folder of the Postgres that serves sites of earlier versions. Their roles cannot log in through
-   * its port. Returns '' where there is no such Postgres.
+   * Returns the socket folder of the Postgres that serves sites of earlier versions. The roles of those sites cannot
+   * log in through a port. Returns '' where no such Postgres runs.
    */
   sitesSocketFolder(): string;
   /** Returns a setting of the operator that is not secret, or `fallback` ('' by default). */
@@ -25,15 +28,15 @@ export interface Place {
 }
 
 /**
- * A place that also knows the secrets. Only the function `secrets` of a plan gets it, so that no secret gets into plain
- * variables.
+ * A place that also knows the secrets. Only the function `secrets` of a plan gets this place, so that no secret gets
+ * into plain variables.
  */
 export interface SecretPlace extends Place {
   /** Returns a label's secret as hex, derived from the current master key. */
   current(label: string): string;
   /**
-   * Returns a label's secret for a process that accepts several. While the master key is rotated, there is one from
-   * each key, the current one first.
+   * Returns a label's secret for a process that accepts several. While the master key is rotated, each key gives one
+   * secret, the current key first.
    */
   rotated(label: string): string;
   /**
@@ -42,8 +45,8 @@ export interface SecretPlace extends Place {
    */
   fingerprint(label: string): string;
   /**
-   * Returns the secret of an emulator. With `npm start` an emulator replaces a provider, whose secrets do not change
-   * when Drydock's master key is rotated.
+   * Returns the secret of an emulator, which does not depend on rotations of the master key. The emulator replaces a
+   * provider, and a provider's secrets do not change with Drydock's master key.
    */
   derive(label: string): string;
   /** Returns the superuser's URL of a cluster, or '' if no sites of earlier versions exist. */
@@ -96,8 +99,8 @@ export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace):
 export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'keys') });
 
 /**
- * The time in which an API still serves requests while another process takes over. `npm start` runs only one of each
- * API, so nothing takes over.
+ * The time in which a stopping API still serves requests while another process takes over. `npm start` runs only one
+ * process of each API, so the time would be lost.
  */
 export const drainTime = (place: Place, variable = 'DRAIN_SECONDS'): Variables =>
   place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting(variable, '5') };
@@ -168,8 +171,8 @@ export const hostingEnvironment = (place: Place): Variables => ({
   ...vendorUrls(place),
   SITE_HOST_URL: urlOf(place, 'site-host'),
   BACKUPS_DIR: place.folderOf('backups'),
-  // The demo's customers have their storage at the emulator. Elsewhere customers' storage may not have a loopback
-  // address.
+  // The demo's customers store their copies at the emulator, on a loopback address. Outside of `npm start`, customers'
+  // storage may not have such an address.
   ...(place.isEmbedded ? { DRYDOCK_OFFSITE_ALLOW: place.addressOf('s3-stand-in') } : {}),
 });
 
@@ -201,7 +204,7 @@ const proxmoxOffer = {
 
 /**
  * Returns the deploy targets of one mode, each with its provider. The driver's tokens can change machines, and the
- * reader's can only read them.
+ * reader's tokens can only read machines.
  */
 export function computeTargets(place: SecretPlace, account: 'live' | 'sandbox', role: 'driver' | 'reader'): string {
   const suffix = role === 'reader' ? ':reader' : '';

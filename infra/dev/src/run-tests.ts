@@ -1,7 +1,7 @@
-// `npm test`: the checks and the suites of the gate. `npm run test:all`: the long suites as well. `npm run chaos`: the
+// `npm test`: the checks and the suites of the gate. `npm run test:all`: also the long suites. `npm run chaos`: the
 // suites that take hours. `npm run check`: only the checks. `npm test -- PATTERN` runs the suites that match, of any
-// tier. `npm test -- --as-root` runs the suites marked `@root`, as root. Each prints `N passed, N failed`, where each
-// check counts as one.
+// tier. `npm test -- --as-root` runs the suites marked `@root`, as root. Each command prints `N passed, N failed`. A
+// check counts like one test.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ import {
   scratchFile,
 } from './tests/suites';
 
-/** The most suites that may fail first and pass alone. With more, the whole run fails. */
+/** The most suites that may fail first and pass alone. With more such suites, the whole run fails. */
 const flakySuitesMax = 2;
 
 interface Counts {
@@ -59,7 +59,7 @@ async function main(): Promise<number> {
     counts.failed += checked.failed;
     write(`Checks: ${secondsSince(started)} s`);
   }
-  // Failed checks end the run, so that a formatting error is reported after a minute.
+  // Failed checks end the run before the suites, so that a formatting error is reported after a minute.
   if (counts.failed === 0 && !values['checks-only']) add(counts, await runSuites(scope, values, positionals));
   const wholeSince = Number(process.env['DRYDOCK_COMMAND_STARTED_MS']);
   if (wholeSince > 0) write(`With install and build: ${((Date.now() - wholeSince) / 1000).toFixed(0)} s`);
@@ -118,8 +118,8 @@ function suitesToRun(
 }
 
 /**
- * Runs a failed suite once more, alone, if it runs real processes. If it then passes, it is reported as flaky. If more
- * than `flakySuitesMax` suites failed, none is run again.
+ * Runs a failed suite once more, alone, if it runs real processes. A suite that then passes is reported as flaky. If
+ * more than `flakySuitesMax` suites failed, no suite is run again.
  */
 async function giveSecondChances(
   ran: Suite[],
@@ -130,8 +130,8 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // jest runs a single file in its own process. Open handles of a failed test would keep that process alive without
-    // this flag.
+    // jest runs a single file in its own process. Without this flag, open handles of a failed test would keep that
+    // process alive.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(
       ...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map(

@@ -23,16 +23,16 @@ import { findPlan, topology, withNeeds } from './topology';
 
 /** Processes of the topology on this machine, with everything that they need. */
 export interface Stack {
-  /** Starts the processes. Calls `tell` with the name of each when it becomes ready. */
+  /** Starts the processes. Calls `tell` with the name of each process that becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
-  /** Addresses and secrets. The databases' values are known only after the start. */
+  /** Addresses and secrets. The values of the databases are known only after the start. */
   place: SecretPlace;
   /** Returns the program, environment and port of a process on this machine. */
   programOf(name: string): NodeProgram;
   processesFile: string;
-  /** Returns notes for the user. They are complete after the start. */
+  /** Returns notes for the user. The notes are complete after the start. */
   notes(): string[];
-  /** Stops every process after the processes that need it. It may be called at any time, and repeatedly. */
+  /** Stops every process after the processes that need it. `stop` may be called at any time, and repeatedly. */
   stop(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ interface StackOptions {
   names?: readonly string[];
   /** Processes that the caller runs itself. Only the processes that they need are started. */
   without?: readonly string[];
-  /** Called when all processes were spawned, but may not be ready. The caller then starts its own. */
+  /** Called when all processes were spawned, but may not be ready. The caller then starts its own processes. */
   onSpawned?: () => void;
 }
 
@@ -97,8 +97,8 @@ export async function openStack(
   };
 
   /**
-   * Finds a port for every process of the topology before the first one starts, because processes get the addresses of
-   * all others.
+   * Finds a port for every process of the topology before the first process starts, because processes get the addresses
+   * of all other processes.
    */
   async function settlePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * Kills every process, one after the other, with the whole demo content and on both queues. As root, applications have
- * their own accounts.
+ * Kills every process, one after the other, with the whole demo content and on both queues. When root runs the suite,
+ * applications have their own accounts.
  *
  * @tier long
  * @processes
@@ -116,8 +116,8 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {
     const before = stack.processes();
-    // On the second queue only these two are killed, because the queue's backend matters only to a service and its
-    // worker.
+    // On the second queue only hosting and its worker are killed, because the queue's backend matters only to a service
+    // and its worker.
     const victims = queueBackend === firstBackend ? Object.keys(before) : ['hosting', 'hosting-worker'];
     for (const name of victims) {
       await stack.killAndWait(name);

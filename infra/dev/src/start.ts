@@ -1,6 +1,6 @@
 // `npm start`: runs the whole of Drydock on this machine, with demo content, until Ctrl-C. `npm start -- NAME…`: runs
-// these processes and those that they need, without demo content. `npm start -- --traces`: also serves a page of all
-// traces.
+// the named processes and the processes that they need, without demo content. `npm start -- --traces`: also serves a
+// page of all traces.
 
 import path from 'node:path';
 import { proveProcess, readCommandLine } from '@drydock/process';
@@ -50,7 +50,7 @@ async function main(): Promise<void> {
 const usage = `npm start [-- [--traces] [NAME…]]
   Everything with demo content; with names these processes and what they need, without it. --traces shows all traces in the browser.`;
 
-/** Starts the page of traces, if wanted, and makes every process send all of its spans to it. */
+/** Starts the page of traces, if wanted, and makes every process send all of its spans to that page. */
 async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
   if (!isWanted) return { config };
   const common = config.commonEnvironment;
@@ -102,7 +102,7 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
   ];
 }
 
-/** Starts some processes and those that they need. Returns lines that tell the user how to call each. */
+/** Starts some processes and those that they need. Returns lines that tell the user how to call each process. */
 async function startSome(stack: Stack, config: DevConfig, names: readonly string[]): Promise<string[]> {
   await runSteps([{ title: `Starting ${names.join(', ')} and what is needed for it`, run: stack.start }]);
   const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);

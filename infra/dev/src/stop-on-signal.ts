@@ -3,7 +3,8 @@ const parentCheckMs = 500;
 
 /**
  * Calls `stop` once, at Ctrl-C, SIGTERM, a closed terminal or the death of the parent, whichever comes first. The
- * parent is checked, because a killed npm passes no signal on. Exits with 0 afterwards, or with 1 if `stop` failed.
+ * parent is checked regularly, because a killed npm passes no signal on. Exits with 0 afterwards, or with 1 if `stop`
+ * failed.
  */
 export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boolean } {
   let stopping = false;

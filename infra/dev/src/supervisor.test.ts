@@ -14,8 +14,8 @@ import { createSupervisor, type ManagedProcess, type Running, type Supervisor } 
 let dataDir: string;
 let said: string[];
 /**
- * The pauses that the supervisor requested, in milliseconds. The fifth one never ends, so that the test can look at
- * five.
+ * The pauses that the supervisor requested, in milliseconds. The fifth pause never ends, so that the test can check
+ * exactly five.
  */
 let pauses: number[];
 let supervisor: Supervisor;

@@ -7,7 +7,7 @@ export interface Running {
   port: number;
   proof: ProcessProof;
   /**
-   * A text in the process's command line, which identifies a leftover. It is empty if the process ends its own
+   * A text in the process's command line, which identifies a leftover. The text is empty if the process ends its own
    * leftovers.
    */
   program: string;
@@ -16,8 +16,8 @@ export interface Running {
 }
 
 /**
- * A process that must keep running. `start` resolves when it is spawned, or, for a server without /readyz, when it
- * answers.
+ * A process that must keep running. `start` resolves when the process is spawned. For a server without /readyz, `start`
+ * resolves when the server answers.
  */
 export interface ManagedProcess {
   name: string;
@@ -40,7 +40,7 @@ export interface Supervisor {
 
 const firstDelayMs = 250;
 const delayMsMax = 10_000;
-/** A process that ran for this long has started well. Its later death counts as a first one. */
+/** A process that ran for this long has started well. Its later death counts as a first death. */
 const steadyMs = 30_000;
 
 interface Kept {

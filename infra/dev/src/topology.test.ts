@@ -1,7 +1,7 @@
 import type { SecretPlace } from './place';
 import { topology, withNeeds } from './topology';
 
-/** Each secret is its own label, so that the test can recognise it. */
+/** Each secret is its own label, so that the test can recognise the secret. */
 const place: SecretPlace = {
   isEmbedded: true,
   addressOf: () => '127.0.0.1:1',

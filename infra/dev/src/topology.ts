@@ -1,5 +1,5 @@
 // The only list of Drydock's processes: command, needs, environment, secrets, network and limits. `npm start`, `npm run
-// dev`, docker-compose.yml, the secrets of containers and the list of databases are generated from it.
+// dev`, docker-compose.yml, the secrets of containers and the list of databases are generated from this list.
 
 import {
   accountList,
@@ -44,8 +44,8 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'queue',
     memoryMb: 512,
-    // The secret is in the configuration, because Valkey reads no secret from a file of its own, and every account can
-    // read a command line.
+    // The secret is in the configuration, because every account can read a command line, and Valkey reads no separate
+    // file with a secret.
     secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];
@@ -90,7 +90,7 @@ const hosts: readonly ProcessPlan[] = [
     isEmbeddedOnly: true,
     network: 'clouds',
     memoryMb: 256,
-    // The emulator's jobs take three seconds, because a real vendor's minutes would slow the demo down.
+    // A real vendor's jobs take minutes. The emulator's jobs take three seconds, so that the demo does not slow down.
     environment: (place) => ({ STATE_DIR: place.folderOf('vendor'), JOB_SECONDS: '3' }),
     secrets: (place) => ({
       ACCOUNT_KEYS: accountList(place, 'vendor-stand-in'),
@@ -185,8 +185,8 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // The process sends webhooks to addresses that customers choose. So its only secret, besides the database's, is the
-    // one for signatures.
+    // The process sends webhooks to addresses that customers choose. So the process has only two secrets: the login of
+    // the database, and the secret for signatures.
     name: 'keys-worker',
     run: { entry: 'services/keys/dist/worker.js' },
     needs: ['postgres'],
@@ -231,8 +231,8 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     volumes: ['backups', 'spool'],
     memoryMb: 1_024,
-    // glibc creates a memory arena for each thread. Two are enough for the archive's threads and save about 13 MB. The
-    // thresholds keep freed buffers of up to 16 MB for the next use, which makes an extraction a fifth faster.
+    // glibc creates a memory arena for each thread. Two arenas are enough for the archive's threads and save about 13
+    // MB. The thresholds keep freed buffers of up to 16 MB for the next use, which makes an extraction a fifth faster.
     environment: (place) => ({
       ...hostingEnvironment(place),
       SPOOL_DIR: place.folderOf('spool'),

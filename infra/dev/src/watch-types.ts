@@ -15,7 +15,7 @@ export interface TypeWatchOptions {
   project: string;
   sources: readonly string[];
   say: (line: string) => void;
-  /** Called after the first compilation, even with errors, and after every later one without type errors. */
+  /** Called after the first compilation, even with errors, and after every later compilation without type errors. */
   onCompiled?: () => void;
 }
 
@@ -62,7 +62,7 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
       output += text;
     });
     // The event `close` comes after all output was read and the compiler's own processes have ended. Until then those
-    // may still write files.
+    // processes may still write files.
     const [code]: (number | null)[] = await once(compiler.process, 'close');
     if (stopping.signal.aborted) return;
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);

@@ -8,7 +8,7 @@ const callsSchema = z.object({
   calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })),
 });
 
-/** Controls an emulator and reads its records. Tests use it, and programs that fill a sandbox. */
+/** Controls an emulator and reads its records. Tests use this client, and so do programs that fill a sandbox. */
 export interface EmulatorAdmin {
   orderFault(fault: FaultWish): Promise<void>;
   clearFaults(): Promise<void>;

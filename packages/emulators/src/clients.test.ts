@@ -17,7 +17,7 @@ import { type RunningS3, startS3 } from './s3/s3-emulator';
 
 /*
  * Drydock's drivers and emulators could share a misunderstanding of a protocol. So clients of other authors call the
- * emulators here. Clients from npm always run, and those from Debian where they are installed.
+ * emulators here. Clients from npm always run. Clients from Debian run where they are installed.
  */
 
 const run = promisify(execFile);

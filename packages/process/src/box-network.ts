@@ -1,15 +1,18 @@
 import type { ChildProcess } from 'node:child_process';
 import { Server } from 'node:net';
 
-/** The descriptor over which the program below passes its sockets. The box's command does not get it. */
+/** The descriptor over which the program below passes its sockets. The box's command does not get this descriptor. */
 export const handOverFd = 8;
-/** Ports below this need a privilege, which no process in a box has, not even in its own network. */
+/**
+ * A port below this number needs a privilege. No process in a box has this privilege, not even in the box's own
+ * network.
+ */
 export const privilegedPorts = 1_024;
 
 /**
- * The source of a program that runs in the box's network while the box is created, before rights are dropped. It
- * listens on the ports in its arguments and passes each listening socket on. A socket stays in its network, so its
- * receiver accepts the box's connections from outside.
+ * The source of a program that runs in the box's network while the box is created, before rights are dropped. The
+ * program listens on the ports in its arguments and passes each listening socket on. A socket stays in the network in
+ * which it was created. So the receiver, which is outside of the box, accepts connections from inside the box.
  */
 export const handOverSource = `
 const net = require('node:net');

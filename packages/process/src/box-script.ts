@@ -1,18 +1,19 @@
 /**
- * The script that creates a box. It is the first process of new mount and process namespaces and stays their init. When
- * the command ends, the script ends, and the kernel ends all other processes of the box. Callers' texts are only
- * arguments:
+ * The script that creates a box. The script is the first process of new mount and process namespaces and stays their
+ * init. When the command ends, the script ends, and the kernel ends all other processes of the box. Callers' texts are
+ * only arguments:
  *
  * SIZE_OF_TMP UID GID WORKDIR NAMESPACES FREE_FD NODE HAND_OVER PORTS NUMBER_OF_MOUNTS (FROM TO ro|rw)… COMMAND…
  *
- * NAMESPACES is the number of user namespaces that the box may create. It is empty if the box shares the machine's user
- * namespace, whose limit must not change. Descriptors from FREE_FD on do not belong to the command. PORTS is empty if
- * the box shares the machine's network. Otherwise Node runs HAND_OVER (`box-network.ts`) for the ports, on descriptor
+ * NAMESPACES is the number of user namespaces that the box may create. The number is empty if the box shares the
+ * machine's user namespace, whose limit must not change. Descriptors from FREE_FD on do not belong to the command.
+ * PORTS is empty if the box shares the machine's network. Otherwise Node runs HAND_OVER (`box-network.ts`) for the
+ * ports, on descriptor
  * 8. Node reads files of the machine, so it starts before the mounts and ends before the root changes.
  *
- * Descriptor 9 is a socket to the process that requested the box. It receives errors. The process that becomes the
- * command writes "ready" there and waits for "go". If the requester has died, nothing is started. Variables begin with
- * `_box_`, because the command's environment is already set.
+ * Descriptor 9 is a socket to the process that requested the box. The script reports errors there. The process that
+ * becomes the command writes "ready" there and waits for "go". If the requester has died, nothing is started. Variables
+ * begin with `_box_`, because the command's environment is already set.
  *
  * The new root is a tmpfs over /sys, because every machine has that folder and no box shows it.
  */
@@ -129,9 +130,9 @@ exit $?
 `;
 
 /**
- * The script that puts a command into a user namespace in which no other one can be created. It runs as the account of
- * a box that root has created. If the kernel already forbids namespaces, it only runs the command. Arguments: UNSHARE
- * UID COMMAND…
+ * The script that puts a command into a user namespace in which no other user namespace can be created. The script runs
+ * as the account of a box that root has created. If the kernel already forbids namespaces, the script only runs the
+ * command. Arguments: UNSHARE UID COMMAND…
  */
 export const lastNamespaceScript = `
 _box_unshare=$1 _box_uid=$2

@@ -46,14 +46,14 @@ export interface BoxOptions {
    * secrets.
    */
   command: readonly string[];
-  /** The command's whole environment. It inherits no variable. */
+  /** The command's whole environment. The command inherits no variable. */
   env: Readonly<Record<string, string>>;
   /**
    * The uid and gid of the box's processes if this process is root, otherwise null. Without root, the kernel shows this
    * process's own account outside of the box.
    */
   account: number | null;
-  /** Root's rights over files in the box, for a program of Drydock. They need root. Default: none. */
+  /** Root's rights over files in the box, for a program of Drydock. These rights need root. Default: none. */
   rights?: readonly BoxRight[];
   /**
    * Paths that the box shows. Besides these it has read-only system folders, four devices, its own /proc and /tmp, and
@@ -69,12 +69,12 @@ export interface BoxOptions {
   ownNetwork?: { ports: readonly number[] };
   /**
    * Keeps the command from creating user namespaces, which would expose more of the kernel. If this process is root,
-   * files of other accounts then appear as those of `nobody`.
+   * files of other accounts then appear as files of `nobody`.
    */
   isLastNamespace?: boolean;
   /**
-   * At most eight descriptors, as for `spawn`. The command has no others. If it closes one, the other end notices that
-   * only when the command ends.
+   * At most eight descriptors, as for `spawn`. The command has no other descriptors. If the command closes a
+   * descriptor, the other end notices the close only when the command ends.
    */
   stdio: StdioOptions;
   /** The signal for all processes of the box when this process ends for any reason. */
@@ -96,7 +96,7 @@ export class BoxError extends Error {
   override readonly name = 'BoxError';
 }
 
-/** The most descriptors. The script can only use those with one digit, and needs two itself. */
+/** The most descriptors. The script can use only descriptors with one digit, and needs two of them itself. */
 const stdioMax = 8;
 /** The descriptor of the connection to the script. */
 const controlFd = 9;
@@ -129,7 +129,7 @@ const ownFolders = [
  * and so do programs of Drydock that work on customers' content. So links and renames can reach only the customer's own
  * files. The network is the machine's, unless `ownNetwork` is given. `proof` and `stop` concern the command, with its
  * pid outside of the box. When the command ends, all processes of the box end, and then `exited` resolves. A command
- * that a signal ended looks like one that exits with 128 and the signal's number. @throws BoxError
+ * that a signal ended looks like a command that exits with 128 and the signal's number. @throws BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);
@@ -170,7 +170,7 @@ interface Target {
   exited: Promise<ChildExit>;
 }
 
-/** Sends a signal to the command. When the command ends, the box's init ends, and so all its processes. */
+/** Sends a signal to the command. When the command ends, the box's init and all other processes of the box end. */
 async function stopBox({ wrapper, command, exited }: Target, signal: NodeJS.Signals, graceMs: number): Promise<void> {
   const send = (name: NodeJS.Signals): void => {
     if (isSameProcess(command)) sendSignal(command.pid, name);
@@ -188,7 +188,8 @@ function startScript(options: BoxOptions): ChildProcess {
   checkOptions(options);
   const [program = '', ...args] = commandLineOf(options);
   const stdio = stdioOf(options);
-  // The box has its own session. So a Ctrl-C in the terminal does not reach it, and it has no terminal to write to.
+  // The box has its own session. So a Ctrl-C in the terminal does not reach the box, and the box has no terminal to
+  // write to.
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
@@ -234,12 +235,13 @@ function commandLineOf(options: BoxOptions): string[] {
       String(gid),
       workdir,
     ],
-    // Without root, the box needs one namespace below its own: the command's, in which the account changes back.
+    // Without root, the box needs one user namespace below its own. In that namespace, which belongs to the command,
+    // the account changes back.
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
-    // The account changes, because Postgres and others refuse to run as root. The change also removes the last right
-    // over the box's namespaces.
+    // The account changes, because Postgres and other programs refuse to run as root. The change also removes the last
+    // right over the box's namespaces.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
@@ -265,7 +267,7 @@ let codeBytes: number | undefined;
 /**
  * Returns the size of Node's area for compiled code. Node 24 maps half a gigabyte writable and hardly uses it, but the
  * kernel counts it as private memory. The box runs the same Node, so this process's own map shows the area. A process
- * with worker threads has several.
+ * with worker threads has several such areas.
  */
 function nodeCodeBytes(): number {
   codeBytes ??= [...fs.readFileSync('/proc/self/maps', 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rwxp/gm)]
@@ -302,8 +304,8 @@ let inherited: readonly number[] | undefined;
 let nothingFd: number | undefined;
 
 /**
- * Hides inherited open descriptors from a child. Node closes only descriptors that it opened, and a shell only those
- * with one digit. So each inherited one from `first` on is replaced by /dev/null.
+ * Hides inherited open descriptors from a child. Node closes only descriptors that it opened, and a shell closes only
+ * descriptors with one digit. So each inherited descriptor from `first` on is replaced by /dev/null.
  */
 function overInherited(first: number): Descriptors {
   inherited ??= fs.readdirSync('/proc/self/fd').map(Number).filter(isPassedOn);
@@ -344,7 +346,8 @@ function checkOptions({ isolation, account, rights = [], env, mounts, workdir, c
   }
   const shown = mounts.map(({ to }) => to);
   for (const [at, to] of shown.entries()) {
-    // A mount point below another one is refused, because it would have to be created in a folder of a customer.
+    // A mount point below another mount point is refused, because the lower one would have to be created in a folder of
+    // a customer.
     const others = [...ownFolders, ...shown.slice(0, at), ...shown.slice(at + 1)];
     if (to === '/' || others.some((other) => to === other || to.startsWith(`${other}/`)))
       throw new BoxError(`nothing can be shown at ${to}`);
@@ -374,7 +377,7 @@ async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
   }
 }
 
-/** Returns the only child of a process that creates a box, or 0 if it has ended. */
+/** Returns the only child of a process that creates a box, or 0 without a child. */
 function onlyChildOf(pid: number): number {
   try {
     return Number(fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);

@@ -5,7 +5,7 @@ type Read<O extends Options> = ReturnType<typeof parseArgs<{ args: string[]; opt
 
 /**
  * Reads a program's arguments. `--help` prints `usage` and exits with 0. An unknown option, or more words than
- * `wordsMax`, prints the problem and exits with 2. It must be called before the program does anything.
+ * `wordsMax`, prints the problem and exits with 2. A program calls this function before it does anything else.
  */
 export function readCommandLine<const O extends Options>(
   usage: string,

@@ -7,7 +7,7 @@ const besideName = (file: string): string => `${file}.next-${randomBytes(6).toSt
 /** Tells whether a crash during a replacement left this file. Such a file has no use. */
 export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
 
-/** Syncs a folder, because a rename is durable only after that. */
+/** Syncs a folder, because a rename is durable only after the sync. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -29,7 +29,7 @@ async function writeBeside(file: string, text: string): Promise<string> {
   return beside;
 }
 
-/** Replaces a file in one step. After a crash or power cut it has the old or the new text. */
+/** Replaces a file in one step. After a crash or power cut the file has the old or the new text. */
 export async function writeDurably(file: string, text: string): Promise<void> {
   await rename(await writeBeside(file, text), file);
   await syncFolder(path.dirname(file));
@@ -54,7 +54,7 @@ export async function createDurably(file: string, text: string): Promise<boolean
 
 /**
  * Points a link to another target by one rename, so that a reader sees the old or the new target. `atRename` is called
- * directly before.
+ * directly before the rename.
  */
 export async function pointDurably(pointer: string, target: string, atRename: () => void): Promise<void> {
   const beside = besideName(pointer);

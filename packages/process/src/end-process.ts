@@ -11,13 +11,13 @@ export interface ProcessProof {
   startedTicks: string;
 }
 
-/** Returns the start time of a live process, or null if there is none with this pid (or only a zombie). */
+/** Returns the start time of a live process, or null if no process has this pid. A zombie counts as ended. */
 export function readStartedTicks(pid: number): string | null {
   if (process.platform !== 'linux') return readColumn(pid, 'lstart');
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The second field is the command in parentheses, which may itself contain spaces and parentheses. So the fields
-    // are counted after the last one.
+    // are counted after the last parenthesis.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? null);
   } catch {
@@ -49,8 +49,8 @@ export function isSameProcess(proof: ProcessProof, commandLineContains: readonly
 }
 
 /**
- * Lists the processes whose working directory is this folder. It includes processes in a box, which may see another
- * path. The list is empty on systems other than Linux.
+ * Lists the processes whose working directory is this folder. Processes in a box are included, although they may see
+ * another path. The list is empty on systems other than Linux.
  */
 export function listProcessesIn(folder: string): number[] {
   if (process.platform !== 'linux') return [];
@@ -78,8 +78,8 @@ function readColumn(pid: number, column: string): string | null {
 }
 
 /**
- * Ends this process, but no later one with its pid. Sends the signals one after the other, and waits `graceMs` after
- * each. Resolves with false if the process still runs, for example in an uninterruptible wait.
+ * Ends the identified process, but no later process with its pid. Sends the signals one after the other, and waits
+ * `graceMs` after each. Resolves with false if the process still runs, for example in an uninterruptible wait.
  */
 export async function endProcess(
   proof: ProcessProof,

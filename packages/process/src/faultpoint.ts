@@ -1,7 +1,7 @@
 import { readdirSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 
-/** The error of a faultpoint in mode `throw`. It is permanent and must not be retried. */
+/** The error of a faultpoint in mode `throw`. The error is permanent and must not be retried. */
 export class InjectedFault extends Error {
   constructor(point: string) {
     super(`fault injected at ${point}`);
@@ -19,7 +19,7 @@ export type FaultMode = (typeof faultModes)[number];
 interface FaultToken {
   point: string;
   mode: FaultMode;
-  /** Distinguishes tokens with the same point and mode. The lowest is taken first. */
+  /** Distinguishes tokens with the same point and mode. The token with the lowest number is taken first. */
   number?: number;
 }
 
@@ -62,9 +62,9 @@ function blockEventLoop(durationMs: number): void {
 type FaultOutcome = 'continue' | 'repeat';
 
 /**
- * A named point where a test can kill, freeze, fail, delay or repeat this process. It does nothing unless the folder
- * `DRYDOCK_FAULTS` has a token for the point. Each token works once, in one process. Throws {@link InjectedFault} in
- * mode `throw`.
+ * A named point where a test can kill, freeze, fail, delay or repeat this process. The point does nothing unless the
+ * folder `DRYDOCK_FAULTS` has a token for the point. Each token works once, in one process. Throws {@link
+ * InjectedFault} in mode `throw`.
  */
 export function faultpoint(name: string): FaultOutcome {
   // This setting is not in a service's configuration, because it must work in every process and module.
@@ -81,7 +81,7 @@ function takeToken(folder: string, point: string): FaultMode | undefined {
       unlinkSync(path.join(folder, faultTokenName(token)));
       return token.mode;
     } catch {
-      // Another process was faster with this token, so the next one is tried.
+      // Another process was faster with this token, so the next token is tried.
     }
   }
   return undefined;

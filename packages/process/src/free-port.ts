@@ -9,8 +9,8 @@ const range = { first: 10_000, end: 20_000 };
 const triesMax = 100;
 
 /**
- * Returns a free loopback port. It is random and from a range that the kernel does not use, so that it is rarely taken
- * before the caller binds it. A caller that fails to bind it asks again.
+ * Returns a free loopback port. The port is random, from a range that the kernel does not use. So another program
+ * rarely takes the port before the caller binds it. A caller that cannot bind the port asks again.
  */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries += 1) {

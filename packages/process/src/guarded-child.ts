@@ -13,17 +13,19 @@ export interface GuardedChild {
   process: ChildProcess;
   proof: ProcessProof;
   exited: Promise<ChildExit>;
-  /** Sends the signal, and SIGKILL after `graceMs`. Resolves when the child has ended. It can be repeated. */
+  /**
+   * Sends the signal, and SIGKILL after `graceMs`. Resolves when the child has ended. `stop` can be called repeatedly.
+   */
   stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
 export interface GuardOptions extends SpawnOptions {
   signalOnOrphan: NodeJS.Signals;
-  /** True if the program only starts another one and does not pass signals on. Signals then go to its process group. */
+  /** True if the program only starts another program and passes no signals on. Signals then go to its process group. */
   isWrapper?: boolean;
   /**
    * The limit for the private memory of each process. Shared memory does not count. If the machine has no memory left,
-   * the kernel ends such a process before any other.
+   * the kernel ends such a process before any other process.
    */
   memoryBytes?: number | undefined;
 }
@@ -32,9 +34,9 @@ export interface GuardOptions extends SpawnOptions {
 const limitScript = '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; ulimit -d "$1"; shift; exec "$@"';
 
 /**
- * Spawns a child in its own process group, so that a Ctrl-C does not reach it and the caller decides when it ends. A
- * shell beside it reads a pipe of this process. When this process dies, even by kill -9, the pipe ends and the shell
- * sends `signalOnOrphan`. Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set it.
+ * Spawns a child in its own process group, so that a Ctrl-C does not reach the child and the caller decides when the
+ * child ends. A shell beside the child reads a pipe of this process. When this process dies, even by kill -9, the pipe
+ * ends and the shell sends `signalOnOrphan`. Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set it.
  */
 export async function spawnGuarded(
   command: string,

@@ -16,8 +16,8 @@ const nobody = 65_534;
 let found: Promise<Isolation> | undefined;
 
 /**
- * Determines how this machine can isolate processes, by creating a box. Only such a trial shows it, because the kernel,
- * its sysctls, AppArmor and seccomp decide together. The result is kept.
+ * Determines how this machine can isolate processes, by creating a box. Only such a trial gives the answer, because the
+ * kernel, its sysctls, AppArmor and seccomp decide together. The result is kept.
  */
 export function detectIsolation(): Promise<Isolation> {
   found ??= tryOnce();
@@ -35,8 +35,8 @@ async function tryOnce(): Promise<Isolation> {
 let foundNetwork: Promise<BoxNetwork> | undefined;
 
 /**
- * Determines by a trial whether a box can have its own network. A kernel or a container may forbid it, or `ip` and perl
- * may be missing.
+ * Determines by a trial whether a box can have its own network. A kernel or a container may forbid such a network, and
+ * `ip` or perl may be missing.
  */
 export function detectBoxNetwork(): Promise<BoxNetwork> {
   foundNetwork ??= detectIsolation().then(async (isolation) => {

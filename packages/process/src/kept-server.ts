@@ -69,7 +69,8 @@ export interface KeptServerOptions<Server extends RunningServer> {
 
 /**
  * A server that is restarted whenever it ends. The server ends when this process ends. A start first looks for a
- * leftover server, proves that it works on the same folder, and ends it, so that two servers never use one folder.
+ * leftover server, proves that the leftover works on the same folder, and ends the leftover, so that two servers never
+ * use one folder.
  */
 export class KeptServer<Server extends RunningServer> {
   private readonly kept: KeptServerOptions<Server>;

@@ -18,14 +18,15 @@ const tickMs = 10;
 const kernelPid = 2;
 
 /**
- * Returns every visible process by pid, on Linux only. It takes about 30 µs for each process, and more on a busy
- * machine; see `PriorityThread`. Pids in `skipped` are not read, and pids of threads of the kernel are added to it.
+ * Returns every visible process by pid, on Linux only. The call takes about 30 µs for each process, and more on a busy
+ * machine; see `PriorityThread`. Pids in `skipped` are not read, and pids of threads of the kernel are added to
+ * `skipped`.
  */
 export function readProcessUse(skipped: Set<number> = new Set()): Map<number, ProcessUse> {
   if (process.platform !== 'linux') return new Map();
   const pids = fs.readdirSync('/proc').map(Number).filter(Number.isInteger);
   const uses = pids.filter((pid) => !skipped.has(pid)).flatMap((pid) => readOne(pid) ?? []);
-  // In a container the kernel's threads are not visible, and the process with this number is an ordinary one.
+  // In a container the kernel's threads are not visible, and the process with this number is an ordinary process.
   const isKernel = uses.some(({ pid, parent }) => pid === kernelPid && parent === 0) || skipped.has(kernelPid);
   if (isKernel) for (const { pid, parent } of uses) if (pid === kernelPid || parent === kernelPid) skipped.add(pid);
   return new Map(uses.map((use) => [use.pid, use]));
@@ -68,7 +69,7 @@ function isThreadNiceReversible(): boolean {
 
 const readStatus = (): string => ignoreRefusal(() => fs.readFileSync('/proc/self/status', 'latin1')) ?? '';
 
-/** Returns the nice values of a process's first thread and of its session. A missing one is null. */
+/** Returns the nice values of a process's first thread and of its session. A missing value is null. */
 export function readNice(pid: number): { thread: number | null; session: number | null } {
   const [thread, session] = [
     ignoreRefusal(() => os.getPriority(pid)),
@@ -111,7 +112,7 @@ export class PriorityThread {
 
   /**
    * Reads every visible process. Only one call may run at a time. Rejects if the thread ends; the next call starts
-   * another.
+   * another thread.
    */
   read(): Promise<Map<number, ProcessUse>> {
     return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { BoxMount } from './box';
 
-/** The root of this repository or of the image. It is the same from src/ and from dist/. */
+/** The root of this repository or of the image. The path is the same from src/ and from dist/. */
 const root = path.resolve(__dirname, '../../..');
 const inside = '/drydock';
 

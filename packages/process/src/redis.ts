@@ -12,7 +12,8 @@ import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child
 const timeoutMs = 1000;
 
 /**
- * Tells whether a Redis with this password answers PING on loopback. A server that is still loading its file does not.
+ * Tells whether a Redis with this password answers PING on loopback. A server that is still loading its file does not
+ * answer yet.
  */
 export function pingRedis(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -35,15 +36,17 @@ export function pingRedis(port: number, password: string): Promise<boolean> {
 
 interface RedisOptions {
   /**
-   * The folder of the append-only file, the configuration and the generated password (0600). It is created if it is
-   * missing.
+   * The folder of the append-only file, the configuration and the generated password (0600). A missing folder is
+   * created.
    */
   folder: string;
   /** The port. Default: a free one. */
   port?: number;
   /** True to write nothing to disk, for tests. */
   isEphemeral?: boolean;
-  /** The accepted passwords. `url` has the first one. By default one is generated and kept in the folder. */
+  /**
+   * The accepted passwords. `url` has the first password. By default a password is generated and kept in the folder.
+   */
   passwords?: readonly string[];
   onLog?: (text: string) => void;
 }
@@ -66,9 +69,9 @@ export function findRedis(): string | null {
 }
 
 /**
- * Starts a private Redis or Valkey on loopback, with a password and an append-only file. It evicts nothing, because a
- * queue must not forget jobs. Resolves when it answers, after it has loaded its file. @throws if no program is on the
- * PATH, or with the server's last output if it does not start
+ * Starts a private Redis or Valkey on loopback, with a password and an append-only file. The server evicts nothing,
+ * because a queue must not forget jobs. Resolves when the server answers, after it has loaded its file. @throws if no
+ * program is on the PATH, or with the server's last output if it does not start
  */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const program = findRedis();

@@ -18,7 +18,7 @@ export function readVariable(environment: Environment, name: string): string | u
   const value = environment[name] || undefined;
   const file = environment[name + suffix] || undefined;
   if (file === undefined) return value;
-  // Both at once are an error, because a forgotten one would keep an old secret in use.
+  // Setting both is an error, because a forgotten variable would keep an old secret in use.
   if (value !== undefined) throw new SecretFileError(`${name} and ${name}${suffix} are both set; unset one`);
   return readSecretFile(name, file) || undefined;
 }

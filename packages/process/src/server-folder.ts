@@ -17,18 +17,20 @@ const nobody = 65_534;
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
 /**
- * The folder of root's data if the account `nobody` cannot enter the clone. It survives a reboot, unlike the temporary
- * folder.
+ * The folder of root's data if the account `nobody` cannot enter the clone. The folder survives a reboot, unlike the
+ * temporary folder.
  */
 export const reachableHome = '/var/lib/drydock';
 
-/** Returns the account for spawning a server: its own if this process is root, otherwise no change. */
+/** Returns the account for spawning a server. If this process is not root, the account does not change. */
 export function serverAccount(account: number | null = null): { uid: number; gid: number } | Record<string, never> {
   const uid = account ?? nobody;
   return process.getuid?.() === 0 ? { uid, gid: uid } : {};
 }
 
-/** Creates a folder that only the account `nobody` can enter, if this process is root. */
+/**
+ * Creates a folder that only this process's account can enter. If this process is root, only the account `nobody` can.
+ */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   fs.chmodSync(folder, 0o700);
@@ -38,7 +40,7 @@ export function makePrivateFolder(folder: string): void {
 
 /**
  * Gives a data folder to its account: a new folder, or one of an earlier version with another account. No process may
- * work in it. chown follows no link, and changes only files of the former owner.
+ * work in the folder. chown follows no link, and changes only files of the former owner.
  */
 export async function handOver(dataDir: string, account: number | null): Promise<void> {
   const { uid } = serverAccount(account);
@@ -49,7 +51,7 @@ export async function handOver(dataDir: string, account: number | null): Promise
   });
 }
 
-/** Tells whether the server's account can enter a folder, or the nearest existing parent of a missing one. */
+/** Tells whether the server's account can enter a folder, or the nearest existing parent of a missing folder. */
 export function isReachable(folder: string): boolean {
   if (process.getuid?.() !== 0) return true;
   let at = path.resolve(folder);
@@ -78,7 +80,8 @@ export interface ServerHome {
 
 /**
  * Decides where the data of `folder` is. If the server's account cannot enter the folder (a clone in /root), the data
- * is below /var/lib/drydock, and `<folder>/where.txt` has its path. Removing `folder` then starts with new data.
+ * is below /var/lib/drydock, and `<folder>/where.txt` has its path. After a removal of `folder`, the next start has new
+ * data.
  */
 export function settleHome(folder: string): ServerHome {
   makePassableFolder(folder);

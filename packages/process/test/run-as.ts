@@ -4,14 +4,16 @@ import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** Both kinds are tested when this process is root: the second by a process of an account that has no rights. */
+/**
+ * If this process is root, both kinds are tested. A process of an account without rights then tests the second kind.
+ */
 export const kinds =
   process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
 export type Kind = (typeof kinds)[number];
 
 const nobody = 65_534;
 
-/** The compiled package where every account can read it, whatever the clone lies in. */
+/** The compiled package where every account can read it, even if no other account can enter the clone. */
 export const compiled = mkdtempSync(path.join(os.tmpdir(), 'drydock-process-'));
 cpSync(path.join(__dirname, '../dist'), path.join(compiled, 'dist'), { recursive: true });
 chmodSync(compiled, 0o755);
@@ -21,7 +23,7 @@ export const removeCompiled = (): void => rmSync(compiled, { recursive: true, fo
 /** The user id that runs the scripts of a kind and may own files in a box of that kind. */
 export const ownerOf = (kind: Kind): number =>
   kind === 'accounts' || process.getuid?.() !== 0 ? (process.getuid?.() ?? 0) : nobody;
-/** The user id inside the box, whose files the box's own processes can have. */
+/** The user id of the box's processes, and of the files that these processes create. */
 export const accountIn = (kind: Kind): number => (kind === 'accounts' ? 200_001 : ownerOf(kind));
 
 const prelude = `
@@ -39,8 +41,8 @@ const inBox = async (source, options = {}) => {
 `;
 
 /**
- * Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. `inherited`: descriptors
- * that it has besides, by their number there.
+ * Starts a script as the kind's owner; the script can call `box(options)` and `inBox(source, options)`. `inherited` has
+ * further descriptors for the script, by their number in the script.
  */
 export function startAs(
   kind: Kind,

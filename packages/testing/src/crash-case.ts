@@ -43,8 +43,8 @@ const isDeath = ({ name, expect, freezes }: CrashCase): boolean =>
 const isDeathGoingBack = ({ name }: CrashCase): boolean => name.endsWith(wayBack);
 
 /**
- * Combines the deaths in two runs: one with a death in each step, and one with a death in each undo. They take a third
- * of the time, but show less clearly which step failed.
+ * Combines the deaths in two runs: one with a death in each step, and one with a death in each undo. These two runs
+ * take a third of the time, but show less clearly which step failed.
  */
 export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
   const alone = cases.filter((one) => !isDeath(one) && !isDeathGoingBack(one));
@@ -78,7 +78,7 @@ function effectCases(definition: CrashDefinition, index: number): CrashCase[] {
   const isWanted = ({ name }: CrashCase): boolean =>
     name.endsWith('.after_effect') && !name.includes(' times ') && (!name.startsWith('throw ') || isLastOfItsKind);
   // The number of starts is not checked, because a busy machine may cost a worker its lease once more. The tests of
-  // @drydock/workflow check it.
+  // @drydock/workflow check the number.
   return stepCases(definition, index, 'short')
     .filter(isWanted)
     .map(({ attempts: _attempts, ...crashCase }) => crashCase);
@@ -92,7 +92,7 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
   const kills = [
     killAt(at('before'), step, again),
     killAt(at('after_effect'), step, again),
-    // The step is not started again, because the checkpoint has ended it and started the next one.
+    // The checkpoint has ended this step and started the next step. So this step is not started again.
     killAt(at('after_checkpoint'), step, { attempts: 1 }),
   ];
   const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];

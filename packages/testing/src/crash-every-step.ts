@@ -17,13 +17,13 @@ export interface CrashLook {
   steps: readonly { name: string; status: string; attempts: number }[];
   /** The number of unfinished workflows on the run's resource. */
   unfinished: number;
-  /** The number of the run's audit rows (I8), which must be 1. It is missing if the service writes none. */
+  /** The number of the run's audit rows (I8), which must be 1. Missing if the service writes no audit rows. */
   auditRows?: number;
 }
 
 /** Starts, observes and judges a service's workflow. Each run has its own resource. */
 export interface CrashFixture<Run extends { workflowId: string }> {
-  /** The leases in the service's database. A test ends the lease of a frozen worker with them. */
+  /** The leases in the service's database. A test uses this object to end the lease of a frozen worker. */
   leases: Leases;
   /** The limit in seconds for an undisturbed run on a busy machine. Default: 90. */
   runSecondsMax?: number;
@@ -33,8 +33,8 @@ export interface CrashFixture<Run extends { workflowId: string }> {
   start(): Promise<Run>;
   look(run: Run): Promise<CrashLook>;
   /**
-   * Returns all effects of all runs, as the target recorded them. It is never empty, because preparing a run has an
-   * effect.
+   * Returns all effects of all runs, as the target recorded them. The list is never empty, because preparing a run has
+   * an effect.
    */
   ledger(): Promise<readonly LedgerEntry[]>;
   /** Inspects the resource. Throws unless it is completely OLD or completely NEW. */
@@ -51,11 +51,11 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** True to combine many deaths in one run. */
+  /** True to combine many deaths in one run, which saves time. */
   inFewRuns?: boolean;
   /**
-   * The limit for all cases. It is below jest's limit, so that the workers end before the next test. Default: slightly
-   * less than `crashLimitMs`.
+   * The limit for all cases. The limit is below jest's limit, so that the workers end before the next test. Default:
+   * slightly less than `crashLimitMs`.
    */
   limitMs?: number;
 }
@@ -63,7 +63,7 @@ export interface CrashOptions {
 /**
  * Kills, freezes, repeats and fails every step of a workflow with real processes, each case in its own run. Checks I1
  * to I4 and I8, that the resource is OLD or NEW as the outcome says, and that every fault happened. Throws one error
- * that lists all failed cases. Its cause is the error of the first.
+ * that lists all failed cases. The cause is the error of the first failed case.
  */
 export async function crashEveryStep<Run extends { workflowId: string }>(
   definition: CrashDefinition,
@@ -166,8 +166,8 @@ async function expireFrozen<Run extends { workflowId: string }>({
 }
 
 /**
- * Waits until another worker has finished the step with a later fencing token. The frozen worker may continue only
- * then.
+ * Waits until another worker has finished the step with a later fencing token. Before that, the frozen worker must not
+ * continue.
  */
 async function untilOvertaken<Run extends { workflowId: string }>(
   crashCase: CrashCase,
@@ -203,7 +203,7 @@ async function settled<Run extends { workflowId: string }>(
   return last;
 }
 
-/** Stops waiting at a failed expectation, because it cannot become true later. */
+/** Stops waiting at a failed expectation, because the expectation cannot become true later. */
 function rethrowAssertion(error: unknown): never {
   if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });
   throw error;

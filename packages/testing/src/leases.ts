@@ -4,8 +4,8 @@
 export interface Leases {
   /**
    * Ends leases that were taken or renewed by `at` (milliseconds since 1970, default: now), and makes every workflow
-   * without a lease due at once. It is for dead or frozen workers: a working one would continue while another takes its
-   * lease. Resolves with the highest fencing token so far.
+   * without a lease due at once. Only for dead or frozen workers, because a running worker would continue while another
+   * worker takes its lease. Resolves with the highest fencing token so far.
    */
   expire(at?: number): Promise<bigint>;
   /** Returns the fencing token of a workflow's latest worker. */

@@ -70,8 +70,8 @@ export const providerEntries = (
   }));
 
 /**
- * Checks I3: an accepted effect never has a lower fencing token than an earlier one on the same resource. Returns the
- * violations.
+ * Checks I3: an accepted effect never has a lower fencing token than an earlier effect on the same resource. Returns
+ * the violations.
  */
 export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
   const highest = new Map<string, bigint>();

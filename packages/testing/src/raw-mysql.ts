@@ -23,7 +23,7 @@ export class RawMysql {
     this.listen();
   }
 
-  /** Connects and reads the greeting. With `ca`, it then starts TLS. */
+  /** Connects and reads the greeting. With `ca`, TLS then starts. */
   static async connect(place: NetConnectOpts, ca?: string): Promise<RawMysql> {
     const client = new RawMysql(connect(place));
     await client.read();
@@ -131,7 +131,10 @@ export class RawMysql {
   }
 }
 
-/** Returns the twenty bytes of the scramble. They follow the plugin's name in the server's request for a plugin. */
+/**
+ * Returns the twenty bytes of the scramble. The scramble follows the plugin's name in the server's request for a
+ * plugin.
+ */
 function scrambleIn(request: Buffer): Buffer {
   if (request[0] !== 0xfe) throw new Error(`the server asks for no proof: ${request.toString('latin1')}`);
   const at = request.indexOf(0, 1) + 1;

@@ -12,7 +12,7 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
-/** Starts a Redis or Valkey that the test may flush, freeze or kill. Resolves with null if none is on the PATH. */
+/** Starts a Redis or Valkey that the test may flush, freeze or kill. Resolves with null if neither is on the PATH. */
 export async function testRedis(): Promise<TestRedis | null> {
   if (findRedis() === null) return null;
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-'));

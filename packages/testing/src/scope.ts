@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * The extent of a run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` adds the long suites. It is
+ * The extent of a run (DRYDOCK_TESTS). `quick` is the gate, which `npm test` runs. `all` adds the long suites. `all` is
  * for `npm run test:all` and for suites that are named by hand. `effects` adds each death of the longest workflows in
  * its own run. `chaos` runs everything for hours with new seeds, as `npm run chaos` does. A suite declares its tier
  * itself. This file serves suites that do more in a later tier.
@@ -15,8 +15,8 @@ export const isChaos = scope === 'chaos';
 export type QueueBackend = 'redis' | 'postgres';
 
 /**
- * Returns the queue backends for `describe.each(queueBackends())`. QUEUE_BACKEND chooses one. Otherwise both are
- * returned, or only Postgres if neither Redis nor Valkey is on the PATH. The run then prints that.
+ * Returns the queue backends for `describe.each(queueBackends())`. QUEUE_BACKEND chooses one. By default both are
+ * returned. If the PATH has no Redis and no Valkey, only Postgres is returned, and the run prints this fact.
  */
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];
@@ -27,22 +27,24 @@ export function queueBackends(): QueueBackend[] {
   return ['postgres'];
 }
 
-/** Returns the backends for services' suites. The gate runs only one, because the queue's own suite runs both. */
+/**
+ * Returns the backends for services' suites. The gate runs only one backend, because the queue's own suite runs both.
+ */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
-/** Returns the backends for a service's crashes. The tests of @drydock/workflow crash on all of them. */
+/** Returns the backends for a service's crashes. The tests of @drydock/workflow crash on all backends. */
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
 /**
- * jest's limit for all cases of a workflow. It is generous, because only a hang should reach it. `crashEveryStep` gives
- * up slightly earlier and ends its workers.
+ * jest's limit for all cases of a workflow. The limit is generous, because only a hang should reach it.
+ * `crashEveryStep` gives up slightly earlier and ends its workers.
  */
 export const crashLimitMs = isChaos ? 3_600_000 : 900_000;
 
 interface CrashScope {
-  /** Steps whose repeated or late effect would harm most. Long suites also repeat and freeze them. */
+  /** Steps whose repeated or late effect would harm most. Long suites also repeat and freeze these steps. */
   delicate?: readonly string[];
-  /** Excluded cases: a prepared run passes their point as well, or they cannot be reached in time. */
+  /** Excluded cases. A prepared run also passes the point of such a case, or the case cannot be reached in time. */
   never?: RegExp;
   /** The only cases of the long suites for a workflow that takes too long. */
   onlyInCi?: RegExp;
@@ -62,7 +64,7 @@ export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: 
   return {
     inFewRuns: !isChaos && scope !== 'effects' && !isHasty,
     profile: isChaos ? 'full' : 'effects',
-    // Every workflow passes the last point, also one that prepares a run, so it is excluded.
+    // Every workflow passes the last point, even a workflow that only prepares a run. So this point is excluded.
     only: (name) => !name.includes('finish.before') && never?.test(name) !== true && isWanted(name),
   };
 }

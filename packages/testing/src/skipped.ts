@@ -1,9 +1,9 @@
 type Suite = (title: string, body: () => void) => void;
 
-/** Returns `describe`, or a skipped one whose title names the missing thing. */
+/** Returns `describe`, or a skipped `describe` whose title names what is missing. */
 export const describeWith = (missing: string): Suite =>
   missing === '' ? describe : (title, body) => describe.skip(`${title} (needs ${missing})`, body);
 
-/** Reports tests as skipped that cannot even be listed here. */
+/** Reports tests as skipped whose titles cannot be listed without `missing`. */
 export const skipTests = (title: string, missing: string): void =>
   it.skip(`${title} (needs ${missing})`, () => undefined);

@@ -12,7 +12,7 @@ export interface StackOptions {
   queueBackend?: 'redis' | 'postgres';
   /**
    * The lease and the interval of the sweep. Default: 15 s and 300 ms. With 15 s no busy machine loses a lease;
-   * `killAndWait` ends those of dead workers.
+   * `killAndWait` ends the leases of dead workers.
    */
   leaseSeconds?: number;
   sweepMs?: number;
@@ -20,7 +20,7 @@ export interface StackOptions {
   faultsDir?: string;
   /** The URL of an OTLP/HTTP collector. */
   otlpEndpoint?: string;
-  /** The built tree to start, for example of another release. Default: this one. */
+  /** The built tree to start, for example of another release. Default: this tree. */
   tree?: string;
   /** The Node for all processes. Default: the Node of the tests. */
   node?: string;
@@ -62,8 +62,8 @@ export interface TestStack {
    */
   killAndWait(name: string): Promise<number>;
   /**
-   * Ends leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, default: now). It
-   * is for dead workers.
+   * Ends leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, default: now).
+   * Only for dead workers.
    */
   expireLeases(service: string, at?: number): Promise<void>;
   /** Returns the log of a process so far. */
@@ -81,8 +81,8 @@ const root = path.resolve(__dirname, '../../..');
 const startTimeoutMs = 400_000;
 
 /**
- * Starts the whole of Drydock on free ports and in its own data folder, with the program of `npm start`. It needs a
- * build.
+ * Starts the whole of Drydock on free ports and in its own data folder, with the program of `npm start`. The tree must
+ * be built.
  */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
@@ -117,7 +117,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   throw new Error(`The stack came up without all of its content:\n${missing}\n${warnings.join('\n')}`);
 }
 
-/** Returns the last warnings and errors of each process: the logs are removed with the data folder. */
+/** Returns the last warnings and errors of each process, because the logs are removed with the data folder. */
 function readWarnings(folder: string): string[] {
   return fs.readdirSync(folder).flatMap((file) => {
     const lines = fs.readFileSync(path.join(folder, file), 'utf8').split('\n');

@@ -17,7 +17,7 @@ export interface TcpFaultProxy {
   faults: NetworkFaults;
   /** Returns the number of open connections. */
   connections(): number;
-  /** Resets every open connection (RST). New ones are accepted. */
+  /** Resets every open connection (RST). New connections are accepted. */
   reset(): void;
   /** Ends the upstream's direction (FIN to the client). The client's direction stays open. */
   halfClose(): void;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** The time limit. Default: 30 s, because tests run beside others on machines of any speed. */
+  /** The time limit. Default: 30 s, because tests run beside other tests on machines of any speed. */
   timeoutMs?: number;
   /** The pause between calls. Default: 20 ms. */
   everyMs?: number;
@@ -20,7 +20,7 @@ export class InvariantViolated extends Error {
 const looksMin = 50;
 
 /**
- * Calls the condition until it returns a truthy value, and returns that. A throwing condition counts as not true,
+ * Calls the condition until it returns a truthy value, and returns that value. A throwing condition counts as not true,
  * except for {@link InvariantViolated}. @throws after `timeoutMs` and at least 50 calls, with the condition's last
  * error as cause
  */

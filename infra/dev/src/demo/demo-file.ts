@@ -48,7 +48,7 @@ export const demoSchema = z.object({
       domain_in_use: z.string(),
     })
     .optional(),
-  /** Servers at the provider's emulator. Each has snapshots that are ready and one that is not. */
+  /** Servers at the provider's emulator. Each server has ready snapshots and one snapshot that is not ready. */
   servers: z.array(demoServerSchema).optional(),
   sandbox_servers: z.array(demoServerSchema).optional(),
   /** Three columns, labels, and cards, some of which are in the archive. */
@@ -63,13 +63,14 @@ export const demoSchema = z.object({
     )
     .optional(),
   /**
-   * The first database has data and a backup. The second was never backed up. The url is the owner's and requires TLS.
+   * The first database has data and a backup. The second was never backed up. `url` has the owner's login and requires
+   * TLS.
    */
   databases: z.array(z.object({ id: z.string(), url: z.string() })).optional(),
   processes_file: z.string(),
   /**
-   * The parts that could not be created, and why. The field is absent when everything exists. The next start tries them
-   * again.
+   * The parts that could not be created, and why. The field is absent when everything exists. The next start tries to
+   * create these parts again.
    */
   unfinished: z.array(z.object({ title: z.string(), problem: z.string() })).optional(),
 });
@@ -84,13 +85,13 @@ const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.part
 const readPart = (file: string): PartialDemo =>
   fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
 
-/** Reads the content that exists. A data folder of an older Drydock lacks the fields of later domains. */
+/** Reads the content that exists. A data folder of an older Drydock lacks the newer fields. */
 export const readDemo = (dataDir: string): PartialDemo => ({
   ...readPart(fileOf(dataDir)),
   ...readPart(partialFileOf(dataDir)),
 });
 
-/** Saves the demo after each new token, because the API shows a token only once. A crash then loses none. */
+/** Saves the demo after each new token, because the API shows a token only once. A crash then loses no token. */
 export const writePartial = (dataDir: string, demo: PartialDemo): void =>
   writeJsonAtomically(partialFileOf(dataDir), demo);
 

@@ -12,7 +12,7 @@ const failuresMax = 50;
 
 /**
  * Creates an object with an idempotency key, so that an interrupted seeding finds it again. If that object failed at an
- * earlier start, the next key creates another one. If it fails during this start, the caller handles it. `failedAt`
+ * earlier start, the next key creates another object. A failure during this start is left to the caller. `failedAt`
  * returns when the failed object was created, or null when it has not failed.
  */
 export async function makeAnew<T>(
@@ -29,7 +29,7 @@ export async function makeAnew<T>(
   throw new Error(`${key} has failed ${failuresMax} times; see the logs folder`);
 }
 
-/** Returns why the latest workflow of an object failed, in the words that its owner reads. */
+/** Returns why the latest workflow of an object failed, as the API tells the owner. */
 export async function problemOf(api: Api, objectPath: string): Promise<string> {
   const [newest] = workflowsSchema.parse((await api(`${objectPath}/workflows`)).body).data;
   return newest?.error?.detail ?? newest?.error?.title ?? 'see the logs folder';

@@ -46,7 +46,7 @@ async function takeSnapshot(ordered: Ordered, serverId: string, description: str
 }
 
 /**
- * Returns the URL at which the emulator reads and writes the machine's disk. It replaces the owner's access over ssh.
+ * Returns the URL at which the emulator reads and writes the machine's disk. The owner of a real server would use ssh.
  */
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, {

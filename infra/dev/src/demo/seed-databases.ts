@@ -31,7 +31,10 @@ const content = `
     WHERE NOT EXISTS (SELECT FROM visits);
 `;
 
-/** Creates a database, or finds the one that an earlier equal call has created. Both calls return the same password. */
+/**
+ * Creates a database, or finds the database of an earlier call with the same `key`. Both calls return the same
+ * password.
+ */
 async function makeDatabase(api: Api, label: string, key: string): Promise<DemoDatabase> {
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
   const { id, password } = await makeAnew(

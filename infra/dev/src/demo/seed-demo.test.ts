@@ -8,7 +8,7 @@ import { type DemoContext, seedDemo } from './seed-demo';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** `becomes` is the status of the next site. `sites` has the sites so far, by idempotency key. */
+/** `becomes` is the status of the next created site. `sites` has all sites that were created, by idempotency key. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
 

@@ -17,7 +17,10 @@ export interface DemoContext extends DemoTools {
   /** The gateway's base URL. */
   baseUrl: string;
   processesFile: string;
-  /** `sites` creates only keys and sites. Tests that need no more use it on a busy machine. */
+  /**
+   * `sites` creates only keys and sites. Tests use `sites` when they need nothing else, because a busy machine creates
+   * the whole demo slowly.
+   */
   extent: 'whole' | 'sites';
   /** Prints one line on the terminal. */
   say(line: string): void;
@@ -65,7 +68,7 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
   return whole;
 }
 
-/** Runs every seed, even if another one fails. Resolves with the failures and their reasons. */
+/** Runs every seed, even if another seed fails. Resolves with the failures and their reasons. */
 async function runAll(
   seeds: readonly Seed[],
   run: (seed: Seed) => Promise<void>,

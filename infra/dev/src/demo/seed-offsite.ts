@@ -13,7 +13,7 @@ const stateSchema = z.looseObject({
   copies: z.array(z.unknown()),
 });
 
-/** Adds one day's reading of the tides. It can be repeated. */
+/** Adds one day's reading of the tides. A repeated call adds nothing. */
 async function addReading(place: SitePlace, number: number): Promise<void> {
   const day = `2026-03-0${number}`;
   await writeSiteFile(place.files_dir, `${day}.txt`, `high water ${200 + 6 * number} cm\n`);

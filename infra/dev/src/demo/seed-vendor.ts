@@ -20,7 +20,7 @@ interface VendorSite {
 
 /**
  * Creates a site at the vendor, with restore points of its website, its database and its mailbox. All three have
- * changed since.
+ * changed after their restore points.
  */
 async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<string> {
   const id = await createSite(api, { name: 'Lighthouse Tea', domain, platform: 'vendor' });
@@ -30,7 +30,7 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
       const surface = surfaceSchema.parse((await api(path)).body);
       return surface.in_progress ? null : surface;
     });
-  // The mailbox's restore point is created last, so all others exist if it does.
+  // The mailbox's restore point is created last, so its existence proves that the others exist.
   if ((await atRest('Reading its timelines')).mailboxes.some(({ points }) => points.length > 0)) return id;
   const admin = emulatorAdmin(vendor.url, vendor.token);
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));

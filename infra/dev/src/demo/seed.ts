@@ -3,8 +3,8 @@ import type { Api } from './api';
 import type { Demo, PartialDemo } from './demo-file';
 
 /**
- * The place of a site on its host. The site host reports it, because the public API shows neither folders nor
- * passwords.
+ * The address, folder and database of a site. The site host reports them, because the public API shows neither folders
+ * nor passwords.
  */
 export interface SitePlace {
   url: string;
@@ -23,14 +23,14 @@ export interface SeedContext {
   demo: PartialDemo;
   /** Saves a part as soon as it exists. */
   keep(more: PartialDemo): void;
-  /** Returns the public API, called with this key. @throws before the key exists */
+  /** Returns a client of the public API that sends this key. @throws before the key exists */
   api(key: 'live_key' | 'sandbox_key' | 'staff_key' | 'other_org_key'): Api;
   describeSite(siteId: string): Promise<SitePlace>;
   /** Buckets of a customer at the S3 emulator. */
   customerStorage: { live: S3Keys; sandbox: S3Keys };
   /** The vendor's emulator. Packages are filled there, because Drydock does not change their content. */
   vendor: { url: string; token: string };
-  /** Runs hosting's command for deleted sites, because the API has no such calls. */
+  /** Runs hosting's command for deleted sites, because the API can neither hold nor purge a deleted site. */
   hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void>;
   /** The cloud's emulator, and the tokens of its projects. */
   hetzner: { url: string; token: string; projectTokens: { live: string; sandbox: string } };
@@ -39,8 +39,8 @@ export interface SeedContext {
 }
 
 /**
- * Creates one part of the demo content. It runs again until all its fields are in demo.json. So each of its POSTs has
- * its own idempotency key.
+ * Creates one part of the demo content. The seed runs at each start until all its fields are in demo.json. So each of
+ * its POSTs has its own idempotency key.
  */
 export interface Seed {
   /** The name of the part, for the terminal. */

@@ -19,7 +19,7 @@ interface Listing {
   code: string;
 }
 
-/** Returns the listings of a page. The first line of a listing names its file, or a place in that file. */
+/** Returns the listings of a page. The first line of a listing names its file, or a position in that file. */
 const listingsOf = (page: string): Listing[] =>
   [
     ...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm),
@@ -92,8 +92,8 @@ function develop(service: string) {
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
     /**
-     * Expects that the page's whole files are formatted. Only the order of imports may differ, because an editor sorts
-     * them.
+     * Expects that the files which a page shows in full are formatted. Only the order of imports may differ, because an
+     * editor sorts them.
      */
     expectFormat: (...listings: (Listing | undefined)[]) => {
       const files = listings.flatMap((listing) =>
@@ -104,7 +104,7 @@ function develop(service: string) {
     },
     /**
      * Builds the command-line tool from the OpenAPI document, as `npm run openapi` and `npm run build` do. Expects that
-     * it has these words.
+     * the tool knows the command `words`.
      */
     expectCommand: (words: string) => {
       const toRun = [

@@ -16,8 +16,8 @@ import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant
 
 /*
  * Each attack starts with only keys, sites and databases. `npm run chaos` runs all attacks, and the suites of the
- * packages always run a part of each. To see which attacks an older version allows, copy this file into that version's
- * folder; docs/security.md lists them.
+ * packages always run a part of each. docs/security.md lists the attacks that older versions allow. To repeat these
+ * attacks, copy this file into the older version's folder.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>
@@ -62,7 +62,7 @@ const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = curren
 
 /**
  * Returns SQL for a function that makes `role` a superuser if a superuser calls it. The function then also writes a
- * file named after `how`, because the database may accept no writes.
+ * file named after `how`, because a file can be written even if the database accepts no writes.
  */
 const climbSql = (role: string): string => `
   create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
@@ -157,8 +157,9 @@ function lookAtCanary(): unknown {
 const racedFolders = 200;
 
 /**
- * Returns an application that replaces folders with links to the canary and back, in 200 folders, as fast as it can. It
- * does so in its own files, or in files that a restore stages beside them. It ends when its page `/stop` is requested.
+ * Returns an application that replaces folders with links to the canary and back, in 200 folders, as fast as it can.
+ * The folders belong to the application's own files, or to the files that a restore stages beside them. The application
+ * ends when its page `/stop` is requested.
  */
 const racer = (
   releasesDir: string,
@@ -240,7 +241,7 @@ inChaos(
     for (const backup_id of backups) {
       const restore = await attacker.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id });
       await attacker.follow(restore.location);
-      // The restore's probe has started the restored application, and so the race. This call ends it.
+      // The restore's probe has started the restored application, which then races. This request ends the race.
       await fetch(new URL('stop', site.url));
       const names = fs.readdirSync(site.filesDir, { recursive: true, withFileTypes: true });
       const texts = names
@@ -414,8 +415,8 @@ inChaos(
     const asked = [1, 2, 3].map(() =>
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
-    // The requests come one after the other, so that some come after the templates were read. `fetch` has a time limit,
-    // because a slow template parser would need twelve seconds for each page.
+    // The requests come one after the other, so that some come after the site host has read the templates. `fetch` has
+    // a time limit, because a slow template parser would need twelve seconds for each page.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');

@@ -1,5 +1,5 @@
 // One organisation that attacks with its API keys, its sites and its databases until it is told to stop. It is a
-// process of its own, so that it does not slow down the program that measures the others.
+// process of its own, so that the attacks do not slow down the program that measures the calls of other organisations.
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -15,8 +15,8 @@ const worstSetupSchema = z.object({
   siteUrls: z.array(z.string()),
   pages: z.record(z.string(), z.string()),
   /**
-   * Databases whose sessions the attack uses up. They are not the databases of `siteUrls`, because a site without a
-   * free session shows no page.
+   * Databases whose sessions the attack uses up. The databases of `siteUrls` are not among them, because a site without
+   * a free session shows no page.
    */
   databaseUrls: z.array(z.string()),
   /** The path of the event stream of a long workflow. */

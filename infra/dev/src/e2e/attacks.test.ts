@@ -1,6 +1,6 @@
 /**
- * Attacks a whole stack for at least a minute. In `npm run test:all` the suite runs on the stack of
- * whole-stack.test.ts, and alone on its own stack.
+ * Attacks a whole stack for at least a minute. In `npm run test:all` the suite shares the stack of whole-stack.test.ts.
+ * Alone, the suite starts its own stack.
  *
  * @tier chaos
  * @processes
@@ -16,8 +16,9 @@ import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
 /**
- * The attacks that a customer can make with its API keys, its site and its databases. docs/security.md says which of
- * them succeeded at which version. To repeat that, copy this folder over that version's.
+ * The attacks that a customer can make with its API keys, its site and its databases. docs/security.md says which
+ * attacks succeeded at which version. To repeat the attacks on an older version, copy this folder over that version's
+ * folder.
  */
 jest.setTimeout(900_000);
 
@@ -78,7 +79,7 @@ test('while one organisation does its worst it is refused, and no call of anothe
   const pidOfHost = stack.processes()['site-host']?.pid;
   const seconds = isChaos ? 60 : 0;
   const backups = isChaos ? 20 : 1;
-  // 20 backups in two rounds, with ten sites, are four of each site. A site may have five a day.
+  // Two rounds of 20 backups take four backups of each of the ten sites. A site may have five backups a day.
   const neighbour = await Neighbour.prepare(victim, isChaos ? 10 : 1);
   const worst = await prepareAttacker(stack, attacker, isChaos ? 4 : 2);
   const during = (isOver: () => boolean | Promise<boolean>) => {

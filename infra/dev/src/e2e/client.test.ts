@@ -1,6 +1,6 @@
 /**
- * Runs the examples of the client's README against a whole stack. In `npm run test:all` the suite runs on the stack of
- * whole-stack.test.ts, and alone on its own stack.
+ * Runs the examples of the client's README against a whole stack. In `npm run test:all` the suite shares the stack of
+ * whole-stack.test.ts. Alone, the suite starts its own stack.
  *
  * @tier chaos
  * @processes
@@ -26,7 +26,7 @@ interface Message {
   event: { id: string; type: string; resource: string };
 }
 
-/** A receiver of webhooks. It accepts events below `/takes` and refuses those below `/refuses`. */
+/** A receiver of webhooks. The receiver accepts events below `/takes` and refuses events below `/refuses`. */
 async function startReceiver() {
   const messages: Record<string, Message[]> = { '/takes': [], '/refuses': [] };
   const take = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {

@@ -67,7 +67,7 @@ export class Customer {
     return siteSchema.parse((await this.insist('GET', `/v1/sites/${id}`)).body);
   }
 
-  /** Takes a backup and returns the id of the newest completed one. */
+  /** Takes a backup and returns the id of the newest completed backup. */
   async takeBackup(siteId: string): Promise<string> {
     await this.insist('POST', `/v1/sites/${siteId}/backups`, {});
     const surface = await until(

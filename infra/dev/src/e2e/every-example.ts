@@ -17,7 +17,7 @@ interface Operation {
   description: string;
 }
 
-/** Members of a body that are the reader's own, such as ids. The examples have placeholders for them. */
+/** Members of a body whose values differ for each reader, such as ids. The examples have placeholders for them. */
 const ownMembers = [
   'backup_id',
   'copy_id',
@@ -96,8 +96,8 @@ export class Examples {
   }
 
   /**
-   * Sends the example with the members of `own` replaced. Repeats it while other work holds the site. Waits until a
-   * workflow ends.
+   * Sends the example with the members of `own` replaced. Repeats it while other work holds the site. If the example
+   * starts a workflow, waits for its end.
    */
   private async send(
     id: string,
@@ -182,7 +182,7 @@ export class Examples {
     return String((await this.send(id, params, own))['id']);
   }
 
-  /** Resolves with the first item of a list, as soon as there is one. */
+  /** Resolves with the first item of a list, as soon as the list has an item. */
   private firstIn(id: string, params: Params = {}, items = 'data'): Promise<Body> {
     return until(
       async () => {

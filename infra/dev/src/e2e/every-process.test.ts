@@ -1,6 +1,6 @@
 /**
  * Runs all kinds of operations while each process of a whole stack is killed or frozen, one after the other. `npm run
- * chaos` runs five rounds, `npm run test:all` one.
+ * chaos` runs five rounds, and `npm run test:all` runs one.
  *
  * @tier long
  * @processes
@@ -52,7 +52,10 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   });
   afterAll(() => stack?.stop());
 
-  /** Repeats the call with one idempotency key until its answer is final. Waits until a workflow ends. */
+  /**
+   * Repeats the call with one idempotency key until its answer is final. If the call starts a workflow, waits for its
+   * end.
+   */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
     const answer = await until(
@@ -75,7 +78,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   const pageOfSite = async (site: TenantSite): Promise<string> =>
     (await fetch(new URL('version.html', site.url))).text();
 
-  /** Creates a site whose backup has the old version and whose files now have the new one. */
+  /** Creates a site whose backup has the old version and whose files now have the new version. */
   async function makeChangedSite(domain: string): Promise<{ site: TenantSite; backupId: string }> {
     const site = await tenant.makeSite(domain);
     await writeVersion(placeOf(site), 'old');

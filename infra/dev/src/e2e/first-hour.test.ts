@@ -13,13 +13,13 @@ import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';
 
-/** A new user's first hour with the README: npm, a folder of the clone and nothing set up before. */
+/** The suite starts like a new user: with npm, a folder of the clone, and no earlier data or settings. */
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();
 /**
  * Returns the group of pages whose blocks change the same sites, databases or processes. The pages of a group run one
- * after the other, and the groups at the same time.
+ * after the other, and the groups run at the same time.
  */
 const groupOf = ({ page }: Block): string => (/^README|^docs\/guides\//.test(page) ? 'guides' : page);
 
@@ -120,7 +120,8 @@ describe('npm start', () => {
     const groups = [...new Set(runnable.map(groupOf))];
     await Promise.all(
       groups.map(async (group) => {
-        // A block may write into the home folder, for example a link to the command. So each group has its own.
+        // A block may write into the home folder, for example a link to the command. So each group has its own home
+        // folder.
         const home = fs.mkdtempSync(path.join(folder, 'home-'));
         const reader = { ...environment, HOME: home, PATH: `${home}/.local/bin:${environment['PATH']}` };
         for (const block of runnable.filter((one) => groupOf(one) === group)) {

@@ -19,7 +19,7 @@ export const greedySetupSchema = z.object({
 });
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
-/** The attack has its own address, because the platform shares out connection places by address too. */
+/** The attack has its own address, because the platform also divides connection places among addresses. */
 const from = '127.0.0.9';
 const visitors = 300;
 const protocol = 0x3_0000;
@@ -56,7 +56,7 @@ function hold(socket: net.Socket): Promise<string> {
   });
 }
 
-/** Runs the statements in one session. Resolves with the code of the error that ended it, or with `done`. */
+/** Runs the statements in one session. Resolves with the code of the error that ended the session, or with `done`. */
 async function inSession(connectionString: string, statements: readonly string[], isSecure = false): Promise<string> {
   const client = new pg.Client({ connectionString, ssl: isSecure && { rejectUnauthorized: false } });
   client.on('error', () => undefined);

@@ -1,4 +1,4 @@
-// Clients of one organisation, in a process of their own so that no other work slows them down. Each keeps one
+// Clients of one organisation, in a process of their own so that no other work slows them down. Each client keeps one
 // connection. A client pauses after each answer, and longer if Retry-After says so. The process gets a `LoadSetup`, and
 // prints `connected` when each client has had an answer. `measure` resets the counts. At `end` each client waits for
 // its last answer.
@@ -10,7 +10,7 @@ import { Client, errors } from 'undici';
 import { z } from 'zod';
 
 const setupSchema = z.object({
-  /** URLs of gateways. A new connection goes to a ready one, as with a load balancer. */
+  /** URLs of gateways. A new connection goes to a ready gateway, as a load balancer would choose. */
   urls: z.array(z.string()).min(1),
   token: z.string(),
   clients: z.int(),
@@ -37,7 +37,10 @@ export interface LoadTally {
   connections: number;
 }
 
-/** The number of clients that share an address. It is limited, because the gateway limits connections by address. */
+/**
+ * The number of clients that share an address. The number is limited, because the gateway limits connections by
+ * address.
+ */
 const clientsOfAnAddress = 200;
 const readyEveryMs = 250;
 const ending = new AbortController();
@@ -83,7 +86,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Connects to a gateway that is ready. If that one refuses, it tries another. */
+/** Connects to a gateway that is ready. If that gateway refuses, another gateway is tried. */
 async function connect(urls: readonly string[], localAddress: string): Promise<net.Socket> {
   for (let refused = 0; ; ) {
     while (ready.size === 0) await sleep(readyEveryMs);
@@ -105,7 +108,7 @@ async function connect(urls: readonly string[], localAddress: string): Promise<n
 
 type Call = LoadSetup['calls'][number];
 
-/** The client calls again after `again` milliseconds. It repeats the same call unless `isOver`. */
+/** The client calls again after `again` milliseconds. The client repeats the same call unless `isOver`. */
 interface Asked {
   again: number;
   isOver: boolean;

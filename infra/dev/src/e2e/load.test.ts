@@ -210,7 +210,7 @@ describe('ten thousand connections while every process restarts in turn', () => 
   });
   afterAll(() => Promise.all([...(gateways ?? []), ...(apis ?? [])].map((each) => each.end('SIGKILL'))));
 
-  /** Restarts a worker or an agent. It has no second process, so its work waits until it is back. */
+  /** Restarts a worker or an agent. Such a process runs alone, so its work waits for the restart. */
   async function restartInStack(name: string): Promise<void> {
     const { pid } = stack.processes()[name] ?? { pid: 0 };
     stack.kill(name, 'SIGTERM');

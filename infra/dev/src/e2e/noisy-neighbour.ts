@@ -36,7 +36,7 @@ const pages = {
 export interface Attacker {
   /** Requests restores whose checks sleep for an hour, and starts all other attacks. */
   start(): Promise<void>;
-  /** Returns how often each answer came so far, such as `bodies 503 overloaded` 812 times. */
+  /** Returns how often each answer came so far, for example 812 times `bodies 503 overloaded`. */
   tally(): Promise<Tally>;
   restores: string[];
   stop(): Promise<void>;
@@ -84,8 +84,8 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
 }
 
 /**
- * Prepares an organisation that uses up shared resources. It has a managed database and sites, one of them with an
- * application. It also connects to `others`, another organisation's managed database.
+ * Prepares an organisation that uses up shared resources. The organisation has a managed database and sites, one of
+ * which has an application. It also connects to `others`, another organisation's managed database.
  */
 export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Promise<Omit<Attacker, 'restores'>> {
   const names = ['slow', 'locks', 'ids', 'gone'];
@@ -109,8 +109,8 @@ export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Prom
 }
 
 /**
- * Runs the attacks in a process of its own, so that they do not slow down the program that measures the others. Its
- * priority is the lowest, because a real attacker has its own machine.
+ * Runs the attacks in a process of its own, so that they do not slow down the measuring program. The process has the
+ * lowest priority, because a real attacker has its own machine.
  */
 function attackerProcess(): { begin(setup: AttackerSetup): void } & Pick<Attacker, 'tally' | 'stop'> {
   let child: ChildProcess | undefined;
@@ -198,7 +198,8 @@ export class Neighbour {
   }
 
   /**
-   * Repeats every call until `isEnough` returns true after a round. Meanwhile it takes backups, one after the other.
+   * Repeats every call until `isEnough` returns true after a round. Meanwhile the neighbour takes backups, one after
+   * the other.
    */
   async measure(isEnough: (rounds: number) => boolean | Promise<boolean>, backupCount: number): Promise<Measured> {
     const measured: Measured = {};
@@ -260,8 +261,8 @@ async function logIn(work: () => Promise<unknown>): Promise<{ ms: number; proble
 
 const roundPauseMs = 50;
 /**
- * A call without an answer has failed after this time. It is long, because only the chaos run can measure the promised
- * times.
+ * A call without an answer has failed after this time. The time is long, because only the chaos run can measure the
+ * promised times.
  */
 const callMs = 120_000;
 

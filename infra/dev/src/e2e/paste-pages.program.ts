@@ -1,7 +1,7 @@
 /**
  * Runs each block of the README and the guides once, beside a running `npm start`, and the examples of the client's
- * README. Prints where a reader would fail. `.ci/first-restore` runs it. `first-hour.test.ts` runs every block of every
- * page twice.
+ * README. Prints where a reader would fail. `.ci/first-restore` runs this program. `first-hour.test.ts` runs every
+ * block of every page twice.
  */
 import fs from 'node:fs';
 import os from 'node:os';

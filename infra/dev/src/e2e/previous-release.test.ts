@@ -1,6 +1,6 @@
 /**
  * Builds the previous release from its commit. Its data folder must start under this release, and its APIs must work
- * beside this release's on the same databases.
+ * beside the APIs of this release on the same databases.
  *
  * @tier long
  * @processes
@@ -17,7 +17,7 @@ import { inRepo } from '../dev-config';
 import { Tenant } from './tenant';
 import { writeVersion } from './versioned-site';
 
-/** The commit of the previous release. Each release sets it for its successor. */
+/** The commit of the previous release. Each release writes its own commit here for the next release. */
 const previousRelease = 'ad1b204';
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 const buildMs = 900_000;
@@ -117,6 +117,6 @@ test('APIs and a gateway of the release before take work on the migrated databas
   });
   expect(await (await fetch(new URL('version.html', site.url))).text()).toBe('old/old');
   expect(card.status).toBe(200);
-  // A key that one release has minted works in the other.
+  // A key that one release has minted works in the other release.
   expect((await new Tenant(stack, minted).call('GET', '/v1/sites')).status).toBe(200);
 });

@@ -5,19 +5,19 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { repoRoot } from '../dev-config';
 
-/** A block that a reader pastes into a shell. It is fenced as `sh` in a README or a guide. */
+/** A block that a reader pastes into a shell. Such a block is fenced as `sh` in a README or a guide. */
 export interface Block {
   page: string;
   line: number;
   text: string;
   /**
-   * The text after `needs:` in a comment above the block, such as `<!-- needs: docker -->`. No test provides it, so the
-   * block is only parsed.
+   * The text after `needs:` in a comment above the block, such as `<!-- needs: docker -->`. No test provides what the
+   * text names, so the block is only parsed.
    */
   needs: string | undefined;
   /**
-   * The command after `beside:` in a comment above the block, such as `<!-- beside: npm run dev keys -->`. It must run
-   * at the same time.
+   * The command after `beside:` in a comment above the block, such as `<!-- beside: npm run dev keys -->`. That command
+   * must run while the block runs.
    */
   beside: string | undefined;
 }
@@ -52,7 +52,10 @@ export function listPages(): string[] {
   return output.split('\n').filter(Boolean);
 }
 
-/** Lists every block of every README and guide, except `npm start` and `npm test`. The suite itself runs those. */
+/**
+ * Lists every block of every README and guide, except `npm start` and `npm test`. The suite runs these two commands
+ * itself.
+ */
 export const listBlocks = (): Block[] =>
   listPages()
     .flatMap(readBlocks)
@@ -70,7 +73,7 @@ export function hiddenCommands(page: string): string[] {
   });
 }
 
-/** Runs a block like pasted text in a shell: a failed line does not end it. */
+/** Runs a block like pasted text in a shell: a failed line does not end the block. */
 export function runBlock(block: Block, folder: string, environment: NodeJS.ProcessEnv): Promise<Outcome> {
   return new Promise((resolve) => {
     const options = { cwd: folder, env: environment, timeout: blockTimeoutMs, maxBuffer: 64 << 20 };
@@ -111,7 +114,7 @@ export async function runClientExamples({ base_url, live_key }: { base_url: stri
   const readme = fs.readFileSync(path.join(repoRoot, 'packages/client/README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
   const env = { PATH: process.env['PATH'], DRYDOCK_URL: base_url, DRYDOCK_KEY: live_key };
-  // The working folder is this one, so that Node finds the package by its name.
+  // The working folder is the folder of this file, so that Node finds the package by its name.
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', blocks.join('\n')], {
     cwd: __dirname,
     env,

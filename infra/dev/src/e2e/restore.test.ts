@@ -1,6 +1,6 @@
 /**
- * Restores 20 MB and kills processes with SIGKILL meanwhile, on both queues. In `npm run test:all` the suite runs on
- * the stack of whole-stack.test.ts, and alone on its own stack.
+ * Restores 20 MB and kills processes with SIGKILL meanwhile, on both queues. In `npm run test:all` the suite shares the
+ * stack of whole-stack.test.ts. Alone, the suite starts its own stack.
  *
  * @tier chaos
  * @processes

@@ -129,8 +129,8 @@ interface Balancer {
 }
 
 /**
- * Starts a balancer of connections. A new connection goes to a process that is ready, and to another one if that
- * refuses.
+ * Starts a balancer of connections. A new connection goes to a ready process. If that process refuses, the connection
+ * goes to another process.
  */
 async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   let turn = 0;

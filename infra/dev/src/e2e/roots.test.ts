@@ -34,7 +34,7 @@ const isWork = ({ name, attributes }: Span): boolean =>
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
   // Each process sends its spans in batches, one after the other. When the fourth request has arrived, all spans from
-  // before the first one have arrived.
+  // before the first request have arrived.
   for (let request = 0; request < 4; request += 1) {
     const body = { name: `after ${request}`, scopes: ['sites.view'] };
     const minted = await customer.call('POST', '/v1/api-keys', body, { 'idempotency-key': randomUUID() });

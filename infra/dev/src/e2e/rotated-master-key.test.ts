@@ -1,7 +1,7 @@
 /**
- * Rotates the master key by the phases and commands of docs/operating.md, with two of each API and of the gateway,
- * while requests and restores run. A phase continues after a fixed number of answers, so that the speed of the machine
- * does not matter.
+ * Rotates the master key by the phases and commands of docs/operating.md, with two processes of each API and of the
+ * gateway, while requests and restores run. A phase continues after a fixed number of answers, so that the speed of the
+ * machine does not matter.
  *
  * @tier long
  * @processes
@@ -82,8 +82,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts a customer's receiver of webhooks. It accepts messages that are signed with a secret in `secrets`, and refuses
- * the rest.
+ * Starts a customer's receiver of webhooks. The receiver accepts messages that are signed with a secret in `secrets`,
+ * and refuses all other messages.
  */
 async function startReceiver() {
   const secrets: string[] = [];
@@ -129,8 +129,8 @@ interface Asked {
 }
 
 /**
- * A load balancer before two gateways. It sends no new requests to a gateway that is about to stop, so that the gateway
- * has none left.
+ * A load balancer before two gateways. The balancer sends no new requests to a gateway that is about to stop, so that
+ * the gateway has no request left when it stops.
  */
 class Front {
   private turn = 0;
@@ -198,7 +198,9 @@ interface Restored {
   backup: string;
 }
 
-/** Starts clients that send requests all the time, and one that restores a site repeatedly. Collects wrong answers. */
+/**
+ * Starts clients that send requests all the time, and a client that restores a site repeatedly. Collects wrong answers.
+ */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
     'a look-up': () => front.ask(token, 'GET', '/v1/me'),
@@ -287,7 +289,8 @@ function stepOne(): string {
 }
 
 /**
- * Runs the commands of step 1 in a folder like an operator's. The stack's own superuser password is put into its files.
+ * Runs the commands of step 1 in a folder like an operator's. The stack's own superuser password is put into the files
+ * of that folder.
  */
 async function tellStores(masterKeys: string): Promise<void> {
   const [postgres, redis] = ['postgres', 'redis'].map((name) => stack.processes()[name]?.port);
@@ -466,8 +469,8 @@ itWithRedis(
     const token = stack.demo.live_key;
     const [site] = stack.demo.sites;
     if (site === undefined) throw new Error('the demo has no site');
-    // The supervisor has only one gateway, which is unreachable during its restart. So these calls come between the
-    // phases.
+    // The supervisor has only one gateway, which is unreachable during its restart. So the tenant's calls come between
+    // the phases.
     const tenant = new Tenant(stack, token);
     const old = fs.readFileSync(path.join(dataDir, 'master.key'), 'utf8').trim();
     const next = randomBytes(32).toString('hex');

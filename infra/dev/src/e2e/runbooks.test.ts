@@ -33,7 +33,7 @@ const isCommand =
  */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 
-/** A page of docs/runbooks. It records which of its commands the test has used. */
+/** A page of docs/runbooks, with a record of the page's commands that the test has used. */
 class Page {
   private readonly name: string;
   private readonly texts: readonly string[];
@@ -125,8 +125,8 @@ beforeAll(async () => {
   stack = await startStack({
     queueBackend: queueBackends()[0] ?? 'postgres',
     faultsDir: faults.folder,
-    // The time-outs are those of production, because a frozen process never answers and longer ones would only slow the
-    // test down.
+    // The time-outs have their production values. A frozen process never answers, so longer time-outs would only slow
+    // the test down.
     environment: {
       DRYDOCK_DEMO: 'sites',
       DRYDOCK_TIMEOUT_SCALE: '1',
@@ -146,8 +146,8 @@ afterAll(async () => {
 });
 
 /**
- * Returns the first of the ports on which processes serve their metrics. They lie above the range that the kernel
- * assigns.
+ * Returns the first of the ports on which processes serve their metrics. These ports lie above the range from which the
+ * kernel assigns ports.
  */
 const metricsPorts = async (): Promise<number> => 61_100 + ((await findFreePort()) % 100) * 40;
 
@@ -158,7 +158,9 @@ const restore = async (): Promise<string> =>
   (await customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })).headers.get(
     'location',
   ) ?? '';
-/** Sends one request of a page, such as `GET /readyz`, to a process. Resolves with null if it does not answer. */
+/**
+ * Sends one request of a page, such as `GET /readyz`, to a process. Resolves with null if the process does not answer.
+ */
 async function probe(name: string, line: string): Promise<{ status: number; text: string } | null> {
   const [method = '', at = ''] = line.split(' ');
   try {

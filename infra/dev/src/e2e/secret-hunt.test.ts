@@ -1,6 +1,6 @@
 /**
  * Uses every operation of a whole stack, and then searches everything that the stack has written. In `npm run test:all`
- * the suite runs on the stack of whole-stack.test.ts, and alone on its own stack.
+ * the suite shares the stack of whole-stack.test.ts. Alone, the suite starts its own stack.
  *
  * @tier chaos
  * @processes
@@ -18,7 +18,10 @@ import { Customer } from './customer';
 import { startCollector, startStack } from './one-stack';
 import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-hunt';
 
-/** The chaos run has the whole demo on every backend. Other runs have keys, sites and their restores on one. */
+/**
+ * The chaos run has the whole demo on every backend. Other runs have only keys, sites and their restores, on one
+ * backend.
+ */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
 describe.each(backends)('after every operation has been used, queue on %s', (queueBackend) => {
@@ -31,7 +34,7 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
 
   beforeAll(async () => {
     collector = await startCollector();
-    // These settings send every span, also those that are omitted by default.
+    // These settings send every span, also the spans that are omitted by default.
     const environment = { DRYDOCK_DEMO: isChaos ? 'whole' : 'sites', TRACE_READS: '1', TRACE_DETAIL: 'full' };
     stack = await startStack({ queueBackend, otlpEndpoint: collector.url, environment });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);

@@ -128,8 +128,8 @@ export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSe
 }
 
 /**
- * Returns the logs, the queue, every table of every service, and the part of every process that each user of the
- * machine can see.
+ * Returns the logs, the queue, every table of every service, and what every user of the machine can read about each
+ * process.
  */
 export async function placesOf(stack: TestStack): Promise<Place[]> {
   const logsDir = path.join(stack.dataDir, 'logs');
@@ -211,8 +211,8 @@ function processPlaces(stack: TestStack): Place[] {
 }
 
 /**
- * Returns the processes below the supervisor, and those that work in its data folder. Other tests' processes are
- * excluded, because their command lines may contain a key.
+ * Returns the processes below the supervisor, and those that work in its data folder. The processes of other tests are
+ * left out, because a command line of theirs may contain a key.
  */
 function processesOf(stack: TestStack): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -224,7 +224,10 @@ function processesOf(stack: TestStack): string[] {
   return pids.filter((pid) => isBelow(pid) || names(pid));
 }
 
-/** Returns the environment of a process that runs a customer's code, without the one secret that it was given. */
+/**
+ * Returns the environment of a process that runs a customer's code, without DATABASE_URL, which belongs to the
+ * customer.
+ */
 function customersEnvironment(stack: TestStack, pid: string, title: string): Place[] {
   const variables = variablesOf(pid);
   const isOurs = Object.values(variables).some((value) => value.includes(stack.dataDir));

@@ -1,6 +1,6 @@
 /**
- * Starts the whole of Drydock once with the program of `npm start`. `npm test` runs no other suite of a whole stack;
- * the others are in `npm run test:all`.
+ * Starts the whole of Drydock once with the program of `npm start`. The other suites of a whole stack run only in `npm
+ * run test:all`.
  *
  * @processes
  * @root

@@ -250,8 +250,8 @@ gateway: POST /v1/databases/{databaseId}/upgrade
 ];
 
 /**
- * The chaos run covers both backends, because the queue decides how a job reaches a worker. Other runs use one, because
- * each takes minutes.
+ * The chaos run covers both backends, because the queue decides how a job reaches a worker. Other runs use one backend,
+ * because each backend takes minutes.
  */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
@@ -281,8 +281,8 @@ describe.each(backends)('whoever dies in the middle, the trace goes on to the en
   });
 
   /**
-   * Resolves with the final answer. Earlier answers may say that a service is down, or that it still holds the killed
-   * request.
+   * Resolves with the final answer. Earlier answers may say that a service is down, or that the service still holds the
+   * killed request.
    */
   const answerTo = ({ method, path: at, body }: Call): Promise<Answer> => {
     const headers = method === 'POST' ? { 'idempotency-key': randomUUID() } : {};

@@ -7,7 +7,7 @@ interface Line {
 }
 
 const clientKind = 3;
-/** This call is hidden, because the gateway asks again only after a second, so not every request has it. */
+/** The gateway keeps the answer to this call for a second. Not every request has the call, so the tree hides it. */
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
@@ -18,8 +18,8 @@ const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
 
 /**
  * Returns the trace as lines of `process: name`, indented by depth. Lines that vary between runs are left out: reads,
- * jobs that found nothing to do, and spans that the process of `deadPid` started, because it may have died before it
- * sent them. A call between two processes of Drydock shows only the called one.
+ * jobs that found nothing to do, and spans that the process of `deadPid` started, because that process may have died
+ * before it sent the spans. A call between two processes of Drydock shows only the called process.
  */
 export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));
@@ -46,7 +46,7 @@ function inShownDepth(rows: readonly Row[]): Line[] {
 }
 
 /**
- * Shows equal lines below the same line once, because a job may be delivered twice and its second delivery does
+ * Shows equal lines below the same line once, because a job may be delivered twice, and the second delivery does
  * nothing.
  */
 function merged(lines: readonly Line[]): Line[] {

@@ -65,8 +65,8 @@ function codeOf(text: string): string {
 }
 
 /**
- * An organisation that calls with one key. It uses only the public API and the site's folder. It does not check answers
- * against the contract, because the same attacks run against older versions.
+ * An organisation that calls with one key. The organisation uses only the public API and its sites' folders. Answers
+ * are not checked against the contract, because the same attacks run against older versions.
  */
 export class Tenant {
   readonly token: string;
@@ -159,7 +159,7 @@ export class Tenant {
     return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
   }
 
-  /** Requests a backup and waits for it. `acceptedMs` is the time until the API accepted it. */
+  /** Requests a backup and waits for it. `acceptedMs` is the time until the API accepted the request. */
   async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
     const startedMs = performance.now();
     const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});

@@ -1,6 +1,6 @@
 /**
- * Checks the traces that a whole stack sends. In `npm run test:all` the suite runs on the stack of whole-stack.test.ts,
- * and alone on its own stack.
+ * Checks the traces that a whole stack sends. In `npm run test:all` the suite shares the stack of whole-stack.test.ts.
+ * Alone, the suite starts its own stack.
  *
  * @tier chaos
  * @processes

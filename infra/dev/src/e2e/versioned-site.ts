@@ -17,8 +17,8 @@ export interface Size {
 }
 
 /**
- * The size of a realistic site, and of a smaller one for every run. In both, the database fills several frames of an
- * archive.
+ * The size of a realistic site, and a smaller size for runs outside of chaos. In both sizes the database fills several
+ * frames of an archive.
  */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },
@@ -67,7 +67,7 @@ export async function disturbSite(place: Place): Promise<void> {
   await sql(place, `DELETE FROM items WHERE id < 100; CREATE TABLE IF NOT EXISTS made_later (id int)`);
 }
 
-/** Returns a digest of every path with its mode and content, and one of the database. */
+/** Returns a digest of every path with its mode and content, and a digest of the database. */
 export async function digestSite(place: Place): Promise<{ tree: string; database: string }> {
   const root = fs.realpathSync(place.files_dir);
   const hash = createHash('sha256');

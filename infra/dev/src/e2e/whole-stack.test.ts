@@ -1,5 +1,5 @@
 /**
- * Runs five suites on one shared stack. Each changes nothing that another needs. The attacks come last, because they
+ * Runs five suites on one shared stack. No suite changes what another suite needs. The attacks come last, because they
  * leave their sites behind.
  *
  * @tier long
@@ -16,5 +16,5 @@ else {
   for (const suite of suites) describe(`on the stack of all: ${suite}`, () => void require(`./${suite}.test`));
   afterAll(stopSharing);
 }
-// The limit is that of the longest suite.
+// The limit is the time limit of the longest suite.
 jest.setTimeout(900_000);

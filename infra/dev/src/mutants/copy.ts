@@ -11,8 +11,8 @@ export function copyTree(root: string): string {
   process.on('exit', () => fs.rmSync(copy, { recursive: true, force: true }));
   // Tests run programs under another account, which must be able to read this folder.
   fs.chmodSync(copy, 0o755);
-  // File times are kept, because otherwise everything would be built again. A package's node_modules hold only relative
-  // links, which stay valid. The root's node_modules hold the packages and are linked.
+  // File times are kept, because newer times would cause a build of everything. A package's node_modules hold only
+  // relative links, which stay valid. The root's node_modules hold the packages and are linked.
   const filter = (source: string): boolean => path.dirname(source) !== root || !leftOut.has(path.basename(source));
   fs.cpSync(root, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter });
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'));

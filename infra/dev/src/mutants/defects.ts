@@ -5,7 +5,7 @@ import path from 'node:path';
 export interface Defect {
   name: string;
   file: string;
-  /** The text that is replaced. It occurs in `file` exactly once. */
+  /** The text that is replaced. The text occurs in `file` exactly once. */
   replace: string;
   with: string;
   /** Suites of the gate that should fail with the defect. */
@@ -86,8 +86,8 @@ export const defects: readonly Defect[] = [
 ];
 
 /**
- * Returns why the defect cannot be planted below `root`, or why `npm test` would not run its suites. Returns null if
- * neither is the case.
+ * Returns why the defect cannot be planted below `root`, or why `npm test` would not run its suites. Returns null for a
+ * usable defect.
  */
 export function whyUnfit({ file, replace, suites }: Defect, root: string): string | null {
   const found = fs.readFileSync(path.join(root, file), 'utf8').split(replace).length - 1;

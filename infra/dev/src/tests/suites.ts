@@ -15,7 +15,7 @@ const suiteSchema = z.object({
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
-/** The extent of a run. `packages/testing/README.md` says which suites each one contains. */
+/** The extent of a run. `packages/testing/README.md` says which suites each extent contains. */
 export type Scope = 'quick' | 'all' | 'chaos';
 
 interface Pragmas {

@@ -7,7 +7,9 @@ const spansMax = 50_000;
 /** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /** True if the parent was not received: it is still in progress, or its process died before it ended. */
+  /**
+   * True if the parent was not received. The parent is still in progress, or its process died before the parent ended.
+   */
   isOrphan: boolean;
 }
 
@@ -50,7 +52,7 @@ export function createTraceStore(): TraceStore {
     count += 1;
   };
   const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
-  /** Reads are dropped before everything else, because they are many and people search for changes. */
+  /** Reads are dropped before everything else, because reads are numerous and people search for changes. */
   const makeRoom = (): void => {
     if (!isFull()) return;
     const reads = [...traces].filter(([, spans]) => isRead(spans));
@@ -101,8 +103,8 @@ function traceOf(traceId: string, spans: readonly Span[]): Trace {
 }
 
 /**
- * Orders spans as a tree, each directly below its parent. A span whose parent is missing becomes a root, so that none
- * is lost.
+ * Orders spans as a tree, each directly below its parent. A span whose parent is missing becomes a root, so that no
+ * span is lost.
  */
 export function inTreeOrder(spans: readonly Span[]): Row[] {
   const known = new Set(spans.map(({ spanId }) => spanId));

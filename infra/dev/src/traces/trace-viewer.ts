@@ -15,7 +15,8 @@ export interface TraceViewer {
 
 /**
  * Starts a collector (OTLP/HTTP as JSON) on this machine, which shows the last few hundred traces as waterfalls. The
- * traces are kept in memory. The collector listens on `port`, by default OTLP's own, or on a free one if that is taken.
+ * traces are kept in memory. The collector listens on `port`, whose default is the port of OTLP. If another program
+ * uses that port, the collector takes a free port.
  */
 export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
   const store = createTraceStore();

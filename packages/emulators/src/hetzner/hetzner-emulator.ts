@@ -32,12 +32,12 @@ import {
 import { actionRoutes, serverRoutes } from './server-routes';
 
 /**
- * The rate limit of a project: a budget of `perHour` calls, which fills up again within an hour of the emulator's time.
+ * The rate limit of a project: a budget of `perHour` calls, which is full again after an hour of the emulator's time.
  */
 interface RateLimit {
   /**
-   * Takes one call from the budget if there is one. Returns the provider's headers. Their reset says in real time when
-   * the budget is full again.
+   * Takes one call from the budget, unless the budget is empty. Returns the provider's headers. The reset in these
+   * headers is the real time at which the budget is full again.
    */
   take(project: string): { isAllowed: boolean; headers: Record<string, string> };
   /** Returns the most accepted calls in any hour so far. */

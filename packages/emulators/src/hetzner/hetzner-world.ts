@@ -68,9 +68,9 @@ const actionSchema = z.strictObject({
   serverId: z.int(),
   imageId: z.int().nullable(),
   willFail: z.boolean(),
-  /** The content that the disk gets when the action succeeds. It is fixed at the start of the action. */
+  /** The content that the disk gets when the action succeeds. This content is fixed at the start of the action. */
   disk: diskSchema.nullable(),
-  /** The machine's status before the action. A failed action restores it. */
+  /** The machine's status before the action. A failed action restores this status. */
   statusBefore: z.enum(serverStatuses),
 });
 
@@ -169,7 +169,7 @@ const asksTheGuest = (command: string): boolean => command === 'shutdown_server'
 export const goesUnheard = ({ labels }: Server, command: string): boolean =>
   deafLabel in labels && asksTheGuest(command);
 
-/** Ends all actions that are due by `now`, in order. Returns whether there was any. */
+/** Ends all actions that are due by `now`, in order. Returns whether any action ended. */
 function settleActions(state: HetznerState, now: number): boolean {
   const over = state.actions.filter(({ status, endsAt }) => status === 'running' && endsAt <= now);
   for (const action of over.sort((one, other) => one.endsAt - other.endsAt)) endAction(state, action);
@@ -273,7 +273,7 @@ export function openWorld(
 }
 
 /**
- * Finds a server by id in the caller's project. A server of another project gets the same answer as a missing one.
+ * Finds a server by id in the caller's project. A server of another project gets the same answer as a missing server.
  * @throws Refusal 404
  */
 export function requireServer({ state }: HetznerWorld, project: string, id: string): Server {

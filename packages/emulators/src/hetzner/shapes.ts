@@ -15,7 +15,7 @@ import {
 
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}+00:00`;
 
-/** Returns the progress by the clock. It is below 100 until the end. */
+/** Returns the progress by the clock. The progress is below 100 until the end. */
 function progressOf({ status, started, endsAt }: Action, now: number): number {
   if (status !== 'running') return 100;
   return Math.min(99, Math.floor((100 * (now - started)) / Math.max(1, endsAt - started)));
@@ -45,8 +45,8 @@ export const showServerType = (type: ServerType) => ({
 });
 
 /**
- * Returns the system of an image from the provider's name for it, such as `debian-12`. The name of a customer's image
- * does not contain it.
+ * Reads the system of an image from the provider's name for the image, such as `debian-12`. A customer's image has a
+ * name without the system.
  */
 function osOf(name: string | null): { os_flavor: string; os_version: string | null } {
   const [flavor, version] = name?.split('-') ?? [];
@@ -183,7 +183,7 @@ function readJson({ body, headers }: Call): unknown {
   }
 }
 
-/** Allows only the query parameters of the public schema. @throws Refusal 422 for another one */
+/** Allows only the query parameters of the public schema. @throws Refusal 422 for another parameter */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   for (const name of query.keys()) if (!names.includes(name)) throw invalidField(name, 'unknown parameter');
 }

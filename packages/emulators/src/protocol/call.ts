@@ -92,7 +92,7 @@ export function pathValue(values: PathValues, name: string): string {
   return value;
 }
 
-/** A received call, for tests that count calls and compare times. It has no credentials and no body. */
+/** A received call, for tests that count calls and compare times. The entry has no credentials and no body. */
 export interface LoggedCall {
   /** Milliseconds since 1970 in real time. */
   at: number;
@@ -102,7 +102,7 @@ export interface LoggedCall {
   status: number;
 }
 
-/** The number of calls that are kept. Older ones are dropped. */
+/** The number of calls that are kept. Older calls are dropped. */
 const keptMax = 20_000;
 
 export interface CallLog {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * The anchor of a clock. After `realMs`, time starts at `standInMs` and runs `scale` times as fast as real time. The
- * field `standInMs` has the name of older state files.
+ * The anchor of a clock. From the real moment `realMs` on, the clock's time starts at `standInMs` and runs `scale`
+ * times as fast as real time. Older state files already contain the name `standInMs`.
  */
 export const clockAnchorSchema = z.strictObject({
   realMs: z.number(),
@@ -17,7 +17,7 @@ export interface Clock {
   readonly anchor: ClockAnchor;
   /**
    * Changes the speed, or advances the clock. The clock cannot go back, so that finished actions stay finished. A scale
-   * of 0 stops it.
+   * of 0 stops the clock.
    */
   change(change: { scale?: number | undefined; advanceSeconds?: number | undefined }): void;
 }
@@ -28,8 +28,8 @@ export const startOfClock = (scale: number): ClockAnchor => {
 };
 
 /**
- * A clock that tests speed up or advance, so that actions of minutes take no time. The emulator's state keeps its
- * anchor, so the clock continues after a restart.
+ * A clock that tests speed up or advance, so that actions of minutes take no time. The emulator's state keeps the
+ * clock's anchor, so the clock continues after a restart.
  */
 export function openClock(anchor: ClockAnchor): Clock {
   let current = anchor;

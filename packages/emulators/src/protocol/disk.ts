@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Call, emptyReply, jsonReply, type PathValues, pathValue, Refusal, type Route, routeAt } from './call';
 
-/** The content of a disk: text by path. It is small, because only tests and demonstrations use it. */
+/** The content of a disk: text by path. The content is small, because only tests and demonstrations use it. */
 export const diskSchema = z.record(z.string(), z.string());
 export type Disk = z.infer<typeof diskSchema>;
 

@@ -12,7 +12,7 @@ export interface Emulator {
   calls: CallLog;
   /** Answers a call of the emulated protocol. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Routes below /emulator. They check the admin token themselves. */
+  /** Routes below /emulator. Each route checks the admin token itself. */
   adminRoutes: readonly Route[];
 }
 

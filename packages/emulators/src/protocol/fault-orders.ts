@@ -5,7 +5,7 @@ const ms = z.int().min(0).max(600_000);
 
 const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('as_usual') }),
-  /** Sends this answer instead of the real one. */
+  /** Sends this answer and not the real answer. */
   z.strictObject({
     kind: z.literal('fixed'),
     status: z.int().min(200).max(599),

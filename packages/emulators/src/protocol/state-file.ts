@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 
 /**
- * A file with an emulator's state. It is replaced in one step, so that a kill -9 leaves the old state or the new one.
+ * A file with an emulator's state. The file is replaced in one step, so that a kill -9 leaves the old or the new state.
  */
 export interface StateFile<State> {
   read(fallback: () => State): State;
@@ -23,7 +23,7 @@ export function openStateFile<State>(stateDir: string, schema: z.ZodType<State>)
 }
 
 export const ledgerEntrySchema = z.strictObject({
-  /** The entry's number, without gaps. The state holds the last one. */
+  /** The entry's number, without gaps. The state holds the last entry. */
   seq: z.int(),
   time: z.string(),
   project: z.string(),
@@ -33,7 +33,9 @@ export const ledgerEntrySchema = z.strictObject({
   action_id: z.string(),
   /** The image or snapshot of the change. */
   detail: z.string(),
-  /** Always "0", because providers have no fencing tokens. So all ledgers have the same schema. */
+  /**
+   * Always "0", because providers have no fencing tokens. The field exists because all ledgers have the same schema.
+   */
   fence: z.literal('0'),
   workflow_id: z.string().nullable(),
   outcome: z.literal('accepted'),
@@ -50,8 +52,8 @@ export interface LedgerFile {
 }
 
 /**
- * Opens a ledger. `last` is the newest entry in the state. It is appended here if the emulator was killed between
- * writing the state and the ledger.
+ * Opens a ledger. `last` is the newest entry in the state. If the emulator was killed between writing the state and the
+ * ledger, the entry is appended here.
  */
 export function openLedger(stateDir: string, last: LedgerEntry | null): LedgerFile {
   const file = path.join(stateDir, 'ledger.ndjson');

@@ -6,7 +6,7 @@ export function isSame(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Tells whether `token` is one of the comma-separated tokens in `known`. There are two during a rotation. */
+/** Tells whether `token` is one of the comma-separated tokens in `known`. During a rotation, two tokens are known. */
 export const isOneOf = (known: string, token: string): boolean => known.split(',').some((each) => isSame(each, token));
 
 /** The holder of a token, and its permission to change. */
@@ -15,7 +15,7 @@ export interface TokenHolder {
   mayChange: boolean;
 }
 
-/** Returns the holder of a token, or undefined for an unknown one. */
+/** Returns the holder of a token, or undefined for an unknown token. */
 export function holderOf(
   token: string,
   tokens: ReadonlyMap<string, string>,

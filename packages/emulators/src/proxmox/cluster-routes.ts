@@ -7,7 +7,7 @@ import { allowQuery, showResource, showStatus, showTask, showTaskStatus } from '
 const vmsOf = ({ state }: ProxmoxWorld, account: string): Vm[] =>
   state.vms.filter((vm) => vm.account === null || vm.account === account);
 
-/** Finds a node. @throws Refusal 500 for an unknown node, 595 for an unreachable one */
+/** Finds a node. @throws Refusal 500 for an unknown node, 595 for an unreachable node */
 function requireNode({ downNodes }: ProxmoxWorld, values: PathValues): string {
   const node = pathValue(values, 'node');
   if (!nodeNames.includes(node))

@@ -105,7 +105,7 @@ interface ProxmoxOptions {
   taskSeconds: TaskSeconds;
 }
 
-/** The delay of an answer to a wrong token, as in Proxmox. It slows down guessing. */
+/** The delay of an answer to a wrong token, as in Proxmox. The delay slows down guessing. */
 const refusalMs = 3_000;
 
 const apiRoutes = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];

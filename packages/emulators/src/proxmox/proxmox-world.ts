@@ -81,7 +81,7 @@ export const nodeNames = ['pve1', 'pve2'];
 
 /**
  * The storages of the cluster. The API does not say which of them can only roll back to the newest snapshot, so a
- * driver must know it.
+ * driver must know this limit of a storage.
  */
 export const storages = [
   { storage: 'local', type: 'dir', content: 'iso,vztmpl,backup' },
@@ -132,7 +132,7 @@ export const usualTaskSeconds: TaskSeconds = {
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
 
-/** Ends a task. A successful task takes effect only now, and a failed one has no effect. */
+/** Ends a task. A successful task takes effect only now, and a failed task has no effect. */
 function endTask(state: ProxmoxState, task: Task): void {
   task.isOver = true;
   const vm = state.vms.find(({ vmid }) => vmid === task.vmid);
@@ -292,7 +292,7 @@ const failureOf = (type: string): string =>
     ? 'VM quit/powerdown failed - got timeout'
     : `command '/usr/bin/${type}' failed: exit code 1`;
 
-/** Starts a task and returns its UPID. The ledger records it unless it ends with an error at once. */
+/** Starts a task and returns its UPID. The ledger records each task that does not end with an error at once. */
 export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string {
   const { state, clock } = world;
   const [started, filed] = [clock.now(), order.filedUnder ?? vm];

@@ -6,7 +6,7 @@ import type { Snapshot, Task, Vm } from './proxmox-world';
 
 const gib = 2 ** 30;
 
-/** Tells whether the VM is an incomplete clone. Its temporary configuration shows only the lock. */
+/** Tells whether the VM is an incomplete clone. The temporary configuration of such a clone shows only the lock. */
 const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
 const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
 
@@ -89,7 +89,7 @@ export const showTaskStatus = (task: Task) => ({
   ...(task.isOver ? { exitstatus: task.exitstatus } : {}),
 });
 
-/** Shows a task as in lists. Its status is the text of its result. */
+/** Shows a task as an entry of a list. The entry's status is the text of the task's result. */
 export const showTask = (task: Task) => ({
   ...{
     upid: task.upid,
@@ -163,7 +163,7 @@ export function parseForm<T>(schema: z.ZodType<T>, { body }: Call): T {
   throw unverified(Object.fromEntries(problems));
 }
 
-/** Allows only the query parameters of the public schema. @throws Refusal 400 for another one */
+/** Allows only the query parameters of the public schema. @throws Refusal 400 for another parameter */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   const unknown = [...query.keys()].filter((name) => !names.includes(name));
   if (unknown.length > 0)

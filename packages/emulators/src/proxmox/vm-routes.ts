@@ -181,7 +181,7 @@ function remove(world: ProxmoxWorld, account: string, call: Call, values: PathVa
 
 /**
  * Returns the error that a rollback's task would find before it changes anything, or null. The call itself is answered
- * with 200 either way.
+ * with 200 even if the task fails.
  */
 function rollbackDies(vm: Vm, snapname: string): string | null {
   const snapshot = vm.snapshots.find(({ name }) => name === snapname);

@@ -24,7 +24,9 @@ export interface BucketStore {
   versionsOf(key: string): readonly StoredVersion[];
   /** Returns the keys with this prefix, ordered by their bytes. */
   keys(prefix: string): string[];
-  /** Adds a version, to which the files then belong. Without versioning it replaces the previous version. */
+  /**
+   * Adds a version, to which the files then belong. Without versioning the new version replaces the previous version.
+   */
   add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;
   replace(version: StoredVersion): void;
   remove(version: StoredVersion): void;
@@ -121,7 +123,7 @@ function readVersions(folder: string): Map<string, StoredVersion[]> {
   return byKey;
 }
 
-/** All buckets of an emulator. Each is a folder. */
+/** All buckets of an emulator. Each bucket is a folder. */
 export interface Buckets {
   names(): string[];
   /** @throws S3Refusal NoSuchBucket */
@@ -171,7 +173,7 @@ const uploadSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   contentType: z.string(),
   metadata: z.record(z.string(), z.string()),
-  /** True if the client requested checksums at the start. The object then gets one. */
+  /** True if the client requested checksums at the start. The finished object then gets a checksum. */
   hasChecksum: z.boolean(),
   retention: retentionSchema.nullable(),
   isOnLegalHold: z.boolean(),
@@ -187,7 +189,7 @@ const partSchema = z.strictObject({
 });
 export type Part = z.infer<typeof partSchema> & { file: string };
 
-/** The unfinished uploads of a bucket. They are only on disk, so they survive a restart. */
+/** The unfinished uploads of a bucket. The uploads are only on disk, so they survive a restart. */
 export interface Uploads {
   start(upload: Omit<Upload, 'id'>): Upload;
   /** @throws S3Refusal NoSuchUpload */

@@ -77,8 +77,8 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
 }
 
 /**
- * Checks that a write under a lock has a digest. AWS requires it even if the lock comes from the bucket's rule, and a
- * signed body is not enough. @throws S3Refusal
+ * Checks that a write under a lock has a digest. AWS requires the digest even if the lock comes from the bucket's rule.
+ * A signed body is not enough. @throws S3Refusal
  */
 function assertHasDigest({ headers }: S3Call): void {
   const names = [...Object.keys(headers), headers['x-amz-trailer'] ?? ''];
@@ -94,7 +94,7 @@ const isThere = (version: StoredVersion | undefined): boolean => version !== und
 export const versionHeader = ({ versionId }: StoredVersion): Record<string, string> =>
   versionId === 'null' ? {} : { 'x-amz-version-id': versionId };
 
-/** Finds the version that the call names, or the newest one. @throws S3Refusal */
+/** Finds the version that the call names, or the newest version. @throws S3Refusal */
 function findVersion({ call, bucket }: BucketCall): StoredVersion {
   const id = call.query.get('versionId');
   const versions = bucket.versionsOf(call.key);
@@ -209,7 +209,7 @@ export function deleteObject(bucketCall: BucketCall): S3Reply {
 
 const keysMax = 1000;
 
-/** Deletes several objects. The answer has a result for each. */
+/** Deletes several objects. The answer has a result for each object. */
 export async function deleteObjects(bucketCall: BucketCall): Promise<S3Reply> {
   const text = await receiveText(bucketCall.call, bucketCall.caller, bucketCall.bucket.incoming);
   const objects = elementsOf(text, 'Object');

@@ -3,8 +3,8 @@ import { refuse } from './s3-errors';
 import { type BucketSettings, type Retention, retentionModes, type StoredVersion } from './stored-version';
 
 /**
- * The possible answers to deleting a locked version: that of AWS and Ceph, that of MinIO, or a delete that succeeds, as
- * in s3rver.
+ * The answers of different providers to deleting a locked version. AWS and Ceph deny access, MinIO answers an invalid
+ * request, and s3rver ignores the lock and deletes.
  */
 export const lockAnswers = ['access_denied', 'invalid_request', 'ignored'] as const;
 export type LockAnswer = (typeof lockAnswers)[number];

@@ -12,7 +12,7 @@ export interface ReceivedBody {
   file: string;
   bytes: number;
   md5: Buffer;
-  /** The checksum with the sender's algorithm. Its default is CRC32. */
+  /** The checksum with the sender's algorithm. The default algorithm is CRC32. */
   checksum: Checksum;
 }
 
@@ -93,7 +93,7 @@ export function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
 
 const textBytesMax = 2 * 2 ** 20;
 
-/** Receives a small XML body. It goes through a file, so that the checks of `receiveBody` apply. */
+/** Receives a small XML body. The body goes through a file, so that the checks of `receiveBody` apply. */
 export async function receiveText(call: S3Call, caller: Caller, folder: string): Promise<string> {
   const body = await receiveBody(call, caller, folder);
   try {
@@ -122,7 +122,7 @@ export interface ChunkedBody {
 const lineBytesMax = 8 * 1024;
 const emptyHash = sha256Hex('');
 
-/** Yields the data of the chunks. If they are signed, each signature is checked. @throws S3Refusal */
+/** Yields the data of the chunks. The signature of each signed chunk is checked. @throws S3Refusal */
 async function* readChunks(source: AsyncIterable<Buffer>, { caller, trailers }: ChunkedBody): AsyncGenerator<Buffer> {
   const signatures = caller.payloadHash.startsWith('STREAMING-AWS4-HMAC-SHA256-PAYLOAD') ? chainOf(caller) : null;
   const input = openInput(source);

@@ -15,7 +15,7 @@ export interface S3Call {
   requestId: string;
 }
 
-/** Parses a path-style request: /bucket/key. @throws URIError when the path is not UTF-8 */
+/** Parses a path-style request: `/bucket/key`. @throws URIError when the path is not UTF-8 */
 export function parseCall(request: IncomingMessage, requestId: string): S3Call {
   const url = new URL(`http://s3${request.url ?? '/'}`);
   const rawPath = (request.url ?? '/').split('?', 1)[0] ?? '/';

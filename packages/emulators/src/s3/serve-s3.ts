@@ -55,7 +55,10 @@ async function sendS3(response: ServerResponse, reply: S3Reply, change: Change =
   response.end();
 }
 
-/** Sends the faults that make sense for bytes. `edited` replaces single bytes by their offset, such as `{"17": 0}`. */
+/**
+ * Sends a faulty answer. An S3 body is bytes and not JSON, so `edited` replaces single bytes by their offset, such as
+ * `{"17": 0}`.
+ */
 async function sendFaultyS3(response: ServerResponse, reply: S3Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':
@@ -216,8 +219,8 @@ const subResources = [
   'uploadId',
 ] as const;
 /**
- * Sub-resources of S3 that the emulator lacks. They are refused, because they must not be treated as the resource
- * itself.
+ * Sub-resources of S3 that the emulator lacks. These sub-resources are refused, because a call to a sub-resource must
+ * not change or return the resource itself.
  */
 const unknownResources = [
   'acl',

@@ -73,7 +73,7 @@ export type Retention = z.infer<typeof retentionSchema>;
 
 export const checksumSchema = z.strictObject({ algorithm: z.enum(checksumAlgorithms), value: z.string() });
 
-/** A file below the bucket's folder, with its size. A multipart object has one for each part. */
+/** A file below the bucket's folder, with its size. A multipart object has one file for each part. */
 export const pieceSchema = z.strictObject({ file: z.string(), bytes: z.int() });
 export type Piece = z.infer<typeof pieceSchema>;
 
@@ -82,7 +82,7 @@ export const storedVersionSchema = z.strictObject({
   key: z.string(),
   /** 'null' in a bucket without versioning. */
   versionId: z.string(),
-  /** A number that rises with each version in the bucket. The newest version of a key has the greatest one. */
+  /** A number that rises with each version in the bucket. The newest version of a key has the greatest number. */
   seq: z.int(),
   isDeleteMarker: z.boolean(),
   pieces: z.array(pieceSchema),

@@ -36,7 +36,7 @@ function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** Finds a package. A package of another account gets the same answer as a missing one. @throws Refusal 404 */
+/** Finds a package. A package of another account gets the same answer as a missing package. @throws Refusal 404 */
 function requirePackage({ state }: VendorWorld, account: string, id: string): Package {
   const found = state.packages.find((candidate) => candidate.account === account && String(candidate.id) === id);
   if (found === undefined) throw refused(404, 'package not found');
@@ -137,7 +137,7 @@ function viewTimeline(found: Package) {
     attached,
     can_back_up: canBackUp(found),
     has_dead_web: web?.dead ?? false,
-    // A website is listed once it has a restore point or its first one is being created.
+    // A website is listed once it has a restore point, or while its first restore point is created.
     web: web !== null && (web.snapshots.length > 0 || web.running) ? web : null,
     databases: of('database'),
     mailboxes: of('mailbox'),

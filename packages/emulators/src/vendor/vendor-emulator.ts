@@ -72,7 +72,7 @@ const changeSchema = z
       isDead: z.boolean().optional(),
       isRestorable: z.boolean().optional(),
     }),
-    /** Removes a restore point, as the vendor does when it is too old. */
+    /** Removes a restore point, as the vendor does when the point is too old. */
     forget: z.strictObject({ scope: scopeSchema, id: z.string(), restoreAsOf: z.int() }),
   })
   .partial();
@@ -108,7 +108,7 @@ function readContent({ content }: VendorWorld, found: Package): z.infer<typeof c
 
 /**
  * Replaces a package's content. Databases and mailboxes that are missing in `wanted` are removed with their timelines.
- * The others keep their timelines.
+ * All other databases and mailboxes keep their timelines.
  */
 function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof contentSchema>): void {
   const kept: Array<[Item, Record<string, string>]> = [

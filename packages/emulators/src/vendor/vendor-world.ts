@@ -109,9 +109,9 @@ interface PackageContent {
   read(packageId: number, item: Which): Files;
   /** Replaces all content of the item. */
   write(packageId: number, item: Which, files: Files): void;
-  /** Copies the live content to a restore point. Repeating it for the same point changes nothing. */
+  /** Copies the live content to a restore point. A repeated call for the same point changes nothing. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;
-  /** Makes a restore point's content live, in the same item or in another one. */
+  /** Makes a restore point's content live, in the same item or in another item. */
   bringBack(packageId: number, item: Which, restoreAsOf: number, into: Which): void;
   /** Returns a file of the document root, or null if it does not exist. */
   readPage(packageId: number, file: string): Buffer | null;
@@ -131,8 +131,8 @@ function inside(folder: string, file: string): string {
 }
 
 /**
- * Replaces a folder: writes the new one beside it and then renames both. A repeated call repairs a crash between the
- * renames.
+ * Replaces a folder: fills a new folder beside the old folder, and then renames both. A repeated call repairs a crash
+ * between the renames.
  */
 function replaceFolder(folder: string, fill: (fresh: string) => void): void {
   const [fresh, old] = [`${folder}.fresh`, `${folder}.old`];
@@ -186,7 +186,7 @@ export function openPackageContent(stateDir: string): PackageContent {
 }
 
 /**
- * Ends all jobs that are due by now, in order. Returns whether there was any. After a crash it can be repeated with the
+ * Ends all jobs that are due by now, in order. Returns whether any job ended. After a crash, a repeated call has the
  * same result.
  */
 function settleJobs(world: VendorWorld): boolean {
@@ -303,7 +303,7 @@ export function openVendorWorld(state: VendorState, { clock, file, ledger, conte
   return world;
 }
 
-/** Starts a job on a timeline. It takes effect at its end. */
+/** Starts a job on a timeline. The job takes effect at its end. */
 export function startJob(
   world: VendorWorld,
   found: Package,

@@ -54,7 +54,9 @@ function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string
   return imports;
 }
 
-/** Returns the kind in a file's call of `defineWorkflow`. @throws unless there is one such call, with a literal */
+/**
+ * Returns the kind in a file's call of `defineWorkflow`. @throws unless the file has one such call, with a literal kind
+ */
 export function kindDefinedIn(file: SourceFile): string {
   const kinds = callsAmong(nodesOf(file)).flatMap(({ callee, args }) => {
     if (callee !== 'defineWorkflow' || !isNode(args[0])) return [];

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { listFiles, readText, sourceFiles } from './source-files';
 
-/** For each package, the modules that it exports, and the modules that others import. */
+/** For each package, the modules that it exports, and the modules that other packages import. */
 const surfaces = listFiles('packages/*/package.json').map((file) => {
   const { name, exports } = JSON.parse(readText(file)) as { name: string; exports: Record<string, unknown> };
   const home = `${path.dirname(file)}/`;
@@ -29,7 +29,10 @@ it.each(surfaces)(
   },
 );
 
-/** For each `index.ts` of a package or of one of its folders, its names, and the names that others import from it. */
+/**
+ * For each `index.ts` of a package or of one of its folders: the exported names, and the names that other packages
+ * import from the file.
+ */
 const frontDoors = listFiles('packages/*/src/index.ts', 'packages/*/src/*/index.ts').map((file) => {
   const [, home = '', room = ''] = /^(packages\/[^/]+\/)src(\/[^/]+)?\/index\.ts$/.exec(file) ?? [];
   const door = `${(JSON.parse(readText(`${home}package.json`)) as { name: string }).name}${room}`;

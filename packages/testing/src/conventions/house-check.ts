@@ -18,7 +18,7 @@ export const readNumbers = (): HouseNumbers => JSON.parse(readText(numbersFile))
 export const writeNumbers = (numbers: HouseNumbers): void =>
   fs.writeFileSync(path.join(root, numbersFile), `${JSON.stringify(numbers, null, 2)}\n`);
 
-/** Returns a message for each worse number, with the places that caused it. */
+/** Returns a message for each worse number, with the new findings. */
 export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () => Tree = readCommittedTree): string[] {
   const worse = worseRows(measureHouse(tree), committed);
   if (worse.length === 0) return [];
@@ -34,7 +34,7 @@ export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () 
   });
 }
 
-/** Returns the tree of the commit that last changed the numbers, or an empty one outside of a clone. */
+/** Returns the tree of the commit that last changed the numbers, or an empty tree outside of a clone. */
 function readCommittedTree(): Tree {
   const git = (args: string[], input?: string): Buffer =>
     execFileSync('git', args, { cwd: root, input, maxBuffer: 1 << 30 });

@@ -14,7 +14,7 @@ export interface HouseRow {
   /** The field in house.json. */
   name: string;
   title: string;
-  /** The measured value. A smaller one is better. */
+  /** The measured value. A smaller value is better. */
   value: number;
   /** Up to this value, the number may rise. */
   goal: number;
@@ -203,7 +203,7 @@ export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers =>
 export const worseRows = (rows: readonly HouseRow[], committed: HouseNumbers): HouseRow[] =>
   rows.filter(({ name, value, goal }) => value > Math.max(goal, committed[name] ?? -1));
 
-/** Returns the findings that the earlier tree lacks, or all if none is new. */
+/** Returns the findings that the earlier tree lacks, or all findings if none is new. */
 export function newFindings(row: HouseRow, earlier: HouseRow | undefined): Finding[] {
   const known = new Map<string, number>();
   for (const { key } of earlier?.findings ?? []) known.set(key, (known.get(key) ?? 0) + 1);

@@ -17,7 +17,8 @@ const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
 
 /**
- * Each rule allows something in one place only. The `reason` names that place, because it is the message of a failure.
+ * Each rule allows something in one place only. The `reason` names that place, because a failure shows the reason as
+ * its message.
  */
 export const textRules: TextRule[] = [
   {

@@ -78,7 +78,7 @@ describe('the tree keeps the rules of the house', () => {
   });
 
   it('names files for what they are: no index but a front door, no shared, common, utils or helpers', () => {
-    // `index-block.ts` is allowed, because the index of an archive is meant.
+    // `index-block.ts` is allowed, because its name means the index of an archive.
     const vague = /(^|\/)(index\.|(shared|common|utils?|helpers?|misc)(\.|\/|-))/;
     const frontDoor = /^packages\/[a-z]+\/src\/([a-z]+\/)?index\.ts$/;
     const names = sourceFiles.map((file) => file.path).filter((file) => vague.test(file) && !frontDoor.test(file));
