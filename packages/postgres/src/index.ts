@@ -32,7 +32,7 @@ export {
 export { bringLevel, catchUp, prepareLevel } from './upgrade/bring-level';
 export { askRows } from './upgrade/check/ask-rows';
 export { checkUpgrade } from './upgrade/check/prechecks';
-export { trySchema } from './upgrade/check/try-schema';
+export { trySchema, unreadFinding } from './upgrade/check/try-schema';
 export { compareDatabases } from './upgrade/copy/compare';
 export { copyData } from './upgrade/copy/copy-data';
 export { copySchema } from './upgrade/copy/copy-schema';

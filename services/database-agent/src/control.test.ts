@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createDatabaseHostClient } from '@drydock/agent/database';
 import { findPostmaster } from '@drydock/postgres';
-import { runSql } from '@drydock/postgres/testing/run-sql';
+import { runSql, withClient } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import {
   claim,
@@ -89,6 +89,42 @@ test('an older fence is refused for good: after a newer one, after a restart, af
   expect(lines).toContainEqual(
     expect.objectContaining({ database: databaseId, op: 'post_upgrade_abandon', fence: '4', outcome: 'refused' }),
   );
+});
+
+test('a preflight whose schema changes while it is read says so, and what to do', async () => {
+  const databaseId = newDatabaseId();
+  const database = await createDatabase(host.client, databaseId, 17);
+  await runSql(customer(database), 'create table orders (id int primary key)');
+  const admin = Object.assign(new URL(findInstance(host, databaseId).adminUrl), { pathname: '/shop' });
+  await withClient(admin.href, async (gate) => {
+    const judged = host.client.precheck(databaseId, { toMajor: 18, withTrial: true });
+    judged.catch(() => undefined);
+    const shut = 'begin; lock table pg_catalog.pg_extension in access exclusive mode';
+    const waiting = `select query from pg_catalog.pg_stat_activity where pid in (select pid from pg_catalog.pg_locks
+      where not granted and relation = 'pg_catalog.pg_extension'::regclass)`;
+    // pg_dump reads this catalogue once it has its snapshot, and then locks the tables of the snapshot. Others pass.
+    const isHeld = async (): Promise<boolean> => {
+      await gate.query('select pg_catalog.pg_stat_clear_snapshot()');
+      const { rows } = await gate.query<{ query: string }>(waiting);
+      if (rows.some(({ query }) => query.includes('extrelocatable'))) return true;
+      if (rows.length > 0) await gate.query(`commit; ${shut}`);
+      return false;
+    };
+    await gate.query(shut);
+    await until(isHeld, { what: 'pg_dump at the gate', timeoutMs: 80_000 });
+    await gate.query('alter table orders rename to renamed; commit');
+    expect((await judged).findings.filter(({ level }) => level === 'ERROR')).toEqual([
+      {
+        level: 'ERROR',
+        code: 'schema_not_read',
+        detail:
+          'The schema changed or was locked while it was read: relation "public.orders" does not exist. ' +
+          'Ask again while no schema changes run.',
+      },
+    ]);
+  });
+  const again = await host.client.precheck(databaseId, { toMajor: 18, withTrial: true });
+  expect(again.findings.filter(({ level }) => level === 'ERROR')).toEqual([]);
 });
 
 test('a call without our token is refused, and one with a wrong body or major says what is wrong', async () => {

@@ -4,6 +4,7 @@
  * @tier long
  * @processes
  */
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
@@ -74,6 +75,32 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     const opsOf = world.ledger().filter(({ workflowId }) => workflowId === view.id);
     expect(opsOf).toEqual([]);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
+  });
+
+  it('refuses what another organisation’s backup has in the place of its own, and a FIFO there, and then restores as ever', async () => {
+    const caller = callerOf();
+    const call: typeof world.api.call = (method, to, options) => world.api.call(method, to, { ...options, caller });
+    const others: HostingWorld = { ...world, caller, api: { ...world.api, caller, call } };
+    const [siteId, foreignId] = [await makeSite(world), await makeSite(others)];
+    const [backupId, foreign] = [await makeBackup(world, siteId), await makeBackup(others, foreignId)];
+    const own = attemptOf(path.join(world.backupsDir, 'live', world.caller.orgId, siteId, backupId));
+    const theirs = attemptOf(path.join(world.backupsDir, 'live', caller.orgId, foreignId, foreign));
+    await fillSite(world, siteId, 2);
+    const before = await stateOf(world, siteId);
+    const codeOf = async () => (await ended(world, (await restore(siteId, backupId)).headers['location'])).error?.code;
+    for (const name of ['manifest', 'index-00000000', 'segment-00000000']) {
+      const file = path.join(own, name);
+      const bytes = readFileSync(file);
+      writeFileSync(file, readFileSync(path.join(theirs, name)));
+      expect([name, await codeOf()]).toEqual([name, 'backup_tampered']);
+      rmSync(file);
+      execFileSync('mkfifo', [file]);
+      expect([name, await codeOf()]).toEqual([name, name === 'manifest' ? 'backup_missing' : 'backup_tampered']);
+      rmSync(file);
+      writeFileSync(file, bytes);
+    }
+    expect(await stateOf(world, siteId)).toEqual(before);
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
   });
 
   it('says of an archive that is gone that it is missing, and leaves the site untouched', async () => {
@@ -240,10 +267,12 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
   });
 });
 
+/** The folder of a backup's objects. */
+const attemptOf = (backupFolder: string): string => path.join(backupFolder, readdirSync(backupFolder)[0] ?? '');
+
 /** Flips a bit in the middle of the first segment. */
 function tamper(backupFolder: string): void {
-  const [attempt = ''] = readdirSync(backupFolder);
-  const file = path.join(backupFolder, attempt, 'segment-00000000');
+  const file = path.join(attemptOf(backupFolder), 'segment-00000000');
   const bytes = readFileSync(file);
   const middle = Math.floor(bytes.length / 2);
   bytes[middle] = (bytes[middle] ?? 0) ^ 1;

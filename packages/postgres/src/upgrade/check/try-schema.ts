@@ -1,9 +1,10 @@
 import { describeStatement, isRefresh } from '../../load/statement.rules';
+import { isPermanentForReader, isPermanentSqlState, sqlStateOf, TransferError } from '../../session/transfer-error';
 import { makeEmptyTarget } from '../copy/copy-schema';
 import { syncRoles } from '../copy/roles';
 import { planSchema } from '../copy/schema-statements';
 import { type FailedStatement, type Part, runPart, storePlan } from '../plan-store';
-import { type Move, withStage } from '../session';
+import { type Move, UpgradeError, withStage } from '../session';
 import { type Finding, remedyFor } from './prechecks.rules';
 
 /** The parts in two groups. After the first group, roles become members of each other, as in `copySchema`. */
@@ -47,3 +48,23 @@ function findingOf({ sql, error }: FailedStatement): Finding {
 
 const sentenceOf = ({ object, reason }: FailedStatement['error']): string =>
   `${object ?? 'A statement'} cannot be made in the new version: ${reason}. ${remedyFor(reason)}`;
+
+/** Lost races of a reader, apart from lost names: a lock not granted in time, a deadlock, an object gone while read. */
+const raceCodes: ReadonlySet<unknown> = new Set(['55P03', '57014', '40P01', 'XX000']);
+
+/**
+ * Returns a finding for an error of a check that read the customer's schema: the schema cannot be read, or it changed
+ * or was locked meanwhile. Throws every other error, such as a lost connection.
+ */
+export function unreadFinding(error: unknown): Finding {
+  const known = error instanceof TransferError || error instanceof UpgradeError ? error : null;
+  const state = sqlStateOf(known === null ? error : known.cause);
+  const isPermanent = known?.isPermanent ?? isPermanentForReader(state);
+  if (!isPermanent && !isPermanentSqlState(state) && !raceCodes.has(state)) throw error;
+  const said = known?.reason ?? (error instanceof Error ? error.message : String(error));
+  const reason = known?.object == null ? said : `${known.object}: ${said}`;
+  const detail = isPermanent
+    ? `The schema cannot be read: ${reason}. Change or drop what it names, and ask again.`
+    : `The schema changed or was locked while it was read: ${reason}. Ask again while no schema changes run.`;
+  return { level: 'ERROR', code: 'schema_not_read', detail };
+}

@@ -30,6 +30,7 @@ import {
   tryDump,
   trySchema,
   UpgradeError,
+  unreadFinding,
   withStage,
 } from '@drydock/postgres';
 import pg from 'pg';
@@ -93,9 +94,10 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
     askRows({ ...database, toMajor: request.to_major }),
     trySchema(trial),
   ]);
-  if (schema.status === 'rejected') throw schema.reason;
-  if (rows.status === 'rejected') throw rows.reason;
-  return { ...judgement, findings: [...rows.value, ...schema.value, ...judgement.findings] };
+  const found = schema.status === 'fulfilled' ? schema.value : [unreadFinding(schema.reason)];
+  if (rows.status === 'fulfilled') found.unshift(...rows.value);
+  else if (schema.status === 'fulfilled') found.unshift(unreadFinding(rows.reason));
+  return { ...judgement, findings: [...found, ...judgement.findings] };
 }
 
 /** Dumps a snapshot of the database. */
