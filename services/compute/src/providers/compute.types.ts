@@ -1,16 +1,16 @@
 /**
  * Every reason for a provider's refusal, the same for all providers. After `locked`, `conflict`, `rate_limited` and
- * `unavailable` the same call may be tried later. The others are final, except for `ambiguous`, after which the
- * driver's `find` is called.
+ * `unavailable` the same call may be tried later. After `ambiguous` the driver's `find` is called. All other reasons
+ * are final.
  */
 export type ComputeReason =
   /** Transient: another action locks the machine (423). */
   | 'locked'
   /** Transient: another client changed the machine at the same time (409). */
   | 'conflict'
-  /** Transient: the rate limit is used up. `retryAfterSeconds` says for how long. */
+  /** Transient: the rate limit is used up. `retryAfterSeconds` is the time until the next call may be sent. */
   | 'rate_limited'
-  /** Transient: there was no answer, or none that can be read, and nothing was accepted. */
+  /** Transient: no readable answer came, and the provider has accepted nothing. */
   | 'unavailable'
   /**
    * A change was sent, and its answer was lost or cannot be read, so the change may have been accepted. It must be
@@ -55,7 +55,8 @@ export interface Machine {
   /** Public addresses; empty if not stated. An IPv6 network is in CIDR notation, as the provider gives it. */
   addresses: readonly string[];
   /**
-   * Whether an action locks the machine, perhaps one that the provider does not show. Meanwhile no change is accepted.
+   * Whether an action locks the machine, even if the provider does not show the action. A locked machine accepts no
+   * change.
    */
   isLocked: boolean;
   /** Whether a rollback or rebuild would be refused until staff remove the protection. */

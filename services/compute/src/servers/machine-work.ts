@@ -27,9 +27,9 @@ export function readerOf(
 const beforeMsMax = 2_000;
 
 /**
- * The checkpoint of the machine just before an overwrite of it is accepted. It is part of the workflow's input, so that
- * an overwrite that was sent is recognised even if all later records are lost. Null if the provider does not answer;
- * the workflow then makes the checkpoint itself.
+ * The checkpoint of the machine just before its overwrite is accepted. The workflow's input stores the checkpoint, so
+ * that a sent overwrite is recognised even if all later records are lost. Null if the provider does not answer; the
+ * workflow then makes the checkpoint itself.
  */
 export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
   const { machineId } = server;

@@ -48,8 +48,8 @@ async function startMachine(step: Step, driver: ComputeDriver, machineId: string
       ? retryLater({ seconds: pollSeconds(step.attempt) })
       : refusedSend(error, change.kind, step);
   });
-  // The action is not followed, because the machine itself shows whether it runs. If the change is sent again, it finds
-  // the machine started.
+  // The action is not followed, because the machine itself shows whether it runs. A repeated change does nothing if the
+  // machine runs.
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }
 
@@ -58,8 +58,8 @@ const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
 /**
- * The order of the machine. Its name is Drydock's id of the server, so that it can be found if the answer to its order
- * was lost.
+ * The order of the machine. Its name is Drydock's id of the server, so that the machine can be found if the answer to
+ * its order was lost.
  */
 const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
   ...{ name: subject.id, spec, image, zone },

@@ -83,7 +83,7 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
 
 /**
  * Waits until the machine is off. The provider's action may only mean that the guest was asked to shut down. The guest
- * may take long or never do so.
+ * may take long or ignore the request.
  */
 async function awaitOff(
   step: Step,

@@ -71,7 +71,8 @@ async function confirmMissing(
       if ((await driver.readMachine(machineId, step.signal)) === null) gone.push(machineId);
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error;
-      // It is unknown whether this machine is gone, so it stays as it is. The others are recorded nevertheless.
+      // It is unknown whether this machine is gone, so it stays as it is. The other missing machines are recorded
+      // nevertheless.
       step.log.warn({ machine_id: machineId, internal: error.message }, 'a machine cannot be asked about');
     }
   }

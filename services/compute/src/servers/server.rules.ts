@@ -94,7 +94,7 @@ export interface DeletionWorld {
   snapshots: readonly Pick<MachineSnapshot, 'isDeleteProtected'>[];
 }
 
-/** Whether the server's machine has vanished and its number now belongs to another one. */
+/** Whether the server's machine has vanished and its number now belongs to another machine. */
 export const isAnothers = (
   { name }: Pick<Machine, 'name'>,
   { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>,

@@ -144,7 +144,7 @@ export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Ser
 export const beginTermination = (tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> =>
   changeServer(tx, serverId, 'terminating', { message: '', operable: false, powerState });
 
-/** Ends a server that has no machine at its provider any more. It costs nothing more and is not shown any more. */
+/** Ends a server whose machine is gone at the provider. A terminated server costs nothing and is not shown. */
 export async function terminateServer(tx: Tx, serverId: string): Promise<void> {
   const { vanishedAt } = await tx.server.findUniqueOrThrow({ where: { id: serverId }, select: { vanishedAt: true } });
   const gone = { operable: false, powerState: 'unknown' as const, addresses: [], vendorStatus: '' };

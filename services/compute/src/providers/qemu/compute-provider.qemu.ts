@@ -53,8 +53,8 @@ export interface QemuOptions {
 }
 
 /**
- * A claimed job is visible to everybody at once. So the time covers only what a worker needs between its note of a send
- * and the claim.
+ * A claimed job is visible to everybody at once. So the limit covers only the time between a worker's note of the send
+ * and its claim of the job.
  */
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
@@ -117,8 +117,8 @@ async function isMeantToRun(machineFolder: string): Promise<boolean> {
 }
 
 /**
- * Finds the job that this change has begun since `prepare`. If there is none but the result of the change exists, the
- * change counts as done. Otherwise null.
+ * Finds the job that this change has begun since `prepare`. Without such a job the change counts as done if its result
+ * exists. Otherwise returns null.
  */
 async function findChange(
   { folders, reader }: QemuChanges,
