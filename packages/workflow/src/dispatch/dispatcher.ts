@@ -33,8 +33,8 @@ export interface DispatcherOptions<Tx> extends QueueAddress {
 }
 
 /**
- * Opens the dispatcher. It does not record in Postgres that it has added a job. So if no worker claims the workflow
- * within 300 ms, the sweep adds another job.
+ * Opens the dispatcher. The dispatcher does not record in Postgres that it has added a job. So the sweep adds another
+ * job if no worker claims the workflow within 300 ms.
  */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;

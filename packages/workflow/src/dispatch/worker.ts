@@ -39,8 +39,8 @@ interface JobWorker {
 }
 
 /**
- * Opens a worker of BullMQ. A job only names a workflow. However often it is delivered, Postgres decides whether there
- * is anything to do. No job ever fails, so BullMQ never retries one.
+ * Opens a worker of BullMQ. A job only names a workflow. Postgres decides whether the workflow has work to do, however
+ * often its job is delivered. No job ever fails, so BullMQ never retries one.
  */
 export function openWorker(options: JobWorkerOptions): JobWorker {
   const { queueUrl, queueName, log } = options;
@@ -85,8 +85,8 @@ function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, proce
 }
 
 /**
- * Opens a worker on Redis. BullMQ makes a second client from this one for blocking calls. Both wait and reconnect for
- * as long as it takes.
+ * Opens a worker on Redis. BullMQ makes a second client for blocking calls from this client. Both clients reconnect
+ * until Redis answers.
  */
 function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, processor: Processor): Running {
   const client = openRedis(queueUrl, { maxRetriesPerRequest: null, retryStrategy: reconnectMs });
@@ -134,8 +134,8 @@ type ConnectCallback = Parameters<Pool['connect']>[0];
 const pauseMs = 500;
 
 /**
- * A pool that waits for its database, because BullMQ cannot. BullMQ keeps the failure of a first connection for ever,
- * and after any later failure it asks again without a pause. Each failure is reported as an `error` event.
+ * A pool that waits for its database. BullMQ itself never recovers from a failed first connection, and repeats later
+ * failures without a pause. Each failure is reported as an `error` event.
  */
 class PatientPool extends Pool {
   private isPatient = true;

@@ -18,10 +18,7 @@ type Plan =
 
 interface PlannedStep {
   name: string;
-  /**
-   * Whether a run that has already passed the place of this step continues without it. Such a run is older than the
-   * step.
-   */
+  /** Whether a run continues without this step if the run was past its position when the code got the step. */
   skipIfPassed: boolean;
 }
 
