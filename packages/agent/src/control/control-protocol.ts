@@ -52,8 +52,8 @@ export interface ControlProtocol<Code extends string> {
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /**
- * A call about one site or database, in the form of the README. `PUT` is about the thing itself; `POST /freeze` and
- * `DELETE /releases/{id}` are about parts of it.
+ * A call about one site or database, in the form of the README. `PUT` changes the site or database itself. `POST
+ * /freeze` and `DELETE /releases/{id}` name a path below it.
  */
 export type Call = Method | `${Method} /${string}`;
 

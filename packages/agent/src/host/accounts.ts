@@ -10,7 +10,7 @@ const fileSchema = z.strictObject({ next_uid: z.int() });
 
 /**
  * Gives each tenant a system account of its own. Its number is never used again. Only root can run a process under such
- * an account. A host that runs as another user puts processes into boxes instead.
+ * an account. A host that runs as another user separates tenants by boxes, without these accounts.
  */
 export class Accounts {
   private readonly file: string;

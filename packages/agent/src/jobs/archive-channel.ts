@@ -128,7 +128,7 @@ export interface ServedChannel {
    * broke.
    */
   ended: Promise<void>;
-  /** The first error of the storage. It is the reason if the job fails as `storage_failed`. */
+  /** The first error of the storage. This error is the reason for the job's `storage_failed`. */
   failure(): unknown;
 }
 

@@ -18,7 +18,10 @@ type Plan =
 
 interface PlannedStep {
   name: string;
-  /** Whether a run continues without this step if the run was past its position when the code got the step. */
+  /**
+   * Whether a run that is already past this step's position continues without the step. Only a run that is older than
+   * the step can be past the position.
+   */
   skipIfPassed: boolean;
 }
 

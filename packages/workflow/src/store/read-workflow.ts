@@ -59,7 +59,7 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
 
 /**
  * Whether the view shows the error. The error of an abandoned workflow describes the resource, so it is shown as soon
- * as staff have decided, and not only when the workflow has ended.
+ * as staff have decided.
  */
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');

@@ -17,9 +17,9 @@ export interface WatchOptions {
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
- * Yields new versions of a workflow. Versions may be skipped, but never the last one. Ends after a version that has
- * succeeded or failed; a workflow that waits for staff may continue. The caller must have checked that the client may
- * see the workflow.
+ * Yields new versions of a workflow. Versions may be skipped, except for the last version. Ends after a version that
+ * has succeeded or failed; a workflow that waits for staff may continue. The caller must have checked that the client
+ * may see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,
@@ -136,7 +136,10 @@ export interface Pauses {
   close(): void;
 }
 
-/** Makes pauses. With a listener, a change of the workflow ends a pause early. Without one, only the clock does. */
+/**
+ * Makes pauses. With a listener, a change of the workflow ends a pause early. Without a listener, a pause ends only by
+ * the clock.
+ */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;
   let wake = (): void => {
