@@ -42,8 +42,8 @@ function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promi
 }
 
 /**
- * Yields frames until the other side ends. Nothing is read while the caller works on a frame. Throws `interrupted` if
- * the stream ends within a frame.
+ * Yields frames until the stream ends. Nothing is read while the caller works on a frame. Throws `interrupted` if the
+ * stream ends within a frame.
  */
 async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGenerator<Frame> {
   const bytes = new ByteReader(stream);
@@ -112,7 +112,7 @@ const answerSchema = z.strictObject({
   id: z.int(),
   /** Set if the archive was refused, for example because it is damaged. */
   refusal: z.strictObject({ reason: z.string().refine(isReason), detail: z.string() }).optional(),
-  /** Set if the storage failed. The side that serves the archives keeps the reason. */
+  /** Set if the storage failed. The process that serves the archives keeps the reason. */
   failed: z.literal(true).optional(),
 });
 

@@ -184,9 +184,9 @@ const noId = '00000000-0000-7000-8000-000000000000';
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * The two queues of a service. `interactive` is for work of which a request awaits the beginning (`start_by`). The
- * interactive queue has separate slots, so that long restores do not delay the restart of an application. Everything
- * else, including work that has begun, uses `default`.
+ * The two queues of a service. `interactive` is for work whose beginning a request awaits (`start_by`). The interactive
+ * queue has separate slots, so that long restores do not delay the restart of an application. Everything else,
+ * including work that has begun, uses `default`.
  */
 export type QueueKind = 'default' | 'interactive';
 

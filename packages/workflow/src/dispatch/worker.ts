@@ -34,7 +34,7 @@ interface JobWorkerOptions extends QueueAddress {
 }
 
 interface JobWorker {
-  /** Takes no more jobs and waits for those that run. */
+  /** Takes no more jobs and waits for the running jobs. */
   close(): Promise<void>;
 }
 
@@ -186,7 +186,7 @@ export interface WorkerQueue extends SweptQueue {
    * enqueue.
    */
   startWorker(handle: (job: WorkflowJob, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
-  /** Takes no more jobs and waits for those that run. */
+  /** Takes no more jobs and waits for the running jobs. */
   close(): Promise<void>;
 }
 
@@ -201,7 +201,7 @@ interface WorkerQueueOptions extends QueueAddress {
  */
 const interactiveConcurrencyDefault = 2;
 
-/** Opens a worker's side of one queue: the sweep's adding of jobs, and the handling of them. */
+/** Opens one queue for a worker, which adds jobs in its sweep and handles delivered jobs. */
 export function openWorkerQueue(
   { queueUrl, queueName, log, ...slots }: WorkerQueueOptions,
   kind: QueueKind,

@@ -77,7 +77,7 @@ interface ListRequest<Name extends string> extends AboutParent<Name> {
   now: Date;
 }
 
-/** Lists the workflows of a resource. `list` is the endpoint; its cursors are not accepted by any other. */
+/** Lists the workflows of a resource. `list` is the endpoint; its cursors are not accepted by any other endpoint. */
 export const listWorkflows = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,
   list: Pick<EndpointDefinition, 'id'>,

@@ -17,7 +17,7 @@ import type { Outages } from './leave-claim';
 interface HeldLease {
   /** Aborted with {@link LeaseLost} when the workflow may belong to another worker. */
   signal: AbortSignal;
-  /** Stops the renewals. Resolves when a running one has ended. */
+  /** Stops the renewals. Resolves when a running renewal has ended. */
   release(): Promise<void>;
 }
 

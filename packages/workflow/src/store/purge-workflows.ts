@@ -64,8 +64,8 @@ export function createWorkflowPurge(
 
 /**
  * Removes runs of the platform's own workflows (about `platform` or a `deploy_target`), which the clock starts every
- * minute. Those that succeeded are removed after a day, those that failed after 30 days. Each call removes at most one
- * batch, which suffices because each run adds only one row.
+ * minute. Successful runs are removed after a day, failed runs after 30 days. A limited batch for each call suffices,
+ * because each run adds only one row.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

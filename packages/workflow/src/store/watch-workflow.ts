@@ -130,7 +130,7 @@ const waitSql = `
 export interface Pauses {
   /**
    * Resolves once the workflow has changed, `ms` have passed or `signal` is aborted. A change since the last pause
-   * resolves it at once.
+   * resolves the promise at once.
    */
   pause(ms: number): Promise<void>;
   close(): void;

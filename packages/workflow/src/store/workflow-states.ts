@@ -30,10 +30,7 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the unique index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/**
- * Seconds in which the accepting process enqueues the workflow itself. The sweep enqueues the workflow only after this
- * time.
- */
+/** Seconds before the sweep may enqueue a new workflow, which the accepting process enqueues itself. */
 const enqueueGraceSeconds = 0.3;
 
 /** Inserts an accepted workflow and its audit entry. False if another workflow has locked the resource. */
@@ -308,8 +305,7 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// A workflow that is being undone keeps the failure of its failed step, so the statement must not overwrite that step.
-// A workflow that staff have abandoned stays abandoned.
+// During an undo the failed step keeps its failure. A workflow that staff have abandoned stays abandoned.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
@@ -337,8 +333,7 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 
 /**
  * Retries a workflow that waits for staff. It continues where it stopped, in the same direction, with all its attempts
- * again. The caller enqueues it afterwards. Throws `workflow_not_waiting` if the workflow does not wait, for example
- * because another member of staff has decided first.
+ * again. The caller enqueues it afterwards. Throws `workflow_not_waiting`, even if a member of staff has just decided.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 

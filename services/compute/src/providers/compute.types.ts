@@ -138,9 +138,9 @@ export type Change = { reference: string } & (
   /** Restarts a running machine: asks the guest, or cuts the power and turns it on again. */
   | ({ kind: 'reboot'; machineId: string } & PowerCut)
   /**
-   * Deletes the machine if it has this name, which is Drydock's id of the server. Providers use numbers again, so a
-   * machine with another name is another server's and is refused (`foreign`). A machine that does not exist is no
-   * error. Its snapshots stay if the provider stores them separately (Hetzner), and otherwise are deleted with it.
+   * Deletes the machine if it has this name, which is Drydock's id of the server. Providers reuse numbers, so a machine
+   * with another name belongs to another server and is refused (`foreign`). A missing machine is no error. The
+   * machine's snapshots stay if the provider stores them separately (Hetzner), and otherwise are deleted with it.
    */
   | { kind: 'delete'; machineId: string; name: string }
   | { kind: 'take_snapshot'; machineId: string; description: string }

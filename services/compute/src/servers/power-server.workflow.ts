@@ -15,11 +15,11 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   change: z.enum(['power_on', 'power_off', 'reboot']),
-  /** Whether the power is cut instead of asking the guest. */
+  /** Whether the power is cut without a request to the guest. */
   isForced: z.boolean(),
   /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's checkpoint at that time; see `lookBefore`. */
+  /** The provider's checkpoint when the work was accepted; see `lookBefore`. */
   before: z.string().nullable(),
 });
 

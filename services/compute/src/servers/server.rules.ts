@@ -157,7 +157,7 @@ export function billingOf(server: Billed, now: Date): ComputeServerBilling {
   };
 }
 
-/** The number of hours that have begun. The first one begins at once. */
+/** The number of hours that have begun. The first hour begins at once. */
 export const startedHours = (since: Date, until: Date): number =>
   Math.floor(Math.max(0, until.getTime() - since.getTime()) / hourMs) + 1;
 

@@ -320,7 +320,8 @@ async function findChange(
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;
   const actions = await readActions(api, machineId, [], signal);
-  // The oldest matching action belongs to this change, because later ones come from work that was accepted after it.
+  // The oldest matching action belongs to this change, because later actions come from work that was accepted after
+  // this change.
   const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&

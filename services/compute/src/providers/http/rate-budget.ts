@@ -27,8 +27,8 @@ const reserve = 0.1;
  */
 const leastPace = 0.02;
 /**
- * The longest pause between two calls. Without it, headers with a wrong value or another unit would stop all calls for
- * hours.
+ * The longest pause between two calls. Without this limit, headers with a wrong value or another unit would stop all
+ * calls for hours.
  */
 const spacingMsMax = 60_000;
 

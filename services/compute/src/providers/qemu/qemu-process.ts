@@ -58,7 +58,7 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   for (let round = 0; round < startRounds; round += 1) {
     for (const accelerator of ['kvm', 'tcg'] as const) {
       reason = await tryStart(machineFolder, record, accelerator);
-      // The start also fails if the machine runs already. The process that started it may have died.
+      // The start also fails if the machine runs already, for example after the death of the process that started QEMU.
       if ((await readStatus(machineFolder)) === 'running') return;
     }
     await sleep(500);
