@@ -93,7 +93,7 @@ export class DatabaseAddress<Greeting extends object> {
 
 /**
  * Places for clients that have not authenticated yet. A new client always gets a place. If all places are taken, the
- * origin with the most waiting clients loses its oldest client. So nobody can keep others out by silent connections.
+ * origin with the most waiting clients loses its oldest client. So silent connections cannot keep other clients out.
  */
 export class Newcomers {
   private readonly max: number;

@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
-/** The unfinished workflow that locks a resource. At most one workflow locks a resource. */
+/** The unfinished workflow that locks a resource. A resource has at most one. */
 export interface UnfinishedWorkflow {
   id: string;
   kind: string;

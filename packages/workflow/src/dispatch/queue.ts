@@ -77,7 +77,7 @@ export interface OpenedQueue {
   close(): Promise<void>;
 }
 
-/** Opens a queue of BullMQ. Every queue is opened here. */
+/** Opens a queue of BullMQ. All queues are opened by this function. */
 export const openBullQueue = (address: QueueAddress): OpenedQueue =>
   isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
 

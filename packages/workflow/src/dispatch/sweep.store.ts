@@ -16,7 +16,7 @@ export interface DueQuery {
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
-  /** Whether the queue is empty. If the queue is empty, an enqueued workflow that was not claimed has lost its job. */
+  /** True if the queue is empty. Then an enqueued workflow that was not claimed has lost its job. */
   queueEmpty: boolean;
   /** The organisations that already use all of their slots in this worker. A job for them would be declined. */
   fullOrgs: readonly string[];

@@ -55,7 +55,7 @@ export async function park<Context, Tx>(
   return 'needs_attention';
 }
 
-/** How long a step or its undo may be postponed. A step that waits longer fails. */
+/** How long a step or its undo may be postponed. A later postponement counts as a failed attempt. */
 export const waitMaxSeconds = 24 * 3_600;
 
 /**
@@ -70,8 +70,8 @@ export const isOutOfReach = <Context, Tx>(
 
 /**
  * Raises the fences when a target has refused one. The fence of the next claim is then above every fence that a target
- * can have seen, even if the database was restored while workers ran. A worker without a valid claim may raise the
- * fences too, because the database refuses its next write.
+ * can have seen, even if the database was restored while workers ran. A worker whose claim is lost may raise the fences
+ * too, but the database refuses its next write.
  */
 export async function outnumberHosts<Context, Tx>(
   { runner }: Pick<Execution<Context, Tx>, 'runner'>,

@@ -19,7 +19,7 @@ export const providerUnavailable = (cause?: unknown): Problem =>
 
 /**
  * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets the
- * same limit, because the gateway answers the request itself soon after that.
+ * same limit, because the gateway answers the request itself soon after the limit.
  */
 const lookMsMax = 14_000;
 

@@ -59,7 +59,10 @@ export interface ComputeReader {
    * whether the machine exists.
    */
   listSnapshots(machineId: string, signal?: AbortSignal): Promise<readonly MachineSnapshot[]>;
-  /** The snapshot with this id; null if this machine does not have it, even if another machine does. */
+  /**
+   * The snapshot with this id; null if this machine has no such snapshot. A snapshot of another machine counts as
+   * missing.
+   */
   readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;
   /** The action that locks the machine now; null if there is none or if the provider hides it. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;

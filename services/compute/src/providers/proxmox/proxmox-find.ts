@@ -92,7 +92,7 @@ export async function prepareChange(
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
   // `vendorStatus` tells only whether the VM has a process. A paused VM, such as a VM whose disk is full, has a process
-  // and counts as running. So the rollback starts the paused VM; no other call would.
+  // and counts as running. So the rollback also restarts a paused VM, which no other call restarts.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
