@@ -55,7 +55,7 @@ export interface RigWorld {
   admin: EmulatorAdmin;
   driver: Driver;
   open(tweaks?: DriverTweaks): Driver;
-  /** Ends the emulator's process and starts another one on the same state. */
+  /** Ends the emulator's process and starts a new process on the same state. */
   restart(): Promise<void>;
   url(): string;
   close(): Promise<void>;

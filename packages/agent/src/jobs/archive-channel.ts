@@ -61,8 +61,8 @@ const broken = (cause: unknown): JobProblem =>
   cause instanceof JobProblem ? cause : new JobProblem('interrupted', `the channel broke: ${String(cause)}`, { cause });
 
 /**
- * Reads exact numbers of bytes from a stream. Each result has memory of its own, so that it can be transferred to a
- * thread.
+ * Reads exact numbers of bytes from a stream. Each result has separate memory, so that the result can be transferred to
+ * a thread.
  */
 class ByteReader {
   private readonly chunks: AsyncIterator<Buffer>;
@@ -116,7 +116,7 @@ const answerSchema = z.strictObject({
   failed: z.literal(true).optional(),
 });
 
-/** The archives that a job may use: those that it reads, by their position in the list, and the one that it writes. */
+/** The archives that a job may use: the archives to read, by their position in the list, and the archive to write. */
 export interface ServedArchives {
   sources: readonly ArchiveSource[];
   sink?: ArchiveSink;
@@ -124,8 +124,8 @@ export interface ServedArchives {
 
 export interface ServedChannel {
   /**
-   * Resolves when the other side has ended and every answer was written. Rejects with `interrupted` if the connection
-   * broke.
+   * Resolves when the job has closed the stream and every answer is written. Rejects with `interrupted` if the
+   * connection broke.
    */
   ended: Promise<void>;
   /** The first error of the storage. This error is the reason for the job's `storage_failed`. */
@@ -191,7 +191,7 @@ export interface RemoteArchives {
   /** The archive at this position of the served list. */
   source(archive: number): ArchiveSource;
   sink: ArchiveSink;
-  /** Tells the other side that no more requests follow. */
+  /** Tells the process that serves the archives that no more requests follow. */
   end(): void;
 }
 

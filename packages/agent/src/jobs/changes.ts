@@ -112,7 +112,7 @@ export async function refuseStale(file: string, fence: string): Promise<boolean>
 export const rememberFence = (file: string, fence: string): Promise<void> => writeDurably(file, `${BigInt(fence)}\n`);
 
 /**
- * Admits a fence unless a newer one was admitted, and writes it to disk before anything is done under it. So a frozen
+ * Admits a fence unless a newer fence was admitted, and writes the fence to disk before the change begins. So a frozen
  * worker that wakes up late can change nothing, even after a restart of this process. Throws `stale_fence`.
  */
 export async function admitFence(file: string, fence: string): Promise<void> {

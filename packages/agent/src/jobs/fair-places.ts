@@ -62,8 +62,8 @@ export class FairPlaces {
   }
 
   /**
-   * The number of places that must be given back before the owner may take another one. An owner that holds places must
-   * give back its own. For an owner without places, every returned place counts.
+   * The number of places that must be given back before the owner may take another place. An owner that holds places
+   * must give back its own. For an owner without places, every returned place counts.
    */
   shortOf(owner: string): number {
     const held = this.heldBy(owner);

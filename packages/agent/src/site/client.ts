@@ -88,7 +88,7 @@ export interface SiteHostClient {
   close(): Promise<void>;
 }
 
-/** The calls of a reader. It has a secret of its own, with which the host accepts no change. */
+/** The calls of a reader. A reader has a separate secret, with which the host accepts no change. */
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;

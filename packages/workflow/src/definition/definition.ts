@@ -197,8 +197,8 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
 }
 
 /**
- * Five failures with doubling pauses take about a minute. That is longer than a provider's restart, and short enough
- * for a customer.
+ * Five failures with doubling pauses take about a minute. A minute is longer than a provider's restart, and short
+ * enough for a customer.
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 
@@ -260,8 +260,8 @@ export const stepPoint = (
 ): string => `${kind}.${step}.${where}`;
 
 /**
- * The fault points that every workflow passes outside its steps. Those named `dispatch` are in the accepting process
- * and in the sweep.
+ * The fault points that every workflow passes outside its steps. The points named `dispatch` are in the accepting
+ * process and in the sweep.
  */
 export const enginePoints = {
   finishBefore: 'finish.before',

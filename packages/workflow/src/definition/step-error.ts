@@ -94,8 +94,9 @@ export const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
 /**
- * Whether a target has refused the workflow's fence because it has seen a higher one. Either another worker has claimed
- * the workflow meanwhile, or the database was restored to an earlier state. Drivers throw an error of this form.
+ * Whether a target has refused the workflow's fence because the target has seen a higher fence. Either another worker
+ * has claimed the workflow meanwhile, or the database was restored to an earlier state. Drivers throw an error of this
+ * form.
  */
 export const isFenceRefused = (error: unknown): boolean =>
   error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

@@ -21,8 +21,8 @@ export interface Dispatcher {
 export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'> & { kind: string };
 
 /**
- * The number of waiting jobs up to which a new one is added directly. Above it, the sweep decides the order, because
- * the sweep is fair between organisations and a queue is not.
+ * The number of waiting jobs up to which a new job is added directly. Above this number the sweep decides the order,
+ * because the sweep is fair between organisations and a queue is not.
  */
 const waitingMax = 50;
 /** How long the last reading of the queue's length is used. */

@@ -81,7 +81,7 @@ interface WorkerOptions<Context, Tx> {
   workflows: EngineOptions<Context, Tx>['definitions'];
   /** The drivers, stores and clock that every step is given. */
   context: Context;
-  /** Writes the schedules. It is called before the engine looks for due ones. */
+  /** Writes the schedules. It is called before the engine looks for due schedules. */
   schedule?(): unknown;
 }
 

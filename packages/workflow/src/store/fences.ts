@@ -1,8 +1,8 @@
 import type { Database } from '@drydock/service/database';
 
 /**
- * Raises the fences of later claims above all earlier ones. A database that was restored from a backup counts from its
- * old number, but hosts have seen higher fences since. The hosts would refuse the database's claims, or confuse two
+ * Raises the fences of later claims above all earlier fences. A database that was restored from a backup counts from
+ * its old number, but hosts have seen higher fences since. The hosts would refuse the database's claims, or confuse two
  * claims with the same fence. So each worker raises the counter to the milliseconds since 1970. This value exceeds
  * every earlier fence, because far fewer than 1,000 claims are made a second. Raising the counter affects no existing
  * claim and may be done at any time.

@@ -87,7 +87,7 @@ export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id
     jsonb_path_query(step.output, '$.findings[*]') finding
     WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
 
-/** The workflows that the caller may see. Those of another organisation, mode or subject count as not found. */
+/** The workflows that the caller may see. Workflows of another organisation, mode or subject count as not found. */
 export interface WorkflowScope {
   orgId: string;
   mode: Mode;

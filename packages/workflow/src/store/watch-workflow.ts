@@ -6,7 +6,7 @@ import { readWorkflowById, type VersionedWorkflow } from './read-workflow';
 import { cancelUnclaimed, type OnFailed } from './start-workflow';
 
 export interface WatchOptions {
-  /** The last version that the client has seen (`Last-Event-ID`). Only newer ones are yielded. */
+  /** The last version that the client has seen (`Last-Event-ID`). Only newer versions are yielded. */
   afterVersion?: number;
   /** Ends the watching when it is aborted. */
   signal?: AbortSignal;

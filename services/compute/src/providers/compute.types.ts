@@ -89,8 +89,8 @@ export interface MachineSnapshot {
   /** The size in GB of the smallest disk that the snapshot fits on; null if it always fits on this machine's disk. */
   diskGb: number | null;
   /**
-   * The snapshots that must be deleted before a rollback to this one, because some storages (ZFS and the like) can only
-   * return to the newest snapshot. Otherwise empty.
+   * The snapshots that must be deleted before a rollback to this snapshot. Some storages, such as ZFS, can only return
+   * to the newest snapshot. For all other storages the list is empty.
    */
   newerIds: readonly string[];
   /** Whether a deletion would be refused until staff remove the protection. */

@@ -21,8 +21,8 @@ export function readerOf(
 }
 
 /**
- * The time limit of the read. If the checkpoint were older when the work is accepted, another change of the machine
- * might have run since and would be taken for this one.
+ * The time limit of the read. If the checkpoint were older when the work is accepted, another change might have run
+ * since and would be taken for this work.
  */
 const beforeMsMax = 2_000;
 

@@ -69,7 +69,7 @@ const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderSte
 /** The most reads of a machine that is starting: about eight minutes. */
 const looksMax = 50;
 
-/** Makes a machine that runs. The machine of a failed order is deleted again. */
+/** Makes a machine that runs. The machine of a failed order is deleted. */
 export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input })
   .step('prepare', {
     run: async (step, context) => {

@@ -39,7 +39,7 @@ export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> =
 /** The filter for the servers of an owner, without deleted servers. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'terminated' as const } });
 
-/** The owner's server; null if there is none, or if it is another organisation's or the other mode's. */
+/** The owner's server; null if the owner has no undeleted server with this id in the owner's mode. */
 export async function findServer(tx: Reader, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await tx.server.findFirst({ where: { ...theirs(owner), id: serverId } });
   return row === null ? null : toServer(row);

@@ -11,9 +11,9 @@ const run = promisify(execFile);
 const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js');
 
 /**
- * Starts a process that carries out the machine's job and outlives this one. It may be called at any time: `flock`
- * holds the machine's lock while that process lives, even if it is frozen, and a second process ends at once.
- * `environment` replaces this process's environment.
+ * Starts a process that carries out the machine's job and outlives the caller's process. The function may be called at
+ * any time. `flock` holds the machine's lock while the job's process lives, even if that process is frozen. A second
+ * process ends at once. `environment` replaces this process's environment.
  */
 export function beginWork(machineFolder: string, environment?: Record<string, string>): void {
   let log: number;
