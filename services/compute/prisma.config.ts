@@ -3,6 +3,6 @@ import { defineConfig } from 'prisma/config';
 export default defineConfig({
   schema: 'prisma/schema',
   migrations: { path: 'prisma/migrations' },
-  // Not env(): it throws when unset, and then nothing could be generated on a bare clone.
+  // A clone without DATABASE_URL must generate too, and `env()` throws if the variable is unset.
   datasource: { url: process.env['DATABASE_URL'] ?? '' },
 });

@@ -57,7 +57,7 @@ export interface BoxHost {
 interface BoxOptions {
   /** The kinds of job of the host. */
   kinds?: Record<string, AnyJobKind>;
-  /** The folder of an earlier host. By default the host has a folder of its own, which is removed with it. */
+  /** The folder of an earlier host. By default the host has a new folder, which is removed with the host. */
   folder?: string;
   now?: () => Date;
 }

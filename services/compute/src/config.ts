@@ -27,7 +27,9 @@ const offered = {
 
 const calls = {
   url: z.url(),
-  /** The driver's deadline for one call, and how long an accepted call may stay invisible; see ComputeDriver. */
+  /**
+   * `deadline_ms` limits one call of the driver. For `lost_answer_seconds` see `lostAnswerSeconds` of ComputeDriver.
+   */
   deadline_ms: z.int().min(100).optional(),
   lost_answer_seconds: z.number().min(0).optional(),
 };
@@ -60,7 +62,10 @@ const proxmoxSchema = z
 
 const absolute = z.string().startsWith('/');
 
-/** Machines that run on this host. The worker starts them and the API reads them, so both processes run here. */
+/**
+ * Machines that run on this host. The worker starts the machines and the API reads them, so both processes run on this
+ * host.
+ */
 const qemuSchema = z
   .strictObject({
     driver: z.literal('qemu'),
@@ -162,8 +167,8 @@ export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 /**
- * @throws ConfigError, also if the API has the worker's variables in place of its own. With those alone it would have
- * no targets and refuse every call
+ * @throws ConfigError, also if the API has the worker's variables without its own. The API would then have no targets
+ * and refuse every call
  */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {

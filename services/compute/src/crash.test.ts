@@ -53,8 +53,8 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
   /**
-   * Returns how often the project accepted `op` for a machine: 0 or 1. Throws for more, because that would be a second
-   * send.
+   * Returns how often the project accepted `op` for a machine: 0 or 1. Throws if the project accepted `op` more often,
+   * because the worker then sent the change twice.
    */
   const takenOn = async (machineId: string, op: string): Promise<number> => {
     const entries = (await world.project.ledger(op)).filter(({ resource }) => resource === machineId);

@@ -28,8 +28,8 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
       disks.push({ caller, disk: await makeDisk(world, {}, caller) });
   // The new limit starts a new count, so calls that created the machines do not count.
   await world.project.admin('PUT', '/rate-limit', { perHour: callsMax });
-  // All work is accepted before a worker starts, one organisation after the other. Without fairness the first
-  // organisation would be served first.
+  // All work is accepted before a worker starts, organisation by organisation. Without fairness the first organisation
+  // would be served first.
   for (let index = 0; index < disks.length; index += 10) {
     const answers = await Promise.all(
       disks.slice(index, index + 10).map(({ disk, caller }) => rollBack(world, disk, { caller })),

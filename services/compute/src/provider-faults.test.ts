@@ -19,8 +19,8 @@ let world: ComputeWorld;
 let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  // The lease is long, because a worker on a busy machine could lose a lease of one second. An operation that is noted
-  // but not sent would then end as not accepted.
+  // The lease is long, because a worker on a busy machine could lose a lease of one second. After a lost lease, a
+  // change that was noted but not sent would fail as not accepted.
   worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
 afterAll(() => world.close());

@@ -33,7 +33,7 @@ const consoles: GuestConsole[] = [];
 const tokens = createFaultTokens();
 let isOver = false;
 
-/** Starts a worker, and another one whenever it dies. */
+/** Starts a worker, and a new worker whenever the last worker dies. */
 function hire(): void {
   world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
     if (!isOver) hire();

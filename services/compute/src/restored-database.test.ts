@@ -99,8 +99,8 @@ describe('a database that was put back from a backup', () => {
       return told;
     }
     // The workflows of `take` and `delete` are cancelled if no worker claims them within a few seconds. The restored
-    // record may then say `start_by_passed` although the provider has done the work. That is right, because customers
-    // see the provider's list of snapshots.
+    // record may then say `start_by_passed` although the provider has done the work. This record is acceptable, because
+    // customers see the provider's list of snapshots.
     const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
     const sent = await times('rebuild_server');
     const found = {

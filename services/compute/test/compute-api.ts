@@ -39,8 +39,8 @@ export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Re
 });
 
 /**
- * Settings for tests that wait until an answer counts as lost. They are wrong for a busy machine: a call that takes
- * longer counts as lost and is never repeated.
+ * Settings for tests that wait until an answer counts as lost. On a busy machine these settings fail tests, because a
+ * slow call counts as lost and is never repeated.
  */
 export const impatient = { lost_answer_seconds: 3, deadline_ms: 2_000 };
 

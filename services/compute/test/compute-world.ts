@@ -53,7 +53,8 @@ export interface Disk {
 }
 
 /**
- * Makes a server whose disk has "old", with a snapshot that has "new". So a rollback to the snapshot leads to "new".
+ * Makes a server whose disk has "old", with a snapshot that has "new". A rollback to the snapshot changes the disk to
+ * "new".
  */
 export async function makeDisk(
   { api, caller, project }: ComputeWorld,

@@ -43,7 +43,10 @@ export async function givenServer(api: ServiceApi, caller: Caller, given: GivenS
   return id;
 }
 
-/** Starts a reconciliation, as its schedule does. Each has a resource of its own, so that none waits for another. */
+/**
+ * Starts a reconciliation, as its schedule does. Each reconciliation has a separate resource, so that reconciliations
+ * do not wait for each other.
+ */
 export async function startReconciliation(api: ServiceApi, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
   const id = uuidv7();
   await api.rows(

@@ -10,7 +10,7 @@ export interface GuestConsole {
   close(): void;
 }
 
-/** Milliseconds for the guest to boot. It is emulated, so it boots slowly on a busy machine. */
+/** Milliseconds for the guest to boot. An emulated guest boots slowly on a busy machine. */
 const bootMs = 120_000;
 const commandMs = 60_000;
 

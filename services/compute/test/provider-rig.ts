@@ -34,7 +34,7 @@ export interface Rig {
   powerPath: string;
   snapshotPath: string;
   rollbackOp: string;
-  /** Changes of a poll's answer that make it an answer about another machine. */
+  /** Fields that turn an answer about an action into an answer about another machine. */
   foreignAction: Record<string, unknown>;
   breakSnapshot(admin: EmulatorAdmin, machineId: string, snapshotId: string): Promise<void>;
   /** Protects the machine from deletion, as staff do; null if the provider has no such protection. */
@@ -43,7 +43,7 @@ export interface Rig {
   vanish(admin: EmulatorAdmin, machineId: string): Promise<void>;
 }
 
-/** A provider without a socket. It opens its own world, and no connection to it can fail. */
+/** A provider without a socket. The rig opens its own world, and no connection can fail. */
 export type HostRig = Pick<
   Rig,
   'name' | 'order' | 'deafOrder' | 'hasGuest' | 'rollbackOp' | 'breakSnapshot' | 'protect' | 'lockHidden' | 'vanish'
@@ -55,7 +55,7 @@ export interface RigWorld {
   admin: EmulatorAdmin;
   driver: Driver;
   open(tweaks?: DriverTweaks): Driver;
-  /** Ends the emulator's process and starts another one on the same state. */
+  /** Ends the emulator's process and starts a new process on the same state. */
   restart(): Promise<void>;
   url(): string;
   close(): Promise<void>;

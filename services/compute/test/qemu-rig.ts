@@ -14,11 +14,11 @@ import { askQmp } from '../src/providers/qemu/qmp';
 import type { HostRig, RigWorld } from './provider-rig';
 
 const run = promisify(execFile);
-/** The place of a test's file. It is a sector of a disk without a file system. */
+/** The sector that holds a test's file, because the disk has no file system. */
 const sector = 40_000;
 const sectorBytes = 512;
 
-/** Ends the machines in the folder and removes it. */
+/** Ends the machines in the folder and removes the folder. */
 export async function clearHost(folder: string): Promise<void> {
   await killMachines(folder);
   rmSync(folder, { recursive: true, force: true });

@@ -15,8 +15,8 @@ import {
 } from './control-protocol';
 
 /**
- * The workflow's claim. Every change carries its fence, and the host refuses a change with an older fence than one it
- * has seen.
+ * The workflow's claim. Every change carries the claim's fence, and the host refuses a fence that is older than the
+ * newest fence it has seen.
  */
 export interface Claim {
   fence: string;
@@ -67,7 +67,7 @@ export const nothing = z.undefined();
 /**
  * The caller's end of a host's control protocol. Throws the host's refusals with their codes. Throws `unreachable` if
  * the connection is lost, if no answer comes within `deadlineMs`, or if the answer does not follow the protocol. After
- * `unreachable` nobody knows whether the change was made. It may be sent again, because every change is idempotent
+ * `unreachable` the host may or may not have made the change. The change may be sent again, because it is idempotent
  * under its fence. When the caller's signal aborts, its reason is thrown unchanged.
  */
 export function createControlClient<Code extends string>(
@@ -129,7 +129,7 @@ export function createControlClient<Code extends string>(
     });
   };
 
-  /** Uses a connection of its own, so that no other call waits behind it. */
+  /** Uses a separate connection, so that no other call waits behind the channel. */
   const connect: ControlClient['connect'] = (call, { id, signal }) => {
     const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
     const client = new Client(url, { connectTimeout: 5_000, headersTimeout: deadlineMs });

@@ -30,13 +30,13 @@ export interface Parties {
 
 /** The agreement between a kind of host and its callers, without the calls themselves. */
 export interface ControlProtocol<Code extends string> {
-  /** The plural of the hosted thing, as in `/control/sites/{siteId}`. */
+  /** The plural noun in the paths: `sites` or `databases`, as in `/control/sites/{siteId}`. */
   things: string;
   /** Issuer and audience of the token in each call by a caller that changes things. */
   parties: Parties;
   /**
-   * Issuer and audience of the token in each call by a caller that only reads. Such a caller has a secret of its own,
-   * and never gets an answer that holds a password.
+   * Issuer and audience of the token in each call by a caller that only reads. Such a caller has a separate secret, and
+   * never gets an answer that holds a password.
    */
   readers: Parties;
   /** Every code with which a call may be refused, and its HTTP status. */
@@ -52,8 +52,8 @@ export interface ControlProtocol<Code extends string> {
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /**
- * A call about one site or database, in the form of the README. `PUT` is about the thing itself; `POST /freeze` and
- * `DELETE /releases/{id}` are about parts of it.
+ * A call about one site or database, in the form of the README. `PUT` changes the site or database itself. `POST
+ * /freeze` and `DELETE /releases/{id}` name a path below it.
  */
 export type Call = Method | `${Method} /${string}`;
 

@@ -18,8 +18,8 @@ export interface ControlRoute {
 }
 
 /**
- * The target of an upgraded connection: the path, and the function that takes the socket. Throws a HostError for a
- * connection that is not wanted.
+ * The target of an upgraded connection: the path, and the function that takes the socket. Throws a HostError if no job
+ * waits for the connection.
  */
 export interface ChannelRoute {
   pattern: RegExp;
@@ -27,8 +27,8 @@ export interface ChannelRoute {
 }
 
 /**
- * The sites or databases of a host. `change` finds one of them, checks the fence, and runs the work after all earlier
- * changes of the same site or database.
+ * The sites or databases of a host. `change` finds a site or database, checks the fence, and runs the work after all
+ * earlier changes of the same site or database.
  */
 export interface Hosted<Known> {
   change<T>(id: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T>;

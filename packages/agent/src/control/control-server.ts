@@ -26,7 +26,7 @@ export interface ControlOptions {
   channel?: ChannelRoute;
   /** The keys that verify the tokens of callers that change things. */
   keys: readonly KeyObject[];
-  /** The keys that verify the tokens of callers that only read. Without them there are no such callers. */
+  /** The keys that verify the tokens of callers that only read. Without these keys the host accepts no readers. */
   readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
   /** Rejects while this process cannot do its work. */
@@ -115,7 +115,7 @@ export function createControlServer({
     return { status: protocol.statuses[code] ?? 500, body: { code, detail } };
   };
 
-  /** Hands the socket to the job. No byte is lost, because the caller sends nothing until it is asked to. */
+  /** Hands the socket to the job. No byte is lost, because the caller sends nothing before the job's first request. */
   const upgrade = async (request: IncomingMessage, socket: Socket, sent: Buffer): Promise<void> => {
     const path = request.url ?? '/';
     const { isReader } = await authorise(request, path);

@@ -97,7 +97,7 @@ export interface DatabaseHostClient {
   close(): Promise<void>;
 }
 
-/** The calls of a reader. It has a secret of its own, with which the host accepts no change. */
+/** The calls of a reader. A reader has a separate secret, with which the host accepts no change. */
 export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
 /**

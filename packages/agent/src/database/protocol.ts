@@ -137,8 +137,8 @@ export const dumpJobSchema = z.strictObject({
   sequence: z.int(),
   created_at: z.iso.datetime(),
   /**
-   * The id of a restore or an upgrade. The instance that it has replaced is dumped, and must still run. Without this
-   * field the serving instance is dumped.
+   * The id of a restore or an upgrade. The dump is made from the instance that this restore or upgrade has replaced,
+   * which must still run. Without this field the serving instance is dumped.
    */
   replaced_by: upgradeIdSchema.optional(),
 });
@@ -170,8 +170,8 @@ export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
   manifest_mac: z.string(),
   /**
-   * The database that the archive was made of. It differs from the loaded one when a new database is created from a
-   * backup.
+   * The database that the archive was made of. `source_id` differs from the loaded database's id if a new database is
+   * created from a backup.
    */
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,

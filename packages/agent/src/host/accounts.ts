@@ -9,8 +9,8 @@ export const firstAccounts = { sites: 200_000, instances: 300_000 } as const;
 const fileSchema = z.strictObject({ next_uid: z.int() });
 
 /**
- * Gives each tenant a system account of its own. Its number is never used again. Only root can run a process under such
- * an account. A host that runs as another user puts processes into boxes instead.
+ * Gives each tenant a separate system account. The number of an account is never used again. Only root can run a
+ * process under such an account. A host that runs as another user separates tenants by boxes, without these accounts.
  */
 export class Accounts {
   private readonly file: string;

@@ -29,15 +29,15 @@ const soonMs = 50;
 const fadeMs = 2_000;
 /** An organisation that uses this share of the machine, or more, has the lowest priority. */
 const fullShare = 0.1;
-/** Use above this share is not remembered, so that an organisation soon has its priority back. */
+/** Use above this share is not remembered, so that an organisation's priority soon recovers. */
 const rememberedShare = 1.5 * fullShare;
 const niceMax = 19;
 /** Even an idle organisation has a lower priority than the control plane and the host itself. */
 const niceMin = 3;
 const jobNice = 5;
 /**
- * The share of one core from which an organisation counts as active. One visitor who requests a page every few seconds
- * uses this much, and would wait for the page if another organisation kept its full priority.
+ * The share of one core from which an organisation counts as active. A single visitor who requests a page every few
+ * seconds uses this share. The visitor would wait if the other organisations kept their full priority.
  */
 const activeCores = 0.001;
 
@@ -254,9 +254,9 @@ export class CpuShares {
 
   /**
    * Sessions are recognised by the title that Postgres gives its child processes: `postgres: ROLE DATABASE …`. Another
-   * process may have the same title, but it is no child of the server. All else that the server of one organisation
-   * does counts as that organisation's: sessions that end between two samples, logins that fail, vacuums. Its processes
-   * also begin with the priority of the server.
+   * process may have the same title, but it is no child of the server. If only one organisation uses a server, all
+   * other work of the server also counts as that organisation's: short sessions, failed logins, vacuums. New processes
+   * of the server begin with its priority.
    */
   private findSessions(
     processes: ReadonlyMap<number, ProcessUse>,
@@ -282,8 +282,8 @@ export class CpuShares {
       if (!postmasters.has(use.parent)) continue;
       keep(use, this.sessions.get(keyOf(use)) ?? this.readSession(use, found));
     }
-    // The kernel adds the time of an ended session to that of its server. This time is counted already, so the server's
-    // recorded time grows by it.
+    // The kernel adds the time of an ended session to that of its server. The session's time is already counted, so it
+    // is added to the server's recorded time.
     for (const [key, { server, cpuMs }] of this.sessions)
       if (server !== undefined && !kept.has(key)) server.cpuMs = (server.cpuMs ?? 0) + (cpuMs ?? 0);
     this.sessions = kept;
@@ -292,7 +292,7 @@ export class CpuShares {
     return found;
   }
 
-  /** Null for a process that has no title yet, and for one of a shared server that is no session of a site. */
+  /** Null for a process without a title, and for a process of a shared server that is no session of a site. */
   private readSession({ pid, parent }: ProcessUse, found: ReadonlyMap<number, Root>): Root | null {
     const server = found.get(parent);
     const title = readText(`/proc/${pid}/cmdline`);
@@ -300,7 +300,7 @@ export class CpuShares {
     const organisation = role === undefined ? null : this.options.organisationOf(role);
     if (organisation !== null) return { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null, server };
     // The title of a worker names its session by the pid in the server's own namespace. If the server runs in a box,
-    // that session is not found, and the worker counts like the rest of the server.
+    // the session is not found, and the worker counts as the server's other processes.
     const leader = found.get(Number(/^postgres: parallel worker for PID (\d+) /.exec(title)?.[1]));
     if (leader !== undefined && leader.server === server) return { ...leader, cpuMs: null };
     if (server === undefined || !title.startsWith('postgres: ')) return null;
@@ -324,8 +324,8 @@ export class CpuShares {
 const keyOf = ({ pid, startedTicks }: ProcessUse): string => `${pid} ${startedTicks}`;
 
 /**
- * The pid of the server's own process. The server writes its pid beside its socket. If it runs in a box, that is its
- * pid in the box's own namespace, so the process is found by this pid and its port.
+ * The pid of the server's own process. The server writes its pid beside its socket. For a server in a box, the written
+ * pid belongs to the box's namespace. So the process is found by this pid and its port.
  */
 function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);

@@ -16,8 +16,8 @@ const offerBytes = 8;
 export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;
 
 /**
- * An address of a customer's database. It reads each client's greeting, and hands the client on, paused, together with
- * the greeting.
+ * An address of a customer's database. Reads each client's greeting, and passes the paused client and its greeting to
+ * `admit`.
  */
 export class DatabaseAddress<Greeting extends object> {
   readonly server: Server;
@@ -29,9 +29,8 @@ export class DatabaseAddress<Greeting extends object> {
 
   /**
    * `judge` is called when a client has connected, and again each time more of its first bytes have arrived. `admit`
-   * calls `settle` once the client has authenticated. Before that, a newer client may take its place. Afterwards it no
-   * longer counts here. `inTurn` delays the reading of each piece of the first bytes until its organisation may use the
-   * connection.
+   * calls `settle` once the client has authenticated. A client that has not authenticated may lose its place to a newer
+   * client. `inTurn` delays the reading of each piece of the first bytes until its organisation may use the connection.
    */
   constructor(
     judge: (data: Buffer) => Verdict<Greeting>,
@@ -44,7 +43,7 @@ export class DatabaseAddress<Greeting extends object> {
     this.server = createServer({ noDelay: true }, (client) => this.greet(client));
   }
 
-  /** Reads the greeting of a client that another listener accepted. It counts as a client of this address. */
+  /** Reads the greeting of a client that another listener accepted. The client counts as a client of this address. */
   accept(client: Socket): void {
     this.greet(client.setNoDelay(true));
   }
@@ -82,8 +81,8 @@ export class DatabaseAddress<Greeting extends object> {
       }
       stop();
       clearTimeout(late);
-      // A client that asks for encryption waits for the answer before it sends more. Bytes that come earlier could be
-      // an attacker's and would be taken for encrypted ones, so they end the connection.
+      // A client that asks for encryption waits for the answer before it sends more. Earlier bytes could be an
+      // attacker's and would be taken for encrypted bytes, so they end the connection.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
       else this.admit(client, verdict, settle);
     };
@@ -94,8 +93,7 @@ export class DatabaseAddress<Greeting extends object> {
 
 /**
  * Places for clients that have not authenticated yet. A new client always gets a place. If all places are taken, the
- * origin with the most such clients loses its oldest one. So nobody can keep others out by connecting and sending
- * nothing.
+ * origin with the most waiting clients loses its oldest client. So silent connections cannot keep other clients out.
  */
 export class Newcomers {
   private readonly max: number;

@@ -19,7 +19,7 @@ export type CommonCode = keyof typeof commonStatuses;
 
 /**
  * A refusal with a stable code. `message` is for logs and may name the cause. Each kind of host has a subclass with its
- * own codes in addition to the common ones.
+ * own codes in addition to the common codes.
  */
 export class HostError<Code extends string = CommonCode> extends Error {
   override readonly name: string = 'HostError';

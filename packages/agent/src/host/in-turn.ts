@@ -13,8 +13,8 @@ export function hearInTurn(
   inTurn: InTurn,
   onPiece: (piece: Buffer, next: () => void) => void,
 ): () => void {
-  // Node keeps reading a paused socket until this many bytes are buffered. With the default, that could be 16,384
-  // pieces of one byte.
+  // Node keeps reading a paused socket until this many bytes are buffered. The default would allow 16,384 pieces of one
+  // byte.
   Reflect.set(Reflect.get(socket, '_readableState'), 'highWaterMark', 1);
   let mayHear = false;
   let isOver = false;

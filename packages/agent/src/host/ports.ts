@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { errorCodeOf } from '@drydock/process';
 
-/** The lowest port that is given out. It is higher than those of a developer's machine (`infra/dev`). */
+/** The lowest port that is given out. It is above the ports that `infra/dev` uses on a developer's machine. */
 const lowest = 25_000;
 const ephemeralDefault = 32_768;
 const triesMax = 500;
@@ -63,7 +63,7 @@ export class PortAllocator {
 
 /**
  * Listens on a port that always belongs to the same server. While another process holds the port, it tries again for
- * `limitMs` and then throws the system's error. At a quick restart this may be the process that this one replaces.
+ * `limitMs` and then throws the system's error. At a quick restart the old process may still hold the port.
  */
 export async function listenStubbornly(server: Server, port: number, host: string, limitMs: number): Promise<void> {
   const untilMs = performance.now() + limitMs;

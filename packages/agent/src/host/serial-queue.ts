@@ -1,5 +1,6 @@
 /**
- * Runs one piece of work after the other, in the order in which they were requested. If one fails, the next still runs.
+ * Runs one piece of work after the other, in the order in which they were requested. If a piece of work fails, the next
+ * still runs.
  */
 export class SerialQueue {
   private last: Promise<unknown> = Promise.resolve();

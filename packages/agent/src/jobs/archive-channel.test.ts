@@ -80,7 +80,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await host.close();
-  // The process of a job ends with it, however the job ended.
+  // The process of a job must have ended with the job.
   const left = children.splice(0).filter(({ process: child }) => child.exitCode === null && child.signalCode === null);
   if (left.length > 0) throw new Error(`${left.length} processes of jobs are left`);
 });

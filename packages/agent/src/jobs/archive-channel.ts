@@ -42,8 +42,8 @@ function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promi
 }
 
 /**
- * Yields frames until the other side ends. Nothing is read while the caller works on a frame. Throws `interrupted` if
- * the stream ends within a frame.
+ * Yields frames until the stream ends. Nothing is read while the caller works on a frame. Throws `interrupted` if the
+ * stream ends within a frame.
  */
 async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGenerator<Frame> {
   const bytes = new ByteReader(stream);
@@ -61,8 +61,8 @@ const broken = (cause: unknown): JobProblem =>
   cause instanceof JobProblem ? cause : new JobProblem('interrupted', `the channel broke: ${String(cause)}`, { cause });
 
 /**
- * Reads exact numbers of bytes from a stream. Each result has memory of its own, so that it can be transferred to a
- * thread.
+ * Reads exact numbers of bytes from a stream. Each result has separate memory, so that the result can be transferred to
+ * a thread.
  */
 class ByteReader {
   private readonly chunks: AsyncIterator<Buffer>;
@@ -112,11 +112,11 @@ const answerSchema = z.strictObject({
   id: z.int(),
   /** Set if the archive was refused, for example because it is damaged. */
   refusal: z.strictObject({ reason: z.string().refine(isReason), detail: z.string() }).optional(),
-  /** Set if the storage failed. The side that serves the archives keeps the reason. */
+  /** Set if the storage failed. The process that serves the archives keeps the reason. */
   failed: z.literal(true).optional(),
 });
 
-/** The archives that a job may use: those that it reads, by their position in the list, and the one that it writes. */
+/** The archives that a job may use: the archives to read, by their position in the list, and the archive to write. */
 export interface ServedArchives {
   sources: readonly ArchiveSource[];
   sink?: ArchiveSink;
@@ -124,11 +124,11 @@ export interface ServedArchives {
 
 export interface ServedChannel {
   /**
-   * Resolves when the other side has ended and every answer was written. Rejects with `interrupted` if the connection
-   * broke.
+   * Resolves when the job has closed the stream and every answer is written. Rejects with `interrupted` if the
+   * connection broke.
    */
   ended: Promise<void>;
-  /** The first error of the storage. It is the reason if the job fails as `storage_failed`. */
+  /** The first error of the storage. This error is the reason for the job's `storage_failed`. */
   failure(): unknown;
 }
 
@@ -191,7 +191,7 @@ export interface RemoteArchives {
   /** The archive at this position of the served list. */
   source(archive: number): ArchiveSource;
   sink: ArchiveSink;
-  /** Tells the other side that no more requests follow. */
+  /** Tells the process that serves the archives that no more requests follow. */
   end(): void;
 }
 

@@ -101,10 +101,7 @@ async function readFence(file: string): Promise<bigint> {
   return text === null ? 0n : BigInt(text.trim());
 }
 
-/**
- * Throws `stale_fence` for a fence older than the newest one that was admitted. Returns whether the fence is newer than
- * it.
- */
+/** Throws `stale_fence` if the fence is older than the newest admitted fence. Returns whether the fence is newer. */
 export async function refuseStale(file: string, fence: string): Promise<boolean> {
   const highest = await readFence(file);
   const claimed = BigInt(fence);
@@ -115,9 +112,8 @@ export async function refuseStale(file: string, fence: string): Promise<boolean>
 export const rememberFence = (file: string, fence: string): Promise<void> => writeDurably(file, `${BigInt(fence)}\n`);
 
 /**
- * Admits a fence unless a newer one was admitted, and writes it to disk before anything is done under it. So a worker
- * that was thought dead and wakes up later can change nothing, not even after a restart of this process. Throws
- * `stale_fence`.
+ * Admits a fence unless a newer fence was admitted, and writes the fence to disk before the change begins. So a frozen
+ * worker that wakes up late can change nothing, even after a restart of this process. Throws `stale_fence`.
  */
 export async function admitFence(file: string, fence: string): Promise<void> {
   if (await refuseStale(file, fence)) await rememberFence(file, fence);

@@ -8,7 +8,7 @@ import { JobProblem, jobProblemSchema } from './job-protocol';
 const lineBytesMax = 4 * 2 ** 20;
 const lastWordsMax = 4_096;
 
-/** A child process of the host. The functions of packages/process start one. */
+/** A child process of the host, as the functions of packages/process start it. */
 export interface StartedChild {
   process: ChildProcess;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -50,8 +50,8 @@ export async function runChildJob<Result>({
 }: ChildJob<Result>): Promise<Result> {
   signal.throwIfAborted();
   const child = await start(['pipe', 'pipe', 'pipe', channel ?? 'ignore']);
-  // The host closes its own descriptor of the channel, which sends nothing to the other side. The child reads from its
-  // own descriptor, and only once it has its setup.
+  // The host closes its own descriptor of the channel, because only the child reads from the channel. The close sends
+  // nothing to the caller.
   channel?.destroy();
   const kill = (): void => void child.stop('SIGKILL', 0);
   signal.addEventListener('abort', kill, { once: true });

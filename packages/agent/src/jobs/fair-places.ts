@@ -6,8 +6,8 @@ interface Waiting {
 
 /**
  * Places that organisations share. An organisation gets another place only while it holds fewer places than are free.
- * So a single organisation gets half of them, and a new one finds a place at once, however long the others keep theirs.
- * If several wait, the one that holds the fewest places comes first.
+ * So a single organisation gets half of the places, and a new organisation usually finds a free place. If several
+ * organisations wait, the organisation with the fewest places comes first.
  */
 export class FairPlaces {
   private free: number;
@@ -44,7 +44,7 @@ export class FairPlaces {
 
   /**
    * Takes a place without waiting. Returns a function that gives it back, to be called once. Returns null if the owner
-   * has its whole share already, or if other work of it waits.
+   * has its whole share already, or if other work of the owner waits.
    */
   takeNow(owner: string): (() => void) | null {
     if (this.waiting.has(owner) || !this.mayTake(owner)) return null;
@@ -62,8 +62,8 @@ export class FairPlaces {
   }
 
   /**
-   * The number of places that must be given back before the owner may take another one. An owner that holds places must
-   * give back its own. For an owner without places, anybody's count.
+   * The number of places that must be given back before the owner may take another place. An owner that holds places
+   * must give back its own. For an owner without places, every returned place counts.
    */
   shortOf(owner: string): number {
     const held = this.heldBy(owner);

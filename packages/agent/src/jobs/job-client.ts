@@ -6,7 +6,9 @@ import type { Claim, ControlClient } from '../control/control-client';
 import type { ServedChannel } from './archive-channel';
 import { JobProblem, type JobProblemView, type JobView, jobViewSchema } from './job-protocol';
 
-/** The pauses between two reads of a running job's progress. The first is short, because many jobs are. */
+/**
+ * The pauses between two reads of a running job's progress. The first pause is short, because many jobs end quickly.
+ */
 const watchMs = { first: 20, most: 400 };
 /** The pause once the channel has ended, because the job then ends within moments. */
 const endingMs = 10;
@@ -27,8 +29,8 @@ export interface WantedJob<Result> {
 
 /**
  * Submits a job and waits until it has ended. Resolves with its result. Rejects with the job's {@link JobProblem}, with
- * the error of the served storage if that is the reason, or with the host's refusal. If the claim's signal is aborted,
- * it cancels the job and rejects with the signal's reason.
+ * the host's refusal, or with the served storage's error if the storage has failed. If the claim's signal is aborted,
+ * the job is cancelled and the call rejects with the signal's reason.
  */
 export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Result>): Promise<Result> {
   const { id, jobId, claim } = wanted;
@@ -65,7 +67,7 @@ async function submit<Result>(
 export const readJob = (client: ControlClient, id: string, jobId: string, signal?: AbortSignal): Promise<JobView> =>
   client.ask(`GET /jobs/${jobId}`, { id, signal, answer: jobViewSchema });
 
-/** Cancels a job. Resolves when the job has stopped. The caller's signal does not interrupt this. */
+/** Cancels a job. Resolves when the job has stopped. The caller's signal does not interrupt the cancellation. */
 export const cancelJob = (
   client: ControlClient,
   id: string,

@@ -4,8 +4,8 @@ import { ArchiveError } from '@drydock/archive';
 import { JobProblem, type JobProblemView } from './job-protocol';
 
 /**
- * The least time between two reports of progress. It is short enough for people who watch, and long enough for the
- * pipe.
+ * The least time between two reports of progress. The time is short enough for people who watch, and long enough to
+ * keep the pipe from filling.
  */
 const progressMs = 100;
 const channelDescriptor = 3;

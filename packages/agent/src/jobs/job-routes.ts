@@ -5,8 +5,8 @@ import type { Jobs } from './jobs';
 
 /**
  * The calls about jobs, which are the same for every kind of host. The fence of a submission is admitted as for any
- * change. But a submission does not wait for earlier changes of the site or database, because it may end jobs that need
- * to make such a change to clean up.
+ * change. But a submission does not wait for earlier changes of the site or database. It may end jobs, and those jobs
+ * may need a change to clean up.
  */
 export function jobRoutesOf(
   things: string,

@@ -8,8 +8,8 @@ import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal'
 import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
 
 /**
- * How long a job waits for its channel, in milliseconds. A caller opens the channel at once, so one that has not opened
- * it is dead.
+ * How long a job waits for its channel, in milliseconds. A caller opens the channel at once, so a caller that has not
+ * opened it in this time is dead.
  */
 const channelMs = 30_000;
 const forgetMs = 60 * 60 * 1_000;
@@ -44,7 +44,7 @@ export interface JobKind<Spec, Result> {
   hasChannel: boolean;
   /**
    * The name of something that only one job may use at a time, such as the release that it writes. A later job with the
-   * same name ends the earlier one first. Null if there is no such thing.
+   * same name first ends the earlier job. Null if jobs of this kind may run together.
    */
   lock(spec: Spec): string | null;
   /**

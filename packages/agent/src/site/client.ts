@@ -34,7 +34,7 @@ export type { Claim } from '../control/control-client';
 
 /** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface SiteHostClient {
-  /** Creates the site, or completes one that a crash left incomplete. Idempotent. */
+  /** Creates the site, or completes a site that a crash left incomplete. Idempotent. */
   ensureSite(
     siteId: string,
     site: { domain: string; mode?: 'live' | 'sandbox'; organisation_id?: string; database?: SiteDatabase },
@@ -62,7 +62,7 @@ export interface SiteHostClient {
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
   /**
    * Gives the site's application a new process, which gets the next request. Throws `no_app` if the site has no
-   * application, and `restart_blocked` if its `tmp` is no ordinary folder. Each call restarts it again.
+   * application, and `restart_blocked` if its `tmp` is no ordinary folder. Each call restarts the application again.
    */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
   /**
@@ -71,8 +71,8 @@ export interface SiteHostClient {
    */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
   /**
-   * Packs a release into one archive, on the host. `archives` has the archives that it continues, the full one first,
-   * and the one to write. Throws a JobProblem in addition to the host's refusals.
+   * Packs a release into one archive, on the host. `archives` has the chain of archives to continue, the full archive
+   * first, and the archive to write. Throws a JobProblem in addition to the host's refusals.
    */
   pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
   /**
@@ -88,7 +88,7 @@ export interface SiteHostClient {
   close(): Promise<void>;
 }
 
-/** The calls of a reader. It has a secret of its own, with which the host accepts no change. */
+/** The calls of a reader. A reader has a separate secret, with which the host accepts no change. */
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
@@ -111,7 +111,7 @@ const deadlineMs = 30_000;
 
 /**
  * The client of a reader. Throws as the client of {@link createSiteHostClient} does, but never `readers_only_ask`,
- * because it has no call that changes anything.
+ * because every call of a reader only reads.
  */
 export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
   const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });

@@ -82,7 +82,7 @@ export const siteDescriptionSchema = z.object({
 export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
 /**
  * The result of a request to a site. `app_generation` is the number of the application's process that answered; null
- * for a site without one.
+ * for a site without an application.
  */
 export const probeAnswerSchema = z.object({
   http_status: z.int().nullable(),
@@ -101,7 +101,7 @@ export const appDescriptionSchema = z.object({
   refusal: z.enum(['sandbox_unavailable']).nullable(),
   last_restart_at: z.string().nullable(),
 });
-/** The answer to a restart. A process that was started later has a greater `generation`. */
+/** The answer to a restart. Each later process has a greater `generation`. */
 export const restartAnswerSchema = z.object({ restarted_at: z.string(), generation: z.int() });
 
 export type EnsureSite = z.infer<typeof ensureSiteSchema>;

@@ -70,7 +70,7 @@ export const packResultSchema = z.strictObject({
   size_bytes: count,
   raw_bytes: count,
   entries: count,
-  /** Paths that are not in the archive, or whose content there mixes several moments. */
+  /** Paths that the archive lacks, or whose content in the archive mixes several moments. */
   skipped: skippedSchema,
 });
 export type PackResult = z.infer<typeof packResultSchema>;
@@ -109,8 +109,8 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     spec: packSpecSchema,
     files_dir: z.string(),
     /**
-     * The folder in which the host keeps the releases. It has another name in the box, but an absolute link of the site
-     * may lead there.
+     * The folder in which the host keeps the releases. An absolute link of the site may lead to this folder, although
+     * the folder has another name in the box.
      */
     releases_dir: z.string(),
     database: programDatabaseSchema,

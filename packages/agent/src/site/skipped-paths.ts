@@ -1,7 +1,8 @@
 import { partlyKept } from '@drydock/archive';
 
 /**
- * A path that an archive lacks, or holds incompletely, or not as it was at one moment (`partlyKept`), and the reason.
+ * A path that is missing or incomplete in an archive, or whose content mixes several moments (`partlyKept`), and the
+ * reason.
  */
 export interface SkippedPath {
   path: string;

@@ -10,7 +10,7 @@ export type ArchiveKind = 'site_backup' | 'site_copy' | 'database_backup';
 
 /** The reasons for which the customer's storage refuses a copy. */
 export type StorageReason = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
-/** The reasons for which a customer's content is refused, when it is packed and when it is loaded. */
+/** The reasons for which the packing or the loading of a customer's content is refused. */
 export type ContentReason = 'content_not_packed' | 'content_not_loaded';
 export type FailureReason = ArchiveReason | StorageReason | ContentReason;
 
@@ -37,9 +37,9 @@ const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure 
 const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
 /**
- * Every reason for which an archive, its storage or its content is refused, with its problem code, and whether staff
- * are told. A reason is final unless it is `may_pass`. After `may_pass` the step is tried again, and fails when it has
- * used up its attempts.
+ * Maps each reason for the refusal of an archive, of its storage or of its content to a problem code and to the alarms
+ * for staff. A reason is final unless it is `may_pass`. After `may_pass` the step is tried again until its attempts are
+ * used up.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
   // The content differs from what was written.

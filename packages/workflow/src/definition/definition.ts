@@ -2,7 +2,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { z } from 'zod';
 import type { WorkflowProblem } from './step-error';
 
-/** The facts about a workflow, which are the same for all of its steps. */
+/** The facts about a workflow that all of its steps share. */
 export interface WorkflowRun<Input> {
   workflowId: string;
   orgId: string;
@@ -35,7 +35,9 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
 }
 
 export interface StepLimits {
-  /** Seconds that one attempt may take. After them its signal is aborted and the attempt has failed. Default 300. */
+  /**
+   * Seconds that one attempt may take. Then the attempt's signal is aborted and the attempt has failed. Default 300.
+   */
   timeoutSeconds?: number;
   /**
    * The number of attempts with a transient failure after which the step has failed for good. An attempt whose process
@@ -47,14 +49,14 @@ export interface StepLimits {
 }
 
 /**
- * A step without the types of its neighbours, as the runner sees it. `context` is the one that the worker was composed
- * with.
+ * A step without the types of its neighbours, as the runner sees it. `context` is the context that the worker's options
+ * contain.
  */
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
   /**
-   * Whether a run that has already passed the place of this step continues without it. Such a run is older than the
-   * step.
+   * Whether a run that is already past this step's position continues without the step. Only a run that is older than
+   * the step can be past the position.
    */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
@@ -67,8 +69,8 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
 /** Writes of the service in the transaction that ends a workflow, or that parks it for staff. */
 export interface EndHooks<Context, Tx, Input> {
   /**
-   * Called when the workflow is parked for staff. It is called again if staff retry the workflow and it is parked
-   * again. The input may be unreadable.
+   * Called when the workflow is parked for staff. After a retry by staff, a workflow that is parked again causes
+   * another call. The input may be unreadable.
    */
   parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;
   succeeded?(tx: Tx, run: WorkflowRun<Input>, context: Context): Promise<void>;
@@ -89,8 +91,8 @@ export interface StartableWorkflow<Input> {
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];
   /**
-   * Whether the clock starts the workflow every minute or so. It mostly finds nothing to do, so its traces are sampled
-   * like those of reads.
+   * Whether the clock starts the workflow every minute or so. Such a workflow mostly finds nothing to do, so its traces
+   * are sampled as rarely as the traces of reads.
    */
   isRoutine?: boolean;
   /** The number of steps that may be undone. From the step with this index on, the runner only goes forward. */
@@ -100,13 +102,13 @@ export interface WorkflowDefinition<Context, Tx, Input = unknown> extends Starta
 
 interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> extends StepLimits {
   /**
-   * Does the work of the step. It runs again after a crash, so it must have the same result if the work has already
-   * been done, wholly or in part.
+   * Does the work of the step. After a crash `run` is called again, so its result must be the same if the work is
+   * already done, wholly or in part.
    */
   run(step: StepContext<Input, Outputs>, context: Context): Promise<Output>;
   /**
-   * Undoes the work of the step. It is also called for the failed step, whose work may have been done wholly, in part
-   * or not at all. It may run twice.
+   * Undoes the work of the step. `undo` is also called for the failed step, whose work may be done wholly, in part or
+   * not at all. `undo` may run twice.
    */
   undo?(step: StepContext<Input, Outputs & { readonly [N in Name]?: Output }>, context: Context): Promise<void>;
   /**
@@ -120,9 +122,9 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   /**
    * Appends a step. `name` is shown to people. It must be unique in the workflow and never change, because the record
    * identifies the step by it. Throws if another step has the name, or if the name cannot be part of a fault point.
-   * `skipIfPassed` is for a step that is inserted between existing ones. With it, a run that has already passed the
-   * place of the new step continues without the step. So the later steps must not need the step, and its output is
-   * optional for them. Without `skipIfPassed` such a run waits for staff.
+   * `skipIfPassed` is for a step that is inserted between existing ones. A run that is already past the new step's
+   * position continues without the step. So later steps must not need the step, and its output is optional for them.
+   * Without `skipIfPassed` a run past the position waits for staff.
    */
   step<const Name extends string, Output, Skip extends boolean = false>(
     name: Name,
@@ -135,7 +137,7 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   >;
   /**
    * Once every step before this point has succeeded, nothing is undone any more. A later failure is retried, and then
-   * waits for staff. Only if a step throws `conclude`, the workflow is undone nevertheless.
+   * waits for staff. If a step throws `conclude`, the workflow is undone even after this point.
    */
   pointOfNoReturn(): WorkflowBuilder<Context, Tx, Input, Outputs>;
   onEnd(hooks: EndHooks<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs>;
@@ -184,8 +186,8 @@ function builder<Context, Tx, Input, Outputs>(
 }
 
 /**
- * A step with its types dropped. It has methods and not properties, because TypeScript then accepts a step that takes
- * more specific outputs.
+ * A step with its types dropped. The members are methods, because TypeScript then accepts a step that takes more
+ * specific outputs.
  */
 interface ForgetfulStep<Context, Tx> extends StepLimits {
   skipIfPassed?: boolean;
@@ -195,8 +197,8 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
 }
 
 /**
- * Five failures with doubling pauses take about a minute. That is longer than a provider's restart, and short enough
- * for a customer.
+ * Five failures with doubling pauses take about a minute. A minute is longer than a provider's restart, and short
+ * enough for a customer.
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 
@@ -207,7 +209,7 @@ function checkName(name: string): void {
 
 /**
  * Identifies the workflow for which a step changes something outside. Site and database agents refuse a fence that is
- * lower than one they have seen for the same thing.
+ * lower than the highest fence they have seen for the same resource.
  */
 export interface FencedCall {
   fence: string;
@@ -258,8 +260,8 @@ export const stepPoint = (
 ): string => `${kind}.${step}.${where}`;
 
 /**
- * The fault points that every workflow passes outside its steps. Those named `dispatch` are in the accepting process
- * and in the sweep.
+ * The fault points that every workflow passes outside its steps. The points named `dispatch` are in the accepting
+ * process and in the sweep.
  */
 export const enginePoints = {
   finishBefore: 'finish.before',

@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
-/** The unfinished workflow that locks a resource. There is at most one. */
+/** The unfinished workflow that locks a resource. A resource has at most one. */
 export interface UnfinishedWorkflow {
   id: string;
   kind: string;
@@ -8,8 +8,8 @@ export interface UnfinishedWorkflow {
 }
 
 /**
- * The reason why something may not be done now. The handler checks it, so that the caller gets a clear answer. The
- * first step checks it again, because the state may have changed meanwhile.
+ * The reason why a change may not be made now. The handler checks for a refusal, so that the caller gets a clear
+ * answer. The first step checks again, because the state may have changed meanwhile.
  */
 export interface Refusal {
   code: ProblemCode;
@@ -25,8 +25,8 @@ export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status
   refusalByWorkflow(unfinished)?.code === 'operation_in_progress';
 
 /**
- * The refusal of a call because a workflow runs on the resource or waits for staff. It comes before all refusals
- * because of the resource's state.
+ * The refusal of a call because a workflow runs on the resource or waits for staff. This refusal takes precedence over
+ * every refusal that the resource's state causes.
  */
 export function refusalByWorkflow(unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): Refusal | null {
   if (unfinished === null) return null;

@@ -56,8 +56,8 @@ export function fail(
 }
 
 /**
- * Fails the step as {@link fail} does, but the workflow ends even after the point of no return. The target has refused,
- * or has reported that its part failed, so staff have nothing to find out. Steps that can be undone are undone.
+ * Fails the step as {@link fail} does, but the workflow ends even after the point of no return. The target itself has
+ * reported a refusal or a failure, so staff need not investigate. Steps that can be undone are undone.
  */
 export const conclude = (
   code: ProblemCode,
@@ -66,8 +66,8 @@ export const conclude = (
 
 /**
  * Postpones the step: `throw retryLater({ seconds })`. The step runs again after that time, under a new fence, without
- * using up an attempt. A step may be postponed for 24 hours since its first start. After that it counts as a failed
- * attempt.
+ * using up an attempt. A step may be postponed for 24 hours after its first start. A later postponement counts as a
+ * failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
@@ -94,8 +94,9 @@ export const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
 /**
- * Whether a target has refused the workflow's fence because it has seen a higher one. Either another worker has claimed
- * the workflow meanwhile, or the database was restored to an earlier state. Drivers throw an error of this form.
+ * Whether a target has refused the workflow's fence because the target has seen a higher fence. Either another worker
+ * has claimed the workflow meanwhile, or the database was restored to an earlier state. Drivers throw an error of this
+ * form.
  */
 export const isFenceRefused = (error: unknown): boolean =>
   error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

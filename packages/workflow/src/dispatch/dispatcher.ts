@@ -21,8 +21,8 @@ export interface Dispatcher {
 export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'> & { kind: string };
 
 /**
- * The number of waiting jobs up to which a new one is added directly. Above it, the sweep decides the order, because
- * the sweep is fair between organisations and a queue is not.
+ * The number of waiting jobs up to which a new job is added directly. Above this number the sweep decides the order,
+ * because the sweep is fair between organisations and a queue is not.
  */
 const waitingMax = 50;
 /** How long the last reading of the queue's length is used. */
@@ -33,8 +33,8 @@ export interface DispatcherOptions<Tx> extends QueueAddress {
 }
 
 /**
- * Opens the dispatcher. It does not record in Postgres that it has added a job. So if no worker claims the workflow
- * within 300 ms, the sweep adds another job.
+ * Opens the dispatcher. The dispatcher does not record in Postgres that it has added a job. So the sweep adds another
+ * job if no worker claims the workflow within 300 ms.
  */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;

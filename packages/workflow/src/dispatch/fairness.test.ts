@@ -44,7 +44,7 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   it('goes on with what an organisation has left as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
-    // The test wakes the sweep until a job runs, because a queue that is not reached yet is tried again only after a
+    // The test wakes the sweep until a job runs. Without a wake-up, the sweep retries an unreachable queue only after a
     // second. From then on, only freed slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
     world.engine([dawdle], { concurrency: 1, sweepMs: 3_600_000, listener });

@@ -9,8 +9,8 @@ const answerMs = 5_000;
 
 /**
  * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. May be repeated.
- * It must run before any process uses the queue, because without the queue processes still accept work, but none of it
- * begins. @throws with the reason if there is no queue
+ * This function must run before any process uses the queue. Without the queue, processes accept work that never begins.
+ * @throws with the reason if there is no queue
  */
 export async function prepareQueue(queueUrl: string, redisAnswerMs = answerMs): Promise<void> {
   if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, redisAnswerMs);

@@ -153,7 +153,7 @@ const lacking = missingTools('redis');
     if (world.queue.pid === null) throw new Error('no pid');
     process.kill(world.queue.pid, 'SIGKILL');
     const during = await startMany(6);
-    // `enqueue` returns nothing that a caller could wait for.
+    // `enqueue` returns no promise, so no request waits for an unreachable queue.
     expect(during.map((id) => dispatcher.enqueue({ workflowId: id, orgId: world.orgId, kind: 'dawdle' }))).toEqual(
       during.map(() => undefined),
     );

@@ -16,7 +16,7 @@ import { z } from 'zod';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** The side of a queue that adds jobs. Both calls have a time limit, and reject while the queue cannot be reached. */
+/** The functions that add jobs to a queue. Each call has a time limit and rejects while the queue cannot be reached. */
 export interface JobQueue {
   /** Adds a job. `kind` is the kind of the workflow, and the name under which a dashboard shows the job. */
   enqueue(kind: string, job: WorkflowJob): Promise<void>;
@@ -32,8 +32,8 @@ export interface QueueAddress {
 }
 
 /**
- * The time limit of a call. A healthy queue never takes as long, and no request should wait for longer. A call that
- * timed out may still add the job. That is harmless, because a job only names the workflow to look at.
+ * The time limit of a call. A healthy queue answers sooner, and no request should wait for longer. A call that timed
+ * out may still add the job. A late job is harmless, because a job only names the workflow to look at.
  */
 const callTimeoutMs = 1_500;
 
@@ -77,13 +77,13 @@ export interface OpenedQueue {
   close(): Promise<void>;
 }
 
-/** Opens a queue of BullMQ. No other function does. */
+/** Opens a queue of BullMQ. All queues are opened by this function. */
 export const openBullQueue = (address: QueueAddress): OpenedQueue =>
   isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
 
 /**
- * Opens a queue in Postgres. It is opened again until it has been reached, because BullMQ keeps the failure of a first
- * connection for ever.
+ * Opens a queue in Postgres. The queue is opened again until it answers, because BullMQ never recovers from a failed
+ * first connection.
  */
 function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const options = {
@@ -184,8 +184,8 @@ const noId = '00000000-0000-7000-8000-000000000000';
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * The two queues of a service. `interactive` is for work of which a request awaits the beginning (`start_by`). It has
- * slots of its own, so that four restores of an hour each do not delay the restart of an application. Everything else,
+ * The two queues of a service. `interactive` is for work whose beginning a request awaits (`start_by`). The interactive
+ * queue has separate slots, so that long restores do not delay the restart of an application. Everything else,
  * including work that has begun, uses `default`.
  */
 export type QueueKind = 'default' | 'interactive';
@@ -195,10 +195,7 @@ export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
-/**
- * BullMQ's operations on a single job. All others only read the queue: for the next job, for stalled ones, for its
- * length.
- */
+/** BullMQ's operations on a single job. All other operations only read the queue. */
 const jobOperations = /^(?:add|process) /;
 
 /** The span of every other operation. It records nothing and suppresses spans within it. */
@@ -212,15 +209,15 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. A probe belongs to none. Nor does the job of a workflow that the clock
- * has started, because that workflow begins its own trace when it runs.
+ * Whether a new span would belong to a trace. Probes and jobs of workflows that the clock has started belong to no
+ * trace. A workflow that the clock has started begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
 
 /**
- * BullMQ's spans. A job whose metadata is not JSON is treated as a job without a trace. Otherwise it would stay active
- * for ever.
+ * BullMQ's spans. A job whose metadata is not JSON is treated as a job without a trace. Otherwise the job would stay
+ * active for ever.
  */
 export function queueTelemetry(tracerName: string): Telemetry<Context> {
   const { contextManager, tracer } = new BullMQOtel({ tracerName });

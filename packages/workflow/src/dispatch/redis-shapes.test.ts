@@ -15,7 +15,7 @@ import { openWorker } from './worker';
 const ignore = (): void => undefined;
 const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** Opens both sides of a queue: the one that adds jobs, and the worker. */
+/** Opens a queue that adds jobs, and its worker. */
 function openBoth(queueUrl: string) {
   const answered: string[] = [];
   const address = { queueUrl, queueName: 'boxes', log };

@@ -17,8 +17,8 @@ export interface Slots {
 }
 
 /**
- * The most jobs that are kept for one organisation. They are enough that its next run begins at once, and few enough
- * that the sweep still decides the order.
+ * The most jobs that are kept for one organisation. The number is large enough that the organisation's next run begins
+ * at once. It is small enough that the sweep still decides the order.
  */
 const waitingMax = 64;
 

@@ -16,7 +16,7 @@ export interface DueQuery {
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
-  /** Whether the queue is empty. Then an enqueued workflow that was not claimed has lost its job. */
+  /** True if the queue is empty. Then an enqueued workflow that was not claimed has lost its job. */
   queueEmpty: boolean;
   /** The organisations that already use all of their slots in this worker. A job for them would be declined. */
   fullOrgs: readonly string[];
@@ -24,7 +24,7 @@ export interface DueQuery {
   fromOrg: string;
   /**
    * Whether each organisation has had its turn. The organisations then share the remaining room, with more than one
-   * workflow each. A query that covers all organisations at once finds this out itself.
+   * workflow each. A query that covers all organisations shares the room without this flag.
    */
   hadTurns: boolean;
 }
@@ -45,11 +45,10 @@ const rowsMax = 1_000;
 
 /**
  * Marks the next due workflows as dispatched and returns them in the order in which to enqueue them: one of each
- * organisation, then a second of each, so that 5,000 workflows of one organisation do not delay another. If there are
- * more organisations than room, or than one query covers, each query continues where the last one ended, so that all
- * have their turn. Rows that another sweep has locked are skipped. A workflow is not due while a worker has a lease on
- * it.
- * The commit is asynchronous, because a mark that a crash of Postgres loses only causes one job too many.
+ * organisation, then a second of each, so that 5,000 workflows of one organisation do not delay another. If not all
+ * organisations fit into one query, each query continues where the previous query ended, so that every organisation has
+ * its turn. Rows that another sweep has locked are skipped. A workflow is not due while a worker has a lease on it. The
+ * commit is asynchronous, because a mark that a crash of Postgres loses only causes one job too many.
  */
 export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePage> {
   const { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs, fromOrg, hadTurns } = query;
@@ -121,8 +120,7 @@ const takeDueSql = `
       ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
 /**
- * Whether a schedule is due, and whether any workflow is unfinished. If neither is the case, the sweep reads nothing
- * else.
+ * Whether a schedule is due, and whether any workflow is unfinished. If both are false, the sweep reads nothing else.
  */
 export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {
   const [found] = await sql.query<{ schedules: boolean; workflows: boolean }>(lookSql);

@@ -44,8 +44,8 @@ export interface SweptQueue {
   /** Whether the last sweep had more work than fitted into the queue. */
   hasBacklog: boolean;
   /**
-   * The organisation at which the next query begins. Each process has a value of its own. The processes need not agree
-   * on it, and it may be lost.
+   * The organisation at which the next query begins. Each process has a separate value, which may differ from the
+   * others' and may be lost.
    */
   fromOrg: string;
 }
@@ -55,7 +55,7 @@ const silenceMaxSeconds = 20;
 
 /**
  * Handles everything that is due: schedules, starts that came too late, and workflows to enqueue. Each part fails
- * separately. While nothing is under way, as in a small installation most of the time, it takes one statement.
+ * separately. While no schedule is due and no workflow is unfinished, a sweep takes one statement.
  */
 export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   const { database, log, changed } = options;
@@ -187,7 +187,7 @@ export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoo
   };
   const turn = (): void => {
     clearTimeout(timer);
-    // A sweep belongs to no trace. A request may wake it, but the due work is not that request's.
+    // A sweep belongs to no trace. A request may wake the sweep, but the due work belongs to other requests.
     running ??= context.with(ROOT_CONTEXT, once);
   };
   const wake = (): void => {

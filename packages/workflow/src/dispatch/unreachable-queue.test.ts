@@ -37,8 +37,8 @@ afterAll(async () => {
 });
 
 const scale = process.env['DRYDOCK_TIMEOUT_SCALE'];
-// This suite uses the time-outs of production, because it tests them. It does not fail if a busy machine reaches them
-// more often.
+// This suite uses the time-outs of production, because it tests them. A busy machine may reach a time-out more often
+// without a failed test.
 beforeAll(() => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
 });

@@ -34,13 +34,13 @@ interface JobWorkerOptions extends QueueAddress {
 }
 
 interface JobWorker {
-  /** Takes no more jobs and waits for those that run. */
+  /** Takes no more jobs and waits for the running jobs. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a worker of BullMQ. A job only names a workflow. However often it is delivered, Postgres decides whether there
- * is anything to do. No job ever fails, so BullMQ never retries one.
+ * Opens a worker of BullMQ. A job only names a workflow. Postgres decides whether the workflow has work to do, however
+ * often its job is delivered. No job ever fails, so BullMQ never retries one.
  */
 export function openWorker(options: JobWorkerOptions): JobWorker {
   const { queueUrl, queueName, log } = options;
@@ -85,8 +85,8 @@ function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, proce
 }
 
 /**
- * Opens a worker on Redis. BullMQ makes a second client from this one for blocking calls. Both wait and reconnect for
- * as long as it takes.
+ * Opens a worker on Redis. BullMQ makes a second client for blocking calls from this client. Both clients reconnect
+ * until Redis answers.
  */
 function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, processor: Processor): Running {
   const client = openRedis(queueUrl, { maxRetriesPerRequest: null, retryStrategy: reconnectMs });
@@ -134,8 +134,8 @@ type ConnectCallback = Parameters<Pool['connect']>[0];
 const pauseMs = 500;
 
 /**
- * A pool that waits for its database, because BullMQ cannot. BullMQ keeps the failure of a first connection for ever,
- * and after any later failure it asks again without a pause. Each failure is reported as an `error` event.
+ * A pool that waits for its database. BullMQ itself never recovers from a failed first connection, and repeats later
+ * failures without a pause. Each failure is reported as an `error` event.
  */
 class PatientPool extends Pool {
   private isPatient = true;
@@ -186,7 +186,7 @@ export interface WorkerQueue extends SweptQueue {
    * enqueue.
    */
   startWorker(handle: (job: WorkflowJob, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
-  /** Takes no more jobs and waits for those that run. */
+  /** Takes no more jobs and waits for the running jobs. */
   close(): Promise<void>;
 }
 
@@ -201,7 +201,7 @@ interface WorkerQueueOptions extends QueueAddress {
  */
 const interactiveConcurrencyDefault = 2;
 
-/** Opens a worker's side of one queue: the sweep's adding of jobs, and the handling of them. */
+/** Opens one queue for a worker, which adds jobs in its sweep and handles delivered jobs. */
 export function openWorkerQueue(
   { queueUrl, queueName, log, ...slots }: WorkerQueueOptions,
   kind: QueueKind,

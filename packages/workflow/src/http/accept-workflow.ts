@@ -142,8 +142,8 @@ export function assertAllowed(refusal: Refusal | null): void {
 
 /**
  * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress. If it has no objection, no
- * query is needed, because {@link acceptWorkflow} itself refuses work in progress. If it has one, the real state is
- * read, because work in progress is reported before everything else.
+ * query is needed, because {@link acceptWorkflow} itself refuses work in progress. If `refuse` objects, the real state
+ * is read, because work in progress is reported before any other refusal.
  */
 export async function assertAllowedOn(
   sql: Sql,

@@ -24,9 +24,9 @@ interface Parked extends WorkflowRow {
 }
 
 /**
- * Runs the command by which staff handle workflows that wait for them. It runs beside a service's database and lists
- * the work of all organisations, which the API shows to no key. `leaves` has the text about the resource for each kind
- * of workflow; see `abandonWorkflow`.
+ * Runs the command by which staff handle the workflows that wait for staff. The command runs beside a service's
+ * database. It lists the work of all organisations, which no API key may read. `leaves` has the text about the resource
+ * for each kind of workflow; see `abandonWorkflow`.
  */
 export function runStaffCommand(
   service: string,

@@ -81,13 +81,13 @@ interface WorkerOptions<Context, Tx> {
   workflows: EngineOptions<Context, Tx>['definitions'];
   /** The drivers, stores and clock that every step is given. */
   context: Context;
-  /** Writes the schedules. It is called before the engine looks for due ones. */
+  /** Writes the schedules. It is called before the engine looks for due schedules. */
   schedule?(): unknown;
 }
 
 /**
- * The pause between two reads of an outbox by the clock. An announcement causes a read sooner, but it may be lost, and
- * the audit entry of a change without a workflow has none.
+ * The pause between two reads of an outbox by the clock. An announcement causes a read sooner. But announcements may be
+ * lost, and a change without a workflow causes no announcement.
  */
 const outboxMs = 5_000;
 
@@ -98,7 +98,8 @@ const engineCloseMs = 15_000;
 
 /**
  * Composes the process that runs the workflows of a service. It also delivers the service's audit entries and events
- * and removes its old workflows. Everything that the steps use must have been opened before, and is closed after it.
+ * and removes its old workflows. Everything that the steps use must be opened before this call, and is closed after the
+ * engine.
  */
 export function composeWorkerProcess<Context, Tx>(
   foundation: Foundation<Database<Tx>>,

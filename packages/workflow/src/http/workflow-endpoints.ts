@@ -77,7 +77,7 @@ interface ListRequest<Name extends string> extends AboutParent<Name> {
   now: Date;
 }
 
-/** Lists the workflows of a resource. `list` is the endpoint; its cursors are not accepted by any other. */
+/** Lists the workflows of a resource. `list` is the endpoint; its cursors are not accepted by any other endpoint. */
 export const listWorkflows = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,
   list: Pick<EndpointDefinition, 'id'>,
@@ -110,8 +110,8 @@ type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: st
 
 /**
  * Streams the changes of a workflow as events. Changes in quick succession may be one event. The event's id is the
- * workflow's version, so that a client that reconnects gets the newest version if it has missed any, and does not
- * reconnect after the last one.
+ * workflow's version, so a client that reconnects gets the newest version if it has missed a change. After the last
+ * event the client does not reconnect.
  */
 export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {
@@ -139,7 +139,7 @@ interface Decision {
 }
 
 /**
- * How long the answer waits for a worker, which ends an abandoned workflow within milliseconds. If no worker does, the
+ * How long the answer waits for a worker, which ends an abandoned workflow within milliseconds. Without a worker, the
  * answer shows the workflow as queued.
  */
 const abandonWaitMs = 5_000;

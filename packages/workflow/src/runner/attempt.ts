@@ -108,7 +108,8 @@ interface JoinedSignal {
 
 /**
  * Joins several signals into one. `AbortSignal.any` is not used, because Node 20 keeps its result for ever once it has
- * had a listener, unless a source is aborted. That would be 2 kB for each step that a worker has ever run.
+ * had a listener, unless a source is aborted. `AbortSignal.any` would lose 2 kB for each step that a worker has ever
+ * run.
  */
 function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
   const joined = new AbortController();

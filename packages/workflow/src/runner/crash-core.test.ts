@@ -8,8 +8,8 @@ import { openWorld, type World } from '../testing/world';
 const [backend = 'postgres'] = queueBackends();
 
 /**
- * The cases: a death before the point of no return, one after it, one during an undo, a frozen worker that wakes up,
- * and a failure that is undone.
+ * The cases: a death before the point of no return, a death after it, a death during an undo, a frozen worker that
+ * wakes up, and a failure that is undone.
  */
 const core = [
   'kill at refill_box.stage.after_effect',

@@ -38,16 +38,16 @@ export interface EngineOptions<Context, Tx> {
    * work. For several organisations together it runs twice as many.
    */
   concurrency: number;
-  /** The same number for workflows that a request waits for. They have slots of their own. Default 2. */
+  /** The value of `concurrency` for workflows that a request waits for, which have separate slots. Default 2. */
   interactiveConcurrency?: number;
   log: Log;
-  /** Wakes sweeps at once. Without it, sweeps run only by the clock. */
+  /** Wakes sweeps at once. Without a listener, sweeps run only by the clock. */
   listener?: WorkflowListener;
   /** The number of successive workers that may die during one workflow. Default 5. */
   crashesMax?: number;
   /**
-   * Seconds for which a dependency of a step may be unreachable before that counts as a failure of the step. Default
-   * 900.
+   * Seconds for which a dependency of a step may be unreachable before the outage counts as a failure of the step.
+   * Default 900.
    */
   outageSecondsMax?: number;
 }
@@ -112,7 +112,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       follow(job.orgId, slots);
     }
   };
-  /** Gives a free slot to the organisation's next waiting job. If there is none, the sweep finds work for it. */
+  /** Gives a free slot to the organisation's next waiting job. If no job waits, the sweep finds work for the slot. */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
     const next = slots.next(orgId);

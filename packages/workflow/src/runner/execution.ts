@@ -17,14 +17,14 @@ import type { Outages } from './leave-claim';
 interface HeldLease {
   /** Aborted with {@link LeaseLost} when the workflow may belong to another worker. */
   signal: AbortSignal;
-  /** Stops the renewals. Resolves when a running one has ended. */
+  /** Stops the renewals. Resolves when a running renewal has ended. */
   release(): Promise<void>;
 }
 
 /**
- * Renews the lease after each third of its time until it is released, whatever the step does. The lease is lost if
- * Postgres says so, or if it has run out while renewals failed. This process counts the lease from the moment before it
- * sent the last successful renewal, by its monotonic clock. So the lease never ends later here than in Postgres.
+ * Renews the lease after each third of its duration until `release` is called. The lease is lost if Postgres says so,
+ * or if it has run out while renewals failed. This process counts the lease from the moment before it sent the last
+ * successful renewal, by its monotonic clock. So the lease never ends later here than in Postgres.
  */
 export function keepLease(
   sql: Sql,
@@ -46,7 +46,7 @@ export function keepLease(
     const sentAtMs = performance.now();
     if (sentAtMs > endsAtMs) {
       // The process was frozen or disconnected. Only Postgres knows whether another worker has the workflow, so the
-      // next renewal that reaches it decides.
+      // next renewal that reaches Postgres decides.
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {
@@ -89,7 +89,9 @@ export interface Runner<Context, Tx> {
   log: Log;
   /** Aborted when the process begins to stop. */
   stopping: AbortSignal;
-  /** Announces that a workflow has changed. It must be called after the commit, which it does not delay. */
+  /**
+   * Announces that a workflow has changed. It must be called after the commit, so that listeners read the new state.
+   */
   changed(workflowId: string): void;
   /** Tells the sweep that something will be due in `seconds`. */
   dueIn(seconds: number): void;

@@ -55,7 +55,7 @@ export async function park<Context, Tx>(
   return 'needs_attention';
 }
 
-/** How long a step or its undo may be postponed. After that, it has failed like any other. */
+/** How long a step or its undo may be postponed. A later postponement counts as a failed attempt. */
 export const waitMaxSeconds = 24 * 3_600;
 
 /**
@@ -70,8 +70,8 @@ export const isOutOfReach = <Context, Tx>(
 
 /**
  * Raises the fences when a target has refused one. The fence of the next claim is then above every fence that a target
- * can have seen, even if the database was restored while workers ran. A worker whose claim is lost gains nothing by it,
- * because the database refuses its next write.
+ * can have seen, even if the database was restored while workers ran. A worker whose claim is lost may raise the fences
+ * too, but the database refuses its next write.
  */
 export async function outnumberHosts<Context, Tx>(
   { runner }: Pick<Execution<Context, Tx>, 'runner'>,
@@ -82,7 +82,7 @@ export async function outnumberHosts<Context, Tx>(
 
 /**
  * The most attempts to write the end of a workflow. A hook that writes a few rows fails because of a bug, or because
- * Postgres is unreachable for a while. With five attempts and their pauses only a bug remains.
+ * Postgres is unreachable for a while. After five attempts with pauses, only a bug remains as the cause.
  */
 const endAttemptsMax = 5;
 
@@ -144,8 +144,8 @@ export interface Outages {
 }
 
 /**
- * The longest outage that uses up no attempt. A host restarts and a Postgres fails over in less time. A longer outage
- * is a failure like any other.
+ * The longest outage that uses up no attempt. A host restarts and a Postgres fails over in less time. During a longer
+ * outage each failure uses up an attempt.
  */
 const outageSecondsDefault = 900;
 

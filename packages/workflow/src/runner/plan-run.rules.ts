@@ -19,8 +19,8 @@ type Plan =
 interface PlannedStep {
   name: string;
   /**
-   * Whether a run that has already passed the place of this step continues without it. Such a run is older than the
-   * step.
+   * Whether a run that is already past this step's position continues without the step. Only a run that is older than
+   * the step can be past the position.
    */
   skipIfPassed: boolean;
 }
@@ -28,8 +28,8 @@ interface PlannedStep {
 /**
  * Decides where a claimed workflow continues. `recorded` are its steps in order, as they were just before the claim.
  * `steps` are the steps of the present code. The completed steps must be the first steps of the code, in the same
- * order. A step that was begun and not completed must be the step after them. A step of the code is left out only if it
- * has `skipIfPassed`, is not recorded, and comes before a step that was begun or completed.
+ * order. A step that was begun and not completed must directly follow the completed steps. A step of the code is left
+ * out only if it has `skipIfPassed`, is not recorded, and comes before a step that was begun or completed.
  */
 export function planRun(recorded: readonly RecordedStep[], steps: readonly PlannedStep[]): Plan {
   const names = withoutPassed(recorded, steps);
@@ -64,7 +64,7 @@ function withoutPassed(recorded: readonly RecordedStep[], steps: readonly Planne
 
 /**
  * The names of the steps to undo, last first: all that were begun and not undone. Undefined if the present code lacks
- * one of them.
+ * one of these steps.
  */
 export function planUndo(recorded: readonly RecordedStep[], names: readonly string[]): string[] | undefined {
   const begun = recorded.filter((row) => row.attempts > 0 && !row.undone).map((row) => row.name);

@@ -5,7 +5,7 @@ export type WorkflowStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'ne
 
 /**
  * The direction of a run: forward through the steps, back through them after a failure (`undo`), or directly to the end
- * because staff have abandoned it (`abandon`).
+ * after staff have abandoned the workflow (`abandon`).
  */
 export type Direction = 'forward' | 'undo' | 'abandon';
 
@@ -52,10 +52,7 @@ export interface Claim extends ClaimKey {
   delay_seconds: number;
   /** Seconds from the acceptance of the workflow to the claim. */
   age_seconds: number;
-  /**
-   * Seconds since the undo began: when a step failed for good, or when staff last retried it. 0 while nothing is being
-   * undone.
-   */
+  /** Seconds since the undo began or staff last retried the undo. 0 if the workflow is not being undone. */
   undoing_seconds: number;
   steps: StepRow[];
 }
@@ -68,7 +65,7 @@ export interface ClaimLimits {
   stepNamesByKind: string;
 }
 
-/** The state in which a claim leaves its workflow for the next one. */
+/** The state in which a claim leaves its workflow for the next claim. */
 export interface Release {
   /** Seconds until the workflow is due again. */
   afterSeconds: number;

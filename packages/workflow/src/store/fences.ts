@@ -1,11 +1,11 @@
 import type { Database } from '@drydock/service/database';
 
 /**
- * Raises the fences of later claims above all earlier ones. A database that was restored from a backup counts from its
- * old number, but hosts have seen higher fences since. They would refuse its claims, or take a claim for an earlier one
- * of the same number. So each worker sets the counter to the milliseconds since 1970, unless the counter is already
- * there. That number is above every earlier one, because there are far fewer than 1,000 claims a second. Raising the
- * counter affects no existing claim and may be done at any time.
+ * Raises the fences of later claims above all earlier fences. A database that was restored from a backup counts from
+ * its old number, but hosts have seen higher fences since. The hosts would refuse the database's claims, or confuse two
+ * claims with the same fence. So each worker raises the counter to the milliseconds since 1970. This value exceeds
+ * every earlier fence, because far fewer than 1,000 claims are made a second. Raising the counter affects no existing
+ * claim and may be done at any time.
  */
 export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
   database.transaction(async (tx) => {

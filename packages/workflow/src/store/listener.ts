@@ -7,8 +7,8 @@ import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
 /**
- * Postgres' notifications to this process. They only make it act sooner, because everything that uses them also reads
- * by the clock.
+ * Postgres' notifications to this process. A notification only makes the process act sooner, because every listener
+ * also reads by the clock.
  */
 export interface WorkflowListener {
   /** Calls `heard` at each change of the workflow until the returned function is called. */
@@ -16,22 +16,22 @@ export interface WorkflowListener {
   onDue(heard: () => void): () => void;
   /** Calls `heard` at each message, and after each reconnect. */
   onMessage(heard: () => void): () => void;
-  /** Whether this process is the one that holds the reporter's lock among all that listen to its database. */
+  /** Whether this process holds the reporter's lock, which only one of the database's listeners can hold. */
   isFirst(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 const retryMs = 1_000;
 /**
- * The advisory lock of the process that reports for all. A session holds it. When that session ends, another one gets
- * it.
+ * The advisory lock of the process that reports for all processes. A session holds the lock; after its end another
+ * session can get the lock.
  */
 const firstSql = `SELECT pg_try_advisory_lock(hashtext('workflow_reporter')) AS first`;
 
 /**
  * Opens one connection for LISTEN. `connectionString` must lead to Postgres itself, not to a pooler in transaction
- * mode. It reconnects until it is closed. After each reconnect all callbacks run, because a message may have been
- * missed.
+ * mode. The listener reconnects until it is closed. After each reconnect all callbacks run, because a message may be
+ * lost.
  */
 export function createListener({ connectionString, log }: { connectionString: string; log: Log }): WorkflowListener {
   const heard = new EventEmitter().setMaxListeners(0);

@@ -3,8 +3,8 @@ import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
 /**
- * The days for which workflows are kept. They are more than for any backup, so that the workflow that took a backup can
- * always be found.
+ * The days for which workflows are kept. A workflow is kept for longer than any backup, so that the workflow that took
+ * a backup can always be found.
  */
 const keptDays = 120;
 
@@ -28,8 +28,8 @@ export interface WorkflowPurge {
 }
 
 /**
- * Removes workflows that ended 120 days ago, with their steps. Every worker does so; if another one was first, there is
- * nothing to do.
+ * Removes workflows that ended 120 days ago, with their steps. Every worker runs the purge, and workers do not disturb
+ * each other.
  */
 export function createWorkflowPurge(
   database: Pick<Database<never>, 'sql'>,
@@ -64,8 +64,8 @@ export function createWorkflowPurge(
 
 /**
  * Removes runs of the platform's own workflows (about `platform` or a `deploy_target`), which the clock starts every
- * minute. Those that succeeded are removed after a day, those that failed after 30 days. A few at a time suffice,
- * because each run adds only one.
+ * minute. Successful runs are removed after a day, failed runs after 30 days. A limited batch for each call suffices,
+ * because each run adds only one row.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

@@ -59,7 +59,7 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
 
 /**
  * Whether the view shows the error. The error of an abandoned workflow describes the resource, so it is shown as soon
- * as staff have decided, and not only when the workflow has ended.
+ * as staff have decided.
  */
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
@@ -87,7 +87,7 @@ export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id
     jsonb_path_query(step.output, '$.findings[*]') finding
     WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
 
-/** The workflows that the caller may see. Those of another organisation, mode or subject count as not found. */
+/** The workflows that the caller may see. Workflows of another organisation, mode or subject count as not found. */
 export interface WorkflowScope {
   orgId: string;
   mode: Mode;

@@ -79,7 +79,7 @@ interface ScheduleRow {
 const busyPauseSeconds = 60;
 
 /**
- * Starts due schedules. Each has a transaction of its own, which writes its workflow and its next time. Resolves with
+ * Starts due schedules. A separate transaction for each schedule writes its workflow and its next time. Resolves with
  * the ids of the started workflows.
  */
 export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Promise<string[]> {
@@ -106,7 +106,7 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
 interface DueSchedule {
   name: string;
   next_run_at: Date;
-  /** False if the schedule is not due, but its last run is in the future, which shows that a clock was wrong. */
+  /** False if the schedule is not due but its recorded last run is in the future, because a clock was wrong. */
   by_clock: boolean;
 }
 
@@ -151,8 +151,8 @@ const postpone = (sql: Sql, name: string): Promise<unknown> =>
   );
 
 const pageSize = 100;
-// A last run in the future comes from a clock that was wrong and has been corrected since. The next run is as wrong,
-// perhaps by years.
+// A last run in the future comes from a clock that was wrong and has been corrected since. The recorded next run is
+// then wrong too, perhaps by years.
 export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
 // Each part of the condition has its own index, so that only due schedules are read.
 const dueSql = `
@@ -168,7 +168,7 @@ const takeSql = `
 /** A fixed number of seconds, counted from `anchorAt`, or daily at `HH:MM` UTC. */
 export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
 
-/** The first time after `now`. If several runs were missed, there is only one. */
+/** The first time after `now`. Several missed runs are replaced by a single run. */
 export function nextRunAt(interval: ScheduleInterval, now: Date): Date {
   if ('intervalSeconds' in interval) {
     const stepMs = interval.intervalSeconds * 1_000;

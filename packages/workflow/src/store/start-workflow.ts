@@ -17,8 +17,8 @@ const startSchema = z.object({
   orgId: z.uuid(),
   mode: z.enum(['live', 'sandbox']),
   /**
-   * The input as JSON. The workflow's own schema parses it when the workflow is claimed. With `definition` it is
-   * checked now.
+   * The input as JSON. The workflow's own schema parses it when the workflow is claimed. With `definition` the input is
+   * also checked now.
    */
   input: z.json(),
   /** The time at which the workflow is cancelled with `start_by_passed` if no worker has claimed it. */
@@ -37,8 +37,8 @@ const startSchema = z.object({
 export interface WorkflowStart<Input = unknown> extends Omit<z.input<typeof startSchema>, 'input'> {
   input: Input;
   /**
-   * The workflow's definition. With it the input is checked, and the steps are visible while the workflow is still
-   * queued.
+   * The workflow's definition. With a definition the input is checked now, and the steps are visible while the workflow
+   * is queued.
    */
   definition?: StartableWorkflow<Input>;
 }
@@ -50,7 +50,8 @@ export type WorkflowStarted =
 
 /**
  * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns that
- * one. Nothing runs before the caller commits; the caller then calls `enqueue`. Throws a ZodError for an invalid value.
+ * workflow. Nothing runs before the caller commits; the caller then calls `enqueue`. Throws a ZodError for an invalid
+ * value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
@@ -61,7 +62,7 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   const id = row.id ?? uuidv7();
   const stepNames = definition?.steps.map((step) => step.name) ?? [];
   // A round fails only if the other workflow ends between the two statements. Several rounds fail only if a new
-  // workflow takes its place each time.
+  // workflow locks and unlocks the resource each time.
   for (let round = 0; round < 5; round += 1) {
     if (await insertWorkflow(sql, { ...row, id }, stepNames)) {
       workflowStarted(row.kind);
@@ -87,8 +88,8 @@ export type OnFailed<Tx> = (tx: Tx, run: WorkflowRun<unknown>, problem: Workflow
 /**
  * Ends a workflow that nobody has claimed by its `start_by` (Postgres' clock) as failed with `start_by_passed`. Either
  * this call or a claim succeeds, never both. Returns false if the workflow was claimed, has ended or still has time.
- * The waiting request and the sweep both call it, and the first one cancels. `onFailed` must do the same as the
- * definition's hook, which the sweep passes.
+ * The waiting request and the sweep both call this function, and the first call cancels. `onFailed` must do the same as
+ * the definition's hook, which the sweep passes.
  */
 export function cancelUnclaimed<Tx>(
   database: Database<Tx>,

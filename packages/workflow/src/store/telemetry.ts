@@ -13,7 +13,7 @@ import { StepFailure } from '../definition/step-error';
 const tracer = trace.getTracer('@drydock/workflow');
 const traceparentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The trace context of a row's `traceparent`. It is the root context if the row has none or an invalid one. */
+/** The trace context of a row's `traceparent`. Without a valid `traceparent`, the root context is returned. */
 function contextOfTraceparent(traceparent: string | null): Context {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
@@ -41,9 +41,9 @@ export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 
 /**
- * The parent of the spans for a row's work. It is the active span if that belongs to the row's own trace. Otherwise it
- * is the row's `traceparent`, because a job can come from anywhere. A row without a trace uses the active span, and
- * begins a trace of its own if there is none.
+ * The parent of the spans for a row's work. The parent is the active span if the span belongs to the row's trace.
+ * Otherwise the parent is the row's `traceparent`, because a job may carry another trace. A row without a trace uses
+ * the active span. Without an active span, the row begins a new trace.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);
@@ -121,8 +121,8 @@ const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
 });
 
 /**
- * The unfinished workflows of one kind. `dueSeconds` is the time since which the oldest unclaimed workflow is due. It
- * is 0 if every due workflow is claimed.
+ * The unfinished workflows of one kind. `dueSeconds` is the time since which the oldest unclaimed workflow is due.
+ * `dueSeconds` is 0 if every due workflow is claimed.
  */
 export interface UnfinishedCount {
   kind: string;
@@ -133,8 +133,8 @@ export interface UnfinishedCount {
 }
 
 /**
- * The counts of every kind. They are null in a process that does not report, because one worker of a service reports
- * for all of them.
+ * The counts of every kind. The counts are null in a process that does not report, because one worker of a service
+ * reports for all workers.
  */
 let counts: readonly UnfinishedCount[] | null = null;
 meter.addBatchObservableCallback(

@@ -6,7 +6,7 @@ import { readWorkflowById, type VersionedWorkflow } from './read-workflow';
 import { cancelUnclaimed, type OnFailed } from './start-workflow';
 
 export interface WatchOptions {
-  /** The last version that the client has seen (`Last-Event-ID`). Only newer ones are yielded. */
+  /** The last version that the client has seen (`Last-Event-ID`). Only newer versions are yielded. */
   afterVersion?: number;
   /** Ends the watching when it is aborted. */
   signal?: AbortSignal;
@@ -17,9 +17,9 @@ export interface WatchOptions {
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
- * Yields new versions of a workflow. Versions may be skipped, but never the last one. Ends after a version that has
- * succeeded or failed; a workflow that waits for staff may continue. The caller must have checked that the client may
- * see the workflow.
+ * Yields new versions of a workflow. Versions may be skipped, except for the last version. Ends after a version that
+ * has succeeded or failed; a workflow that waits for staff may continue. The caller must have checked that the client
+ * may see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,
@@ -130,13 +130,16 @@ const waitSql = `
 export interface Pauses {
   /**
    * Resolves once the workflow has changed, `ms` have passed or `signal` is aborted. A change since the last pause
-   * resolves it at once.
+   * resolves the promise at once.
    */
   pause(ms: number): Promise<void>;
   close(): void;
 }
 
-/** Makes pauses. With a listener, a change of the workflow ends a pause early. Without one, only the clock does. */
+/**
+ * Makes pauses. With a listener, a change of the workflow ends a pause early. Without a listener, a pause ends only by
+ * the clock.
+ */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;
   let wake = (): void => {

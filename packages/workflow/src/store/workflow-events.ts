@@ -11,8 +11,8 @@ export const toldColumns =
   'workflow.id, kind, workflow.org_id, workflow.mode, subject_type, subject_id, actor_key_id, request_id, error';
 
 /**
- * SQL that writes the event of a state in the same statement as the state, so that neither exists without the other.
- * `reached` has rows with {@link toldColumns}. The platform's own workflows have no events.
+ * SQL that writes the event of a state in the same statement as the state, so that a state is never written without its
+ * event. `reached` has rows with {@link toldColumns}. The platform's own workflows have no events.
  */
 export const telling = (type: EventType, reached: string): string => `told AS (
     INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id,

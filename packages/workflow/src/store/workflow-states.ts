@@ -30,7 +30,7 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
 /** The condition of the unique index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/** Seconds in which the accepting process enqueues the workflow itself. The sweep enqueues it only after that. */
+/** Seconds before the sweep may enqueue a new workflow, which the accepting process enqueues itself. */
 const enqueueGraceSeconds = 0.3;
 
 /** Inserts an accepted workflow and its audit entry. False if another workflow has locked the resource. */
@@ -151,7 +151,7 @@ const renewSql = `
 
 /**
  * Writes the progress. The commit is asynchronous, because progress that a crash of Postgres loses does no harm. If no
- * row matches, the next renewal of the lease reports it.
+ * row matches, the claim is lost, which the next renewal of the lease reports.
  */
 export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Promise<unknown> =>
   sql.query(progressSql, [claim.id, claim.fence, percent]);
@@ -297,7 +297,7 @@ const failSql = `
   SELECT id FROM ended`;
 
 /**
- * Parks a workflow for staff. Its resource stays locked until they decide. `step` is the one that could not continue.
+ * Parks a workflow for staff. Its resource stays locked until they decide. `step` is the step that could not continue.
  */
 export const parkWorkflow = (
   sql: Sql,
@@ -305,8 +305,7 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// A workflow that is being undone has a failed step already, which must not be overwritten. A workflow that staff have
-// abandoned stays abandoned.
+// During an undo the failed step keeps its failure. A workflow that staff have abandoned stays abandoned.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
@@ -334,8 +333,7 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 
 /**
  * Retries a workflow that waits for staff. It continues where it stopped, in the same direction, with all its attempts
- * again. The caller enqueues it afterwards. Throws `workflow_not_waiting`, also if another member of staff has decided
- * first.
+ * again. The caller enqueues it afterwards. Throws `workflow_not_waiting`, even if a member of staff has just decided.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 

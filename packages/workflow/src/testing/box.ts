@@ -3,8 +3,8 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync
 import path from 'node:path';
 
 /**
- * A folder that contains one text. It changes as a site does: the new text is staged beside the old one, a rename
- * switches to it, and the old one is kept. It refuses fences that are too old and has a ledger.
+ * A folder that contains one text. A box changes like a site: the new text is staged beside the old text, a rename
+ * switches to the new text, and the old text is kept. A box refuses old fences and has a ledger.
  */
 export interface Box {
   stage(text: string, by: Caller): void;

@@ -22,7 +22,7 @@ export async function workflowOf(tables: Tables, subjectId: string, kind?: strin
 
 /**
  * Like {@link workflowOf}, for work that a request cancels if no worker takes it in time. The deadline is removed,
- * because the machine decides how soon a worker takes it.
+ * because a busy machine may delay the worker.
  */
 export async function awaitedWorkflowOf(tables: Tables, subjectId: string, kind: string): Promise<string> {
   const workflowId = await workflowOf(tables, subjectId, kind);

@@ -40,7 +40,7 @@ export interface World {
   leases: Leases;
   /**
    * Ends the pause of every workflow that waits for a later attempt. It must be called for each attempt, because each
-   * may pause again.
+   * attempt may pause again.
    */
   skipPauses(): Promise<void>;
   /** Stops everything that was started and deletes all workflows, for the next test of a file. */

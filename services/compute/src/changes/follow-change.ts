@@ -8,14 +8,14 @@ import type { Step } from './send-once';
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
 /**
- * The most reads of a machine, which take about two minutes. After them a machine that is still changing is shown as it
- * is.
+ * The most reads of a machine, which take about two minutes. After the last read, a machine that is still changing is
+ * shown in that state.
  */
 const looksMax = 15;
 
 /**
- * Reads the machine and returns it once it is neither starting nor stopping. Until then it throws, so that the step is
- * repeated later.
+ * Reads the machine and returns it unless it is starting or stopping. Otherwise throws, so that the step is repeated
+ * later.
  */
 export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
@@ -25,7 +25,7 @@ export async function observeMachine(step: Step, driver: ComputeDriver, machineI
   return machine;
 }
 
-/** The problem code that the customer sees when the provider fails at this kind of work. */
+/** The problem code that the customer sees if the provider's action fails. */
 const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
   create: 'order_failed',
   start: 'order_failed',
@@ -78,9 +78,9 @@ const lookEveryMs = 500;
 const deletionLooksMax = 20;
 
 /**
- * Deletes what a failed workflow has left; may be repeated. Resolves once the provider reports that the deletion has
- * succeeded. Until then it throws, and the step is repeated later. A deletion that the provider reports as failed
- * counts as a failed attempt, and after some of those staff are called.
+ * Deletes the machine or snapshot that a workflow no longer needs. The call may be repeated. Resolves once the provider
+ * reports that the deletion has succeeded. Otherwise throws, so that the step is repeated later. If the provider
+ * reports failure, the attempt counts as failed. Repeated failures call staff.
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);

@@ -18,8 +18,8 @@ export const providerUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets no
- * more time, because the gateway has answered the request by then.
+ * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets the
+ * same limit, because the gateway answers the request itself soon after the limit.
  */
 const lookMsMax = 14_000;
 
@@ -54,7 +54,7 @@ const codeOfReason: Partial<Record<ComputeReason, ProblemCode>> = {
   unsupported: 'snapshots_unsupported',
 };
 
-/** Reasons that have another code for one kind of change. */
+/** Codes that replace `codeOfReason` for one kind of change. */
 const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason, ProblemCode>>>> = {
   create: { incompatible: 'order_refused', snapshot_not_found: 'order_refused' },
   rebuild: { incompatible: 'order_refused', snapshot_not_found: 'order_refused', unsupported: 'rebuild_unsupported' },
@@ -69,11 +69,14 @@ const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason,
 export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
   codeOfChange[kind]?.[reason] ?? codeOfReason[reason];
 
-/** Seconds until the same thing is read again: one second at first, half as much again each time, ten at most. */
+/**
+ * Seconds until the next read of the same state. The pause grows by half with each attempt, from one second to at most
+ * ten.
+ */
 export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
 
 /**
- * Seconds until a call with a transient failure is repeated. The provider's own number is used if it gives one.
+ * Seconds until a call with a transient failure is repeated. If the provider states a number of seconds, it is used.
  * Otherwise the pause grows with each attempt to half a minute. Jitter is added.
  */
 const pauseSeconds = (
@@ -105,7 +108,7 @@ const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_re
 
 /**
  * Waits for a read from the provider within a step. After a transient failure the step is repeated later. After a
- * permanent one the step fails, because the state of the machine is unknown.
+ * permanent failure the step fails, because the state of the machine is unknown.
  */
 export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
   return work.catch((error: unknown) => {

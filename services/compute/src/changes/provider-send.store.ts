@@ -6,9 +6,9 @@ interface Sender {
 }
 
 /**
- * Notes that the workflow's change is about to be sent. False if another worker has claimed the workflow or has noted a
- * send; then nothing may be sent. The note and a new claim lock the same row. So if a worker is frozen and another one
- * continues, at most one of them sends.
+ * Notes that the workflow's change is about to be sent. Returns false if another worker has claimed the workflow or has
+ * noted a send. The caller must then send nothing. The note and a new claim lock the same row. So at most one worker
+ * sends, even if a frozen worker wakes after another worker has continued.
  */
 export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
@@ -22,8 +22,8 @@ export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise
 }
 
 /**
- * Makes the note of an earlier worker this worker's own, before the change is sent again. False if another worker has
- * claimed the workflow.
+ * Assigns the note of an earlier worker to this worker, before the change is sent again. Returns false if another
+ * worker has claimed the workflow.
  */
 export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
@@ -39,7 +39,7 @@ export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Pro
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
 
-/** Forgets the sends of workflows that ended days ago. Younger ones are kept for staff who examine a failure. */
+/** Forgets the sends of workflows that ended days ago. Younger notes are kept for staff who examine a failure. */
 export const forgetSends = (sql: Sql): Promise<unknown> =>
   sql.query(
     `DELETE FROM provider_sends WHERE sent_at < clock_timestamp() - interval '2 days' AND NOT EXISTS (

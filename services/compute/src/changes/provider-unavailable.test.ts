@@ -20,7 +20,8 @@ it('asks for no more pages of a listing than somebody waits for', async () => {
   );
   expect(refusal instanceof Problem && refusal.code).toBe('dependency_unavailable');
   const asked = await pages();
-  // A driver without the pause would have sent ten more requests meanwhile.
+  // While the provider does not answer, the driver pauses its calls. Without the pause, these ten calls would send ten
+  // requests.
   for (let calls = 0; calls < 10; calls += 1)
     await world.driver.listMachines().then(() => new Promise((resolve) => setTimeout(resolve, 100)));
   expect(await pages()).toBeLessThanOrEqual(asked + 1);

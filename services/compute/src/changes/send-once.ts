@@ -27,11 +27,10 @@ export interface Sending {
 /**
  * Has a change accepted at most once in the life of the workflow, even if workers die, and resolves with what the
  * provider has accepted. A note is committed before the call, and only a definite refusal removes it. A step that finds
- * a note searches for the change at the provider. If the search finds nothing, the provider decides what follows. One
- * that recognises a repeated change (`takesOnOnce`) gets the change again, so a worker that dies between note and call
- * does no harm. With any other provider the step only goes on searching, and the workflow ends when an accepted call
- * would have become visible. A step without a note searches too, because Drydock's database may have been restored to a
- * moment before the note.
+ * a note searches for the change at the provider. If the search finds nothing, the provider decides what follows. A
+ * provider that recognises a repeated change (`takesOnOnce`) gets the change again. With any other provider the step
+ * only searches, and the workflow fails after `lostAnswerSeconds`. A step without a note searches too, because
+ * Drydock's database may have been restored to a moment before the note.
  */
 export async function sendOnce(
   { database }: Pick<WorkContext, 'database'>,
@@ -66,9 +65,9 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
 /**
  * The signal for the call after the note. It ignores the shutdown of the process, because the call takes only a moment,
  * and a note without a call makes the whole operation fail. It aborts when the workflow may belong to another worker:
- * the lease is lost, or the step has timed out. It also aborts after `lostAnswerSeconds`, for a worker that was frozen
- * between note and call. The next worker waits for the end of the lease and then searches for as long again, so it
- * finds a call that was made in time.
+ * the lease is lost, or the step has timed out. It also aborts after `lostAnswerSeconds`, because a frozen worker must
+ * not send late. The next worker waits for the end of the lease and then searches for `lostAnswerSeconds`. So the next
+ * worker finds every call that was sent before the abort.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();

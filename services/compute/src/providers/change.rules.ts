@@ -3,7 +3,7 @@ import type { ComputeReason, Machine, MachineSnapshot } from './compute.types';
 export type PowerKind = 'power_on' | 'power_off' | 'reboot';
 
 /**
- * The reason why the provider would refuse a rollback in its present state, or null. The reasons are in the order in
+ * The reason why the provider would refuse a rollback of the machine now, or null. The reasons are in the order in
  * which the API reports them.
  */
 export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): ComputeReason | null {
@@ -18,7 +18,7 @@ export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): Comp
 
 const differs = (one: string | null, other: string | null): boolean => one !== null && other !== null && one !== other;
 
-/** The reason why the power cannot be changed in the provider's present state, or null. */
+/** The reason why the machine's power cannot be changed now, or null. */
 export function judgePower(
   machine: Pick<Machine, 'isLocked' | 'powerState'>,
   kind: PowerKind,
@@ -31,10 +31,7 @@ export function judgePower(
 export const isPowered = ({ powerState }: Pick<Machine, 'powerState'>, kind: PowerKind): boolean =>
   (kind === 'power_on' && powerState === 'on') || (kind === 'power_off' && powerState === 'off');
 
-/**
- * The reason why the machine cannot be deleted in the provider's present state, or null. `name` is Drydock's id of the
- * server.
- */
+/** The reason why the machine cannot be deleted now, or null. `name` is Drydock's id of the server. */
 export function judgeDeletion(
   machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected'>,
   name: string,

@@ -16,7 +16,7 @@ import { hasQemu, needsQemu } from '../../test/qemu-host';
 import { qemuRig } from '../../test/qemu-rig';
 import type { Change } from './compute.types';
 
-/** The drivers under test. Each must keep the same promises, so a new driver needs only a line here. */
+/** The drivers under test. All drivers pass the same tests, so a new driver needs only a line here. */
 const rigs: ReadonlyArray<Rig | HostRig> = [hetznerRig(100_000), proxmoxRig(), ...(hasQemu() ? [qemuRig()] : [])];
 
 const describeQemu = hasQemu() ? describe : describe.skip;

@@ -32,10 +32,10 @@ export class ComputeError extends Error {
 
 /**
  * The reading part of a provider, for handlers. One instance stands for one account (project, cluster) of one deploy
- * target in one mode. An id of another account is not found. Ids are the provider's own, and Drydock does not interpret
- * them. Every rejection is a ComputeError. A transient failure of a read is `unavailable` or `rate_limited`, never
- * `ambiguous`, and the driver has already repeated the read. No answer takes longer than the driver's deadline (10 s a
- * call unless configured).
+ * target in one mode. A read with another account's id finds nothing. Ids are the provider's own, and Drydock does not
+ * interpret them. Every rejection is a ComputeError. A transient failure of a read is `unavailable` or `rate_limited`,
+ * never `ambiguous`, and the driver has already repeated the read. No answer takes longer than the driver's deadline
+ * (10 s a call unless configured).
  */
 export interface ComputeReader {
   /** Drydock's name for the provider, such as `hetzner`. */
@@ -55,11 +55,14 @@ export interface ComputeReader {
    */
   listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
   /**
-   * The snapshots of this machine, newest first. The list is empty also if the machine is gone; `readMachine` tells the
-   * two apart.
+   * The snapshots of this machine, newest first. The list is also empty if the machine is gone. `readMachine` tells
+   * whether the machine exists.
    */
   listSnapshots(machineId: string, signal?: AbortSignal): Promise<readonly MachineSnapshot[]>;
-  /** The snapshot of this machine; null if it has none with that id, even if another machine has one. */
+  /**
+   * The snapshot with this id; null if this machine has no such snapshot. A snapshot of another machine counts as
+   * missing.
+   */
   readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;
   /** The action that locks the machine now; null if there is none or if the provider hides it. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;

@@ -1,16 +1,16 @@
 /**
  * Every reason for a provider's refusal, the same for all providers. After `locked`, `conflict`, `rate_limited` and
- * `unavailable` the same call may be tried later. The others are final, except for `ambiguous`, after which the
- * driver's `find` is called.
+ * `unavailable` the same call may be tried later. After `ambiguous` the driver's `find` is called. All other reasons
+ * are final.
  */
 export type ComputeReason =
   /** Transient: another action locks the machine (423). */
   | 'locked'
   /** Transient: another client changed the machine at the same time (409). */
   | 'conflict'
-  /** Transient: the rate limit is used up. `retryAfterSeconds` says for how long. */
+  /** Transient: the rate limit is used up. `retryAfterSeconds` is the time until the next call may be sent. */
   | 'rate_limited'
-  /** Transient: there was no answer, or none that can be read, and nothing was accepted. */
+  /** Transient: no readable answer came, and the provider has accepted nothing. */
   | 'unavailable'
   /**
    * A change was sent, and its answer was lost or cannot be read, so the change may have been accepted. It must be
@@ -55,7 +55,8 @@ export interface Machine {
   /** Public addresses; empty if not stated. An IPv6 network is in CIDR notation, as the provider gives it. */
   addresses: readonly string[];
   /**
-   * Whether an action locks the machine, perhaps one that the provider does not show. Meanwhile no change is accepted.
+   * Whether an action locks the machine, even if the provider does not show the action. A locked machine accepts no
+   * change.
    */
   isLocked: boolean;
   /** Whether a rollback or rebuild would be refused until staff remove the protection. */
@@ -88,8 +89,8 @@ export interface MachineSnapshot {
   /** The size in GB of the smallest disk that the snapshot fits on; null if it always fits on this machine's disk. */
   diskGb: number | null;
   /**
-   * The snapshots that must be deleted before a rollback to this one, because some storages (ZFS and the like) can only
-   * return to the newest snapshot. Otherwise empty.
+   * The snapshots that must be deleted before a rollback to this snapshot. Some storages, such as ZFS, can only return
+   * to the newest snapshot. For all other storages the list is empty.
    */
   newerIds: readonly string[];
   /** Whether a deletion would be refused until staff remove the protection. */
@@ -137,9 +138,9 @@ export type Change = { reference: string } & (
   /** Restarts a running machine: asks the guest, or cuts the power and turns it on again. */
   | ({ kind: 'reboot'; machineId: string } & PowerCut)
   /**
-   * Deletes the machine if it has this name, which is Drydock's id of the server. Providers use numbers again, so a
-   * machine with another name is another server's and is refused (`foreign`). A machine that does not exist is no
-   * error. Its snapshots stay if the provider stores them separately (Hetzner), and otherwise are deleted with it.
+   * Deletes the machine if it has this name, which is Drydock's id of the server. Providers reuse numbers, so a machine
+   * with another name belongs to another server and is refused (`foreign`). A missing machine is no error. The
+   * machine's snapshots stay if the provider stores them separately (Hetzner), and otherwise are deleted with it.
    */
   | { kind: 'delete'; machineId: string; name: string }
   | { kind: 'take_snapshot'; machineId: string; description: string }

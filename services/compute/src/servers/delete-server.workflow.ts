@@ -34,8 +34,8 @@ const looksMax = 50;
 
 /**
  * Deletes the machine first, because a refusal then leaves everything as it was. The server is gone as soon as its
- * machine is. The snapshots that the provider keeps separately are deleted afterwards, because nobody could reach them
- * any more.
+ * machine is. Afterwards the snapshots that the provider keeps separately are deleted, because nobody can reach a
+ * deleted server's snapshots.
  */
 export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', input })
   .step('prepare', {
@@ -99,8 +99,8 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
   .build();
 
 /**
- * Deletes the snapshots that the provider keeps separately from the machine. If the provider keeps them in the machine,
- * none is listed any more. A refused deletion waits for staff, because the snapshot holds the customer's data.
+ * Deletes the snapshots that the provider keeps separately from the machine. Snapshots that the provider keeps in the
+ * machine are already gone. A refused deletion waits for staff, because the snapshot holds the customer's data.
  */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
   const snapshots = await lookedAt(driver.listSnapshots(machineId, step.signal), step);

@@ -21,15 +21,15 @@ export function readerOf(
 }
 
 /**
- * The time limit of the read. If the checkpoint were older when the work is accepted, another change of the machine
- * might have run since and would be taken for this one.
+ * The time limit of the read. If the checkpoint were older when the work is accepted, another change might have run
+ * since and would be taken for this work.
  */
 const beforeMsMax = 2_000;
 
 /**
- * The checkpoint of the machine just before an overwrite of it is accepted. It is part of the workflow's input, so that
- * an overwrite that was sent is recognised even if all later records are lost. Null if the provider does not answer;
- * the workflow then makes the checkpoint itself.
+ * The checkpoint of the machine just before its overwrite is accepted. The workflow's input stores the checkpoint, so
+ * that a sent overwrite is recognised even if all later records are lost. Null if the provider does not answer; the
+ * workflow then makes the checkpoint itself.
  */
 export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
   const { machineId } = server;

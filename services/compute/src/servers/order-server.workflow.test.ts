@@ -19,7 +19,7 @@ let worker: ChildProcess;
 const tokens = createFaultTokens();
 let isOver = false;
 
-/** Starts a worker, and another one whenever it dies. */
+/** Starts a worker, and a new worker whenever the last worker dies. */
 function hire(): void {
   worker = world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
     if (!isOver) hire();

@@ -48,8 +48,8 @@ async function startMachine(step: Step, driver: ComputeDriver, machineId: string
       ? retryLater({ seconds: pollSeconds(step.attempt) })
       : refusedSend(error, change.kind, step);
   });
-  // The action is not followed, because the machine itself shows whether it runs. If the change is sent again, it finds
-  // the machine started.
+  // The action is not followed, because the machine itself shows whether it runs. A repeated change does nothing if the
+  // machine runs.
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }
 
@@ -58,8 +58,8 @@ const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
 /**
- * The order of the machine. Its name is Drydock's id of the server, so that it can be found if the answer to its order
- * was lost.
+ * The order of the machine. Its name is Drydock's id of the server, so that the machine can be found if the answer to
+ * its order was lost.
  */
 const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
   ...{ name: subject.id, spec, image, zone },
@@ -69,7 +69,7 @@ const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderSte
 /** The most reads of a machine that is starting: about eight minutes. */
 const looksMax = 50;
 
-/** Makes a machine that runs. The machine of a failed order is deleted again. */
+/** Makes a machine that runs. The machine of a failed order is deleted. */
 export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input })
   .step('prepare', {
     run: async (step, context) => {

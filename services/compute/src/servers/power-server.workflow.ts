@@ -15,11 +15,11 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   change: z.enum(['power_on', 'power_off', 'reboot']),
-  /** Whether the power is cut instead of asking the guest. */
+  /** Whether the power is cut without a request to the guest. */
   isForced: z.boolean(),
   /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's checkpoint at that time; see `lookBefore`. */
+  /** The provider's checkpoint when the work was accepted; see `lookBefore`. */
   before: z.string().nullable(),
 });
 
@@ -83,7 +83,7 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
 
 /**
  * Waits until the machine is off. The provider's action may only mean that the guest was asked to shut down. The guest
- * may take long or never do so.
+ * may take long or ignore the request.
  */
 async function awaitOff(
   step: Step,

@@ -13,7 +13,7 @@ const input = z.strictObject({
   image: z.string(),
   /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's checkpoint at that time; see `lookBefore`. */
+  /** The provider's checkpoint when the work was accepted; see `lookBefore`. */
   before: z.string().nullable().default(null),
 });
 

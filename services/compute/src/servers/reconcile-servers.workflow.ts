@@ -56,7 +56,7 @@ const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine
 
 /**
  * The most missing machines that are read one by one in a run. A listing may miss a machine for a moment, so each
- * missing machine is read separately. If more are missing, the others wait for the next run.
+ * missing machine is read separately. Further missing machines wait for the next run.
  */
 const confirmedMax = 20;
 
@@ -71,7 +71,8 @@ async function confirmMissing(
       if ((await driver.readMachine(machineId, step.signal)) === null) gone.push(machineId);
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error;
-      // It is unknown whether this machine is gone, so it stays as it is. The others are recorded nevertheless.
+      // It is unknown whether this machine is gone, so it stays as it is. The other missing machines are still
+      // recorded.
       step.log.warn({ machine_id: machineId, internal: error.message }, 'a machine cannot be asked about');
     }
   }

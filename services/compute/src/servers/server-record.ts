@@ -111,7 +111,7 @@ export const listServers = (context: HandlerContext) =>
 
 /**
  * Changes the name and metadata of the server. The machine keeps its own name at the provider. The row is locked, so
- * that of two simultaneous changes neither is lost.
+ * that two simultaneous changes both take effect.
  */
 export const updateServer = ({ database, targets }: HandlerContext) =>
   ({

@@ -94,7 +94,7 @@ export interface DeletionWorld {
   snapshots: readonly Pick<MachineSnapshot, 'isDeleteProtected'>[];
 }
 
-/** Whether the server's machine has vanished and its number now belongs to another one. */
+/** Whether the server's machine has vanished and its number now belongs to another machine. */
 export const isAnothers = (
   { name }: Pick<Machine, 'name'>,
   { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>,
@@ -157,7 +157,7 @@ export function billingOf(server: Billed, now: Date): ComputeServerBilling {
   };
 }
 
-/** The number of hours that have begun. The first one begins at once. */
+/** The number of hours that have begun. The first hour begins at once. */
 export const startedHours = (since: Date, until: Date): number =>
   Math.floor(Math.max(0, until.getTime() - since.getTime()) / hourMs) + 1;
 

@@ -36,10 +36,10 @@ export type NewServer = Pick<
 export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> =>
   toServer(await tx.server.create({ data: server }));
 
-/** The filter for the servers of an owner. Deleted ones are left out. */
+/** The filter for the servers of an owner, without deleted servers. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'terminated' as const } });
 
-/** The owner's server; null if there is none, or if it is another organisation's or the other mode's. */
+/** The owner's server; null if the owner has no undeleted server with this id in the owner's mode. */
 export async function findServer(tx: Reader, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await tx.server.findFirst({ where: { ...theirs(owner), id: serverId } });
   return row === null ? null : toServer(row);
@@ -144,7 +144,7 @@ export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Ser
 export const beginTermination = (tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> =>
   changeServer(tx, serverId, 'terminating', { message: '', operable: false, powerState });
 
-/** Ends a server that has no machine at its provider any more. It costs nothing more and is not shown any more. */
+/** Ends a server whose machine is gone at the provider. A terminated server costs nothing and is not shown. */
 export async function terminateServer(tx: Tx, serverId: string): Promise<void> {
   const { vanishedAt } = await tx.server.findUniqueOrThrow({ where: { id: serverId }, select: { vanishedAt: true } });
   const gone = { operable: false, powerState: 'unknown' as const, addresses: [], vendorStatus: '' };
@@ -189,7 +189,7 @@ interface Range {
   deployTarget: string;
 }
 
-/** The machines that the target's provider should have. Those that were observed after `listedAt` are left out. */
+/** The machines that the target's provider should have. Machines that were observed after `listedAt` are left out. */
 export async function listExpected(tx: Reader, { mode, deployTarget }: Range, listedAt: Date): Promise<string[]> {
   const rows = await tx.server.findMany({
     where: { mode, deployTarget, status: 'active', vanishedAt: null, observedAt: { lt: listedAt } },
@@ -200,9 +200,9 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
 }
 
 /**
- * Records power, addresses and status from the provider, unless something newer is recorded or a workflow works on the
+ * Records power, addresses and status from the provider, unless a newer state is recorded or a workflow works on the
  * server. A machine that has come back can be used again, unless its server waits for staff. A machine that had
- * vanished is recognised only by its own name, because providers use numbers again.
+ * vanished is recognised only by its own name, because providers reuse numbers.
  */
 export const applySeen = (
   tx: Tx,

@@ -47,8 +47,8 @@ interface Positioned {
 }
 
 /**
- * Orders snapshots by age, newest first, and by id if they are equally old. The order of the others stays when a
- * snapshot is added or removed.
+ * Orders snapshots by age, newest first, and by id if they are equally old. A snapshot that is added or removed does
+ * not change the order of the rest.
  */
 const byAge = (one: Positioned, other: Positioned): number =>
   other.createdAt.getTime() - one.createdAt.getTime() || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0);

@@ -83,7 +83,7 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
 
 const refusesNothing = ({ operable, status }: Server): boolean => operable && status === 'active';
 
-/** The preflight of a rollback applies the same rules and changes nothing. */
+/** The preflight applies the rules of the rollback and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {

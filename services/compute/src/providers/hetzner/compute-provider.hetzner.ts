@@ -27,7 +27,7 @@ interface HetznerOptions extends ApiOptions {
 const openHetznerApi = ({ token, ...options }: HetznerOptions): ProviderApi =>
   openProviderApi({ ...options, headers: { authorization: `Bearer ${token}` }, refusalIn });
 
-/** The time is ample, because the provider lists a change within moments of accepting it. */
+/** The provider lists a change within moments of its acceptance, so 30 seconds are ample. */
 const lostAnswerSecondsUsual = 30;
 
 /** One project of Hetzner Cloud, for handlers. */
@@ -51,8 +51,8 @@ export function hetznerCompute(options: HetznerOptions): ComputeDriver & Closing
 }
 
 /**
- * Definite refusals: the provider has read the request and done nothing. A 5xx is not a definite refusal, and neither
- * is a code that is not listed.
+ * Definite refusals: the provider has read the request and changed nothing. Any other code, and every 5xx, leaves open
+ * whether the provider changed something.
  */
 const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   unauthorized: 'credentials_refused',
@@ -70,7 +70,7 @@ const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   resource_limit_exceeded: 'rejected',
 };
 
-/** Codes that have another reason for one kind of change. */
+/** Reasons that replace `reasonOfCode` for one kind of change. */
 const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
   // The name of a machine is Drydock's id of the server. If the name is taken, an earlier call whose answer was lost
   // has made the machine.
@@ -87,7 +87,8 @@ const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<st
 };
 
 /**
- * The error for a definite refusal. Null for any other answer, which means something else for a read than for a change.
+ * The error for a definite refusal. Null for any other answer, which the caller judges by whether the call was a read
+ * or a change.
  */
 function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
   const parsed = errorSchema.safeParse(json);
@@ -111,7 +112,7 @@ const serverAnswer = actionAnswer.extend({ server: serverSchema });
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
-/** Sends a change. It does not repeat a call. */
+/** Sends a change once, without repeated calls. */
 async function sendChange(
   api: ProviderApi,
   reader: ComputeReader,
@@ -163,7 +164,7 @@ async function sendStart(
 ): Promise<Accepted> {
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no server ${machineId}`);
-  // A machine that was just created runs already, so this call is not needed for it.
+  // A running machine needs no call. A machine that was just created already runs.
   if (machine.powerState === 'on' || machine.powerState === 'starting')
     return { actionId: null, machineId, snapshotId: null };
   const { action } = await api.change(
@@ -319,7 +320,8 @@ async function findChange(
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;
   const actions = await readActions(api, machineId, [], signal);
-  // The oldest matching action belongs to this change, because later ones come from work that was accepted after it.
+  // The oldest matching action belongs to this change, because later actions come from work that was accepted after
+  // this change.
   const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&

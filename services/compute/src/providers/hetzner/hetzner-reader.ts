@@ -113,7 +113,7 @@ const actionOf = ({ id, command, status, progress, error }: HetznerAction): Prov
   command,
   state: states[status],
   progress: progress ?? null,
-  // The public samples have an error on actions that run or succeed, so it counts only for failed ones.
+  // The public samples show an `error` even for actions that run or succeed, so only a failed action's `error` counts.
   failure:
     status === 'error'
       ? { reason: 'rejected', internal: `${command}: ${error?.code ?? ''} ${error?.message ?? ''}` }
@@ -128,7 +128,7 @@ const perPage = ['per_page', '50'] as const;
 /** The most pages of a listing. They hold 10,000 objects, which is more than a project may have. */
 const pagesMax = 200;
 
-/** Whether the text is an id, which is a number. Any other text names nothing and is not sent. */
+/** Whether the text is an id of the provider. Any other text names no object, so the driver does not send it. */
 export const isId = (id: string): boolean => /^[1-9]\d{0,15}$/.test(id) && Number.isSafeInteger(Number(id));
 
 /** One page of a listing whose items are under `name`. */
@@ -249,7 +249,7 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
 const gatherMs = 30;
 const idsMax = 25;
 
-// Each action is parsed separately, so that one that cannot be parsed does not hide the others.
+// Each action is parsed separately, so that an unreadable action does not hide the readable ones.
 const actionsSchema = z.object({ actions: z.array(z.unknown()) });
 const idSchema = z.object({ id: z.int() });
 type Found = ReadonlyMap<string, unknown>;

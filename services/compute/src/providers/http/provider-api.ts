@@ -31,7 +31,7 @@ export type ReadPath = readonly (string | number)[];
 export interface ProviderApi {
   /** Reads something from the provider. Null if the provider does not have it. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
-  /** Sends a change. The call is repeated only after a `conflict`, which has changed nothing. */
+  /** Sends a change. The call is repeated only after a `conflict`, because the provider has then changed nothing. */
   change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;
   close(): Promise<void>;
 }
@@ -134,8 +134,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
 }
 
 /**
- * The number of successive calls without a usable answer that opens the circuit breaker. After `openMs` one call may
- * try.
+ * The number of successive calls without a usable answer that opens the circuit breaker. After `openMs` one call is
+ * sent as a test.
  */
 const failuresMax = 8;
 const openMs = 5_000;
@@ -182,8 +182,8 @@ const readPauseMs = 150;
 
 /**
  * Repeats a read that failed as `unavailable`, or as `rate_limited` if the wait still fits. All attempts together take
- * at most `deadlineMs`; the pauses double and have jitter. Each attempt gets only a part of the time, so that one that
- * hangs leaves time for another.
+ * at most `deadlineMs`; the pauses double and have jitter. Each attempt gets only a part of the time, so that an
+ * attempt that hangs leaves time for the next.
  */
 async function readAgain<T>(
   deadlineMs: number,

@@ -4,11 +4,11 @@ import type { HttpAnswer } from './provider-http';
 
 /**
  * Paces this process's calls under a limit that all callers of an account share and only the provider counts. While
- * more than a tenth of the limit is left, nobody waits. Below that, each process slows down in proportion to what is
- * left. So any number of processes together never exceed the limit, and each gets the same share of it.
+ * more than a tenth of the limit is left, nobody waits. Below a tenth, each process slows down in proportion to the
+ * calls that are left. So all processes together stay within the limit, and each gets the same share.
  */
 interface RateBudget {
-  /** Resolves when a call may be sent. Rejects with `rate_limited` if that would take longer than `waitMsMax`. */
+  /** Resolves when a call may be sent. Rejects with `rate_limited` if the wait would exceed `waitMsMax`. */
   admit(signal?: AbortSignal): Promise<void>;
   /** Reads the headers RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of an answer. */
   note(answer: Pick<HttpAnswer, 'status' | 'headers'>): void;
@@ -22,13 +22,13 @@ const waitMsMax = 4_000;
 /** The part of the limit that is kept in reserve. Once less than this is left, calls slow down. */
 const reserve = 0.1;
 /**
- * The slowest pace. Even if nothing is left of the limit, a process calls now and then, because only an answer tells it
- * that there is more.
+ * The slowest pace. Even if nothing is left of the limit, a process calls now and then, because only an answer tells
+ * the process that calls are available again.
  */
 const leastPace = 0.02;
 /**
- * The longest pause between two calls. Without it, headers with a wrong value or another unit would stop all calls for
- * hours.
+ * The longest pause between two calls. Without this limit, headers with a wrong value or another unit would stop all
+ * calls for hours.
  */
 const spacingMsMax = 60_000;
 
@@ -99,8 +99,8 @@ const waitSecondsMax = 60;
 const waitSecondsUsual = 5;
 
 /**
- * The wait after a 429 or 503, in seconds from 1 to 60. It is read from Retry-After, as seconds or a date, otherwise
- * from RateLimit-Reset. Absurd values are ignored.
+ * The wait after a 429 or 503, in seconds from 1 to 60. Retry-After gives seconds or a date. Without Retry-After,
+ * RateLimit-Reset gives the time. Absurd values are ignored.
  */
 export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number {
   const asked = askedSeconds(headers);

@@ -18,13 +18,13 @@ import { findVm, proxmoxReader } from './proxmox-reader';
 import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
 import { refusalIn } from './proxmox-tasks';
 
-/** The time is ample, because a task is in its node's list as soon as it has been forked. */
+/** A node lists a task as soon as the task's process exists, so 30 seconds are ample. */
 const lostAnswerSecondsUsual = 30;
 
 /**
- * The part of the cluster on which a read depends. It is the node, because other nodes may work while one is
- * unreachable. It is null for a read of the guest agent, because that answer depends on the owner of the machine and
- * says nothing about the cluster.
+ * The part of the cluster on which a read depends. For a node's path the part is the node, because other nodes may
+ * answer while one is unreachable. For a guest agent the part is null, because its answer says nothing about the
+ * cluster.
  */
 const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
   collection !== 'nodes' ? '' : agent === 'agent' ? null : String(node);
@@ -32,7 +32,7 @@ const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
 const openApi = ({ token, ...options }: ProxmoxOptions) =>
   openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn, partOf });
 
-/** The reading part of one Proxmox VE cluster, for handlers. It sees what the API token may see. */
+/** The reading part of one Proxmox VE cluster, for handlers. The reader sees only what the API token may see. */
 export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & Closing {
   const api = openApi(options);
   return { ...proxmoxReader(api), close: () => api.close() };
@@ -63,7 +63,7 @@ interface Sender {
 const upidAnswer = dataOf(upidSchema);
 const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
 
-/** Sends a change. It does not repeat a call. */
+/** Sends a change once, without repeated calls. */
 async function sendChange(
   sender: Sender,
   change: Change,

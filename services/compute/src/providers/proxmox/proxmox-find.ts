@@ -91,8 +91,8 @@ export async function prepareChange(
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
-  // `vendorStatus` tells only whether the VM has a process. A paused VM, for example one whose disk is full, has one
-  // and counts as running, so that the rollback starts it. No other call would do that.
+  // `vendorStatus` tells only whether the VM has a process. A paused VM, such as a VM whose disk is full, has a process
+  // and counts as running. So the rollback also restarts a paused VM, which no other call restarts.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 

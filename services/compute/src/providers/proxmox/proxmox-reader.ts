@@ -21,7 +21,7 @@ import {
 } from './proxmox-shapes';
 import { actionOf, listTasks, readTask } from './proxmox-tasks';
 
-/** Whether the text is the number of a VM. Any other text names nothing and is not sent. */
+/** Whether the text is the number of a VM. Any other text names no VM, so the driver does not send it. */
 export const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);
 
 /** All VMs that the token may see, each with its present node. */
@@ -49,7 +49,7 @@ const atOnceMax = 8;
 
 const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
 
-/** The time limit of the call. A guest that hangs delays it; the provider gives up after three seconds. */
+/** The time limit of the call. If a guest hangs, the provider answers after three seconds. */
 const agentMsMax = 5_000;
 
 /** The addresses that the guest reports. The list is empty if no agent answers. */
@@ -73,7 +73,7 @@ const unknownMachine = (resource: Resource): Machine =>
   machineOf({ resource, status: { vmid: resource.vmid, status: 'unknown' }, config: null, addresses: [] });
 
 async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
-  // Nothing more is known while the node of the VM does not answer the cluster.
+  // The status is `unknown` while the node of the VM does not answer the cluster, so no further read can succeed.
   if (vm.status === 'unknown') return unknownMachine(vm);
   const [status, config, addresses] = await Promise.all([
     api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),

@@ -8,7 +8,7 @@ import { dataOf, errorSchema, type Task, taskSchema, taskStatusSchema, upidSchem
 
 /**
  * The reasons for the provider's error texts. The provider has no error codes; a text stands in an answer with status
- * 500 or at the end of a task. A text that is not listed is no definite refusal.
+ * 500 or at the end of a task. Any other text leaves open whether the provider has accepted the call.
  */
 const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^Configuration file '.*' does not exist/, 'machine_not_found'],
@@ -37,7 +37,8 @@ const reasonOf = (text: string): ComputeReason | null =>
   reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
 
 /**
- * The error for a definite refusal. Null for any other answer, which means something else for a read than for a change.
+ * The error for a definite refusal. Null for any other answer, which the caller judges by whether the call was a read
+ * or a change.
  */
 export function refusalIn(
   { status, statusText, headers, json }: HttpAnswer,

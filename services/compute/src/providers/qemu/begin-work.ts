@@ -7,13 +7,13 @@ import { claimJob, type JobRecord, type MachineFolders, readJobs } from './machi
 import { readStatus } from './qmp';
 
 const run = promisify(execFile);
-/** The program is loaded from the build output, also when this file itself runs from its source under jest. */
+/** The program is loaded from the build output even under jest, which runs this file from its source. */
 const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js');
 
 /**
- * Starts a process that carries out the machine's job and outlives this one. It may be called at any time: `flock`
- * holds the machine's lock while that process lives, even if it is frozen, and a second process ends at once.
- * `environment` replaces this process's environment.
+ * Starts a process that carries out the machine's job and outlives the caller's process. The function may be called at
+ * any time. `flock` holds the machine's lock while the job's process lives, even if that process is frozen. A second
+ * process ends at once. `environment` replaces this process's environment.
  */
 export function beginWork(machineFolder: string, environment?: Record<string, string>): void {
   let log: number;
@@ -66,8 +66,8 @@ export async function reviveMachines(
   folders: MachineFolders,
   beginWork: (machineFolder: string) => void,
 ): Promise<void> {
-  // A damaged folder of one machine must not stop the others from being started. A request for that machine gets the
-  // error.
+  // A damaged folder of one machine must not prevent the start of other machines. A request for the damaged machine
+  // gets the error.
   for (const machineId of await folders.list())
     if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
@@ -97,13 +97,16 @@ async function revive(folders: MachineFolders, machineId: string): Promise<boole
   });
 }
 
-/** Whether the job decides if the machine should run. A power_off that failed has changed nothing. */
+/**
+ * Whether the job decides if the machine should run. A failed power_off is not decisive, because it has changed
+ * nothing.
+ */
 const isDecisive = ({ kind, state }: JobRecord): boolean =>
   kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
 
 /**
- * Whether a machine without a process should run. It should if its last decisive job has started it, and if it was not
- * revived too often.
+ * Whether a machine without a process should run. The machine should run if its last decisive job has started it and it
+ * was not revived too often.
  */
 export function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;

@@ -34,9 +34,9 @@ const triesMax = 3;
 const pauseMs = 300;
 
 /**
- * Carries out the machine's newest job to its end, from wherever an earlier process left it. Each part may be repeated
- * until the job is marked `isApplied`, because the guest may write from then on. The caller must hold the machine's
- * lock.
+ * Carries out the machine's newest job to its end, from wherever an earlier process left it. Every action may be
+ * repeated until the job is marked `isApplied`. After the mark the guest may write, so a repeat would lose data. The
+ * caller must hold the machine's lock.
  */
 export async function carryOutJob(machineFolder: string): Promise<void> {
   const job = await readLastJob(machineFolder);

@@ -20,8 +20,8 @@ import { looked, qemuReader } from './qemu-reader';
 import { readStatus } from './qmp';
 
 /**
- * The files that a machine boots from: a disk with a boot loader, or a kernel that QEMU loads. They are never written
- * to, because the machines' disks are overlays over them.
+ * The files that a machine boots from: a disk with a boot loader, or a kernel that QEMU loads. These files are never
+ * written to, because the machines' disks are overlays over them.
  */
 export interface QemuImage {
   /** The absolute path of a qcow2 image. */
@@ -48,13 +48,15 @@ export interface QemuOptions {
   zone: string;
   images: Readonly<Record<string, QemuImage>>;
   sizes: Readonly<Record<string, QemuSize>>;
-  /** Starts the work on a machine. By default the work runs in a process of its own that outlives this one. */
+  /**
+   * Starts the work on a machine. By default the work runs in a separate process that outlives the caller's process.
+   */
   beginWork?: (machineFolder: string) => void;
 }
 
 /**
- * A claimed job is visible to everybody at once. So the time covers only what a worker needs between its note of a send
- * and the claim.
+ * A claimed job is visible to everybody at once. So the limit covers only the time between a worker's note of the send
+ * and its claim of the job.
  */
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
@@ -64,7 +66,7 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
   return { ...qemuReader(openMachineFolders(folder)), close };
 }
 
-/** Machines of this host, for workers. They keep running without this process. */
+/** Machines of this host, for workers. The machines keep running without this process. */
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);
@@ -117,8 +119,8 @@ async function isMeantToRun(machineFolder: string): Promise<boolean> {
 }
 
 /**
- * Finds the job that this change has begun since `prepare`. If there is none but the result of the change exists, the
- * change counts as done. Otherwise null.
+ * Finds the job that this change has begun since `prepare`. Without such a job the change counts as done if its result
+ * exists. Otherwise returns null.
  */
 async function findChange(
   { folders, reader }: QemuChanges,

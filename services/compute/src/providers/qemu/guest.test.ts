@@ -70,7 +70,8 @@ describeGuest(needsGuest('a real machine'), () => {
     const again = await guestOf(machineId);
     expect(await again.run('cat /srv/state; ls /srv')).toMatch(/^before\s+lost\+found\s+state$/);
 
-    // The owner switches the machine off from inside. That must not count as a crash, so the machine stays off.
+    // The owner switches the machine off from inside. A shutdown by the owner must not count as a crash, so the machine
+    // stays off.
     again.say('poweroff -f');
     await until(async () => (await open().readMachine(machineId))?.vendorStatus === 'shutdown', { timeoutMs: 60_000 });
     expect(await open().listMachines()).toMatchObject([{ id: machineId, powerState: 'off', isLocked: false }]);

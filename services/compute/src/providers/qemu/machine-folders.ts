@@ -44,7 +44,7 @@ export function openMachineFolders(root: string): MachineFolders {
     withJobs: async (machineId) =>
       (await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId),
     create: async (record, job) => {
-      // The folder is made in another place and then renamed, so that others see either the whole machine or none.
+      // The folder is made in another place and then renamed, so that other processes never see an incomplete machine.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
       await createDurably(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);
@@ -58,7 +58,7 @@ export function openMachineFolders(root: string): MachineFolders {
 
 /**
  * Ends a deletion: moves the rest of the machine's folder to `gone`. The record was removed before the disk, so that a
- * half deleted machine counts as none.
+ * half deleted machine counts as deleted.
  */
 export async function retireMachine(machineFolder: string): Promise<void> {
   const gone = path.join(machineFolder, '../../gone');
@@ -144,8 +144,8 @@ const jobRecordSchema = z.strictObject({
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
   /**
-   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. The guest may write again after
-   * that, so the work up to there is not repeated.
+   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. From then on the guest may write
+   * again, so the job must not overwrite the disk or stop the machine a second time.
    */
   isApplied: z.boolean(),
   /** Whether the machine ran before its rollback or reboot. */
@@ -169,7 +169,7 @@ const jobRecordSchema = z.strictObject({
 export type JobRecord = z.infer<typeof jobRecordSchema>;
 
 /**
- * The snapshot's name in the disk. It is not a bare number, because QEMU would take that for its own number of a
+ * The snapshot's name in the disk. The letter is needed, because QEMU would take a bare number for its own number of a
  * snapshot.
  */
 export const snapshotIdOf = ({ number }: Pick<JobRecord, 'number'>): string => `s${number}`;

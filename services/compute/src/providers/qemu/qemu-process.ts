@@ -14,8 +14,9 @@ type Accelerator = 'kvm' | 'tcg';
 const driveName = 'disk';
 
 /**
- * QEMU's arguments for a machine. It runs in the machine's folder, with only the listed devices, no network, no new
- * processes and no privileges. If a guest powers off, QEMU stays and is paused, so that this can be told from a crash.
+ * QEMU's arguments for a machine. QEMU runs in the machine's folder, with only the listed devices, no network, no new
+ * processes and no privileges. If a guest powers off, the QEMU process stays, so that Drydock can tell the shutdown
+ * from a crash.
  */
 function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Accelerator): string[] {
   return [
@@ -57,7 +58,7 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   for (let round = 0; round < startRounds; round += 1) {
     for (const accelerator of ['kvm', 'tcg'] as const) {
       reason = await tryStart(machineFolder, record, accelerator);
-      // The start also fails if the machine runs already. The process that started it may have died.
+      // The start also fails if the machine runs already, for example after the death of the process that started QEMU.
       if ((await readStatus(machineFolder)) === 'running') return;
     }
     await sleep(500);
@@ -66,7 +67,7 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
 }
 
 /**
- * Starts QEMU. Resolves with '' if it answers, otherwise with its last output. It gets no environment, because this
+ * Starts QEMU. Resolves with '' if it answers, otherwise with its last output. QEMU gets no environment, because this
  * process's environment contains secrets.
  */
 async function tryStart(machineFolder: string, record: MachineRecord, accelerator: Accelerator): Promise<string> {
@@ -99,7 +100,7 @@ export class GuestUnresponsive extends Error {
 }
 
 /**
- * Presses the power button and returns once the guest has shut down. Does nothing if it is off already. A second press
+ * Presses the power button and returns once the guest has shut down. Does nothing if the guest is off. A second press
  * does no harm. @throws GuestUnresponsive
  */
 export async function shutDownGuest(machineFolder: string, guestSeconds: number): Promise<void> {
@@ -190,7 +191,7 @@ export async function listInside(machineFolder: string): Promise<ReadonlySet<str
 }
 
 /**
- * Takes a snapshot of the disk at this moment, whether or not the machine runs. Does nothing if one of this name
+ * Takes a snapshot of the disk at this moment, whether or not the machine runs. Does nothing if a snapshot of this name
  * exists.
  */
 export async function takeInside(machineFolder: string, name: string): Promise<void> {

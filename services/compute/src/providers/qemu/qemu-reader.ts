@@ -170,7 +170,7 @@ async function readAction(
   return actionOf(job);
 }
 
-/** Turns every failure of a read into `unavailable`, because it says nothing about the machine. */
+/** Turns every failure of a read into `unavailable`, because a failed read says nothing about the machine. */
 export function looked<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof ComputeError) throw error;

@@ -6,8 +6,8 @@ import { errorCodeOf } from '@drydock/process';
 import { z } from 'zod';
 
 /**
- * The two sockets of QEMU's monitor. Each serves one client at a time, so reads have their own and do not wait for
- * work.
+ * The two sockets of QEMU's monitor. Each socket serves one client at a time. Reads have a separate socket, so they do
+ * not wait for changes.
  */
 type Monitor = 'work.sock' | 'look.sock';
 
