@@ -152,7 +152,7 @@ given.addSubnet('2000::', 3, 'ipv6');
 
 /**
  * Whether an address, in the resolver's form, is public. An IPv4 address in IPv6 form, an address with a scope and an
- * unknown form are not.
+ * unknown form are not public.
  */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);

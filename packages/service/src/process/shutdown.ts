@@ -11,8 +11,8 @@ interface Phase {
 }
 
 /**
- * The things that a process has opened. They are closed in reverse order. Each has its own time limit, and all together
- * have `limitMs`.
+ * The resources that a process has opened. They are closed in reverse order. Each resource has its own time limit, and
+ * all together have `limitMs`.
  */
 export interface Lifetime {
   readonly limitMs: number;
