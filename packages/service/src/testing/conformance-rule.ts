@@ -19,8 +19,8 @@ export interface ConformanceWorld {
   /** The caller with every permission. */
   owner: Caller;
   /**
-   * A caller of another organisation, and one of the same organisation in the other mode. Empty if the service has no
-   * such callers.
+   * A caller of another organisation, and a caller of the same organisation in the other mode. Empty if the service
+   * has no such callers.
    */
   strangers: readonly Caller[];
   /**
