@@ -17,8 +17,8 @@ interface Phase {
 export interface Lifetime {
   readonly limitMs: number;
   /**
-   * Registers the closing of a thing, right after it was opened. `timeoutMs` defaults to 5 s. A closing that fails or
-   * hangs is logged and does not stop the others.
+   * Registers the closing of a resource, right after it was opened. `timeoutMs` defaults to 5 s. A closing that fails
+   * or hangs is logged and does not stop the others.
    */
   onClose(name: string, close: () => unknown, timeoutMs?: number): void;
   /** Closes everything once. Later calls wait for the first one. */
