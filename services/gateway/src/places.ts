@@ -26,7 +26,7 @@ export interface NewCalls {
    * called.
    */
   begin(orgId: string, onOld: () => void): () => void;
-  /** Called when the first call of the organisation begins to wait. `endLine` is called when none waits any more. */
+  /** The first call of the organisation begins to wait. `endLine` says that no call of it waits any more. */
   beginLine(orgId: string): void;
   endLine(orgId: string): void;
 }
