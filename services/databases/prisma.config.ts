@@ -3,6 +3,6 @@ import { defineConfig } from 'prisma/config';
 export default defineConfig({
   schema: 'prisma/schema',
   migrations: { path: 'prisma/migrations' },
-  // Not env(): it throws when unset, and then nothing could be generated on a bare clone.
+  // env() would throw without DATABASE_URL, and then a bare clone could not generate the client.
   datasource: { url: process.env['DATABASE_URL'] ?? '' },
 });

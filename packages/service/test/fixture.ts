@@ -122,7 +122,7 @@ const insert = async (tx: pg.PoolClient, name: string): Promise<{ id: string; na
   return { id, name };
 };
 
-/** Throws for the id that no record has. Every other id is that of a thing here. */
+/** Throws for the id that no record has. Every other id names a thing of this fixture. */
 function assertThere(id: string): void {
   if (id.startsWith('00000000-')) throw problem('site_not_found');
 }

@@ -56,7 +56,7 @@ function loseCommits(database: Database<pg.PoolClient>) {
   return { database: { ...database, transaction }, loseNextCommit };
 }
 
-/** The same database, but it records the statements that it receives. */
+/** Wraps the database and records the statements that the database receives. */
 function recording(database: Database<pg.PoolClient>, statements: string[]): Database<pg.PoolClient> {
   return {
     transaction: (work) => {

@@ -2,7 +2,7 @@ import { listFetched } from '@drydock/mysql';
 import mysql, { type Connection } from 'mysql2/promise';
 
 /**
- * The downloaded versions of MariaDB and MySQL. The host offers the same ones, because it searches the same folders.
+ * The downloaded versions of MariaDB and MySQL. The host searches the same folders, so it offers the same versions.
  */
 export const fetchedEngines = listFetched();
 

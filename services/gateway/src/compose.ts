@@ -170,8 +170,8 @@ function createUpstreams(config: GatewayConfig, log: Log, limits: UpstreamLimits
 }
 
 /**
- * Without the keys service nobody can be authenticated, so the gateway is not ready. Without another service the rest
- * works, so the state of that service is only reported.
+ * Without the keys service nobody can be authenticated, so the gateway is not ready. Without another service the
+ * other services work, so the state of that service is only reported.
  */
 const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; informative: ReadyChecks } => ({
   needed: probesOf([keys]),

@@ -57,8 +57,8 @@ function refuseUnparsed(
 const idleMs = 75_000;
 
 /**
- * The most requests that a client may send before an earlier one is answered. Beyond it the connection is closed to
- * save memory.
+ * The most requests that a client may send before an earlier one is answered. A client that sends more loses
+ * its connection, to save memory.
  */
 const aheadMax = 32;
 

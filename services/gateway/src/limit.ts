@@ -99,7 +99,7 @@ type CountOne = (holder: string) => Promise<WindowCount>;
 
 /**
  * The shortest time between two queries about one holder. A caller that sends one request after the other never waits
- * for it.
+ * for this time.
  */
 const everyMs = 1;
 

@@ -8,11 +8,11 @@ export interface NewCallLimits {
    * or while no other organisation calls.
    */
   burstMax: number;
-  /** The same limit while calls of the organisation wait, and until none has waited for `calmMs`. */
+  /** The limit that replaces `burstMax` while calls of the organisation wait, and for `calmMs` afterwards. */
   steadyMax: number;
   newMs: number;
   calmMs: number;
-  /** An organisation is alone if no other one has called for this time. */
+  /** An organisation is alone if no other organisation has called for this time. */
   aloneMs: number;
 }
 
@@ -26,7 +26,7 @@ export interface NewCalls {
    * called.
    */
   begin(orgId: string, onOld: () => void): () => void;
-  /** Called when the first call of the organisation begins to wait. `endLine` is called when none waits any more. */
+  /** The first call of the organisation begins to wait. `endLine` says that no call of it waits any more. */
   beginLine(orgId: string): void;
   endLine(orgId: string): void;
 }

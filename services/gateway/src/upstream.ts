@@ -27,7 +27,7 @@ export class UnansweredError extends Error {
 /** How long other replicas are preferred after a failure. It is longer than the pause between two probes. */
 const outMs = 5_000;
 const probeEveryMs = 1_000;
-/** The time limit of a probe, so that an unanswered one does not keep its connection for longer. */
+/** The time limit of a probe, so that an unanswered probe does not keep its connection for longer. */
 const probeMs = 1_000;
 
 /** One URL of a service. It leads to a process of the service, or to a balancer in front of several. */

@@ -7,7 +7,7 @@ export interface VerificationCacheOptions<Answer> {
   nowMs?: () => number;
   /**
    * How long an answer may be trusted, from the moment its request was SENT. A revocation waits a little longer than
-   * this.
+   * `trustMs`.
    */
   trustMs?: number;
   entriesMax?: number;
@@ -20,7 +20,7 @@ interface Entry<Answer> {
   askedMs: number;
   asking: Promise<Answer> | undefined;
   answer: Answer | undefined;
-  /** The answer that will replace this one. It is requested while this one may still be trusted. */
+  /** The answer that will replace this answer. It is requested while this answer may still be trusted. */
   next?: Entry<Answer>;
 }
 
@@ -31,7 +31,7 @@ export interface VerificationCache<Answer> {
   last(key: string): Answer | undefined;
   /**
    * Renews an answer in the background shortly before it becomes too old, so that later callers do not wait. It must be
-   * called for accepted keys only; other tokens are looked up by `verify`. If it fails, the next caller asks.
+   * called for accepted keys only; other tokens are looked up by `verify`. If the renewal fails, the next caller asks.
    */
   renew(key: string, token: string): void;
   /**
@@ -97,7 +97,7 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
         if (entry === undefined || !isTrusted(entry)) return send(key, token, traceparent);
         const answer = entry.asking === undefined ? entry.answer : await entry.asking;
         // An answer may arrive after its time of trust has passed. It is then good for the caller that asked, but too
-        // old for one that joined later.
+        // old for a caller that joined later.
         if (answer !== undefined && isTrusted(entry)) return answer;
       }
     },

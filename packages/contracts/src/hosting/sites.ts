@@ -25,7 +25,7 @@ export const siteDatabaseSchema = z.enum(['postgres', 'mysql']);
 export type SiteDatabase = z.infer<typeof siteDatabaseSchema>;
 
 /**
- * The most days for which a plan keeps backups. A higher number is not refused but lowered to this (interface.md 8.2).
+ * The most days for which a plan keeps backups. A higher number is accepted and counts as 90 (interface.md 8.2).
  */
 export const retentionDaysMax = 90;
 

@@ -48,7 +48,7 @@ export interface EndpointDefinition {
   permissions: readonly Permission[];
   params?: Record<string, PathParameter>;
   query?: z.ZodObject;
-  /** The schema of the body. Without it the endpoint takes no body and ignores one. */
+  /** The schema of the body. Without a schema the endpoint ignores the body of a call. */
   body?: z.ZodObject;
   /**
    * A body that the endpoint accepts on every installation. The documentation shows it. The conformance suite sends it
@@ -79,7 +79,7 @@ export interface EndpointDefinition {
   hasClosedStatuses?: true;
   /** The quota that a call counts against. The specification exempts its endpoints 5, 9 and 10. */
   quota: 'read' | 'write' | 'mint' | 'exempt';
-  /** Whether an Idempotency-Key is accepted. Only POSTs accept one. */
+  /** Whether an Idempotency-Key is accepted. Only POSTs accept a key. */
   idempotency: 'accepted' | 'ignored';
   /**
    * Whether an undeclared query parameter is refused. It is `ignored` if the endpoint's statuses are closed and have no

@@ -166,7 +166,7 @@ function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents
   return [...path, ...query, ...headers];
 }
 
-/** A parameter with its description. OpenAPI has it at the parameter and not at the schema. */
+/** A parameter with its description. OpenAPI has the text at the parameter, not at the schema. */
 const described = (name: string, { description, ...schema }: JsonSchema): JsonSchema => ({ name, description, schema });
 
 /** The operation's name with a capital, as the name of a type. */

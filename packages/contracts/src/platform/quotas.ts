@@ -4,7 +4,7 @@ import { idSchema, uuidSchema } from './values';
 
 /**
  * The number of resources that an organisation may have in its mode, and the number that it has. Failed and deleted
- * ones do not count.
+ * resources do not count.
  */
 export const quotaSchema = z
   .strictObject({

@@ -67,7 +67,7 @@ const metadataValueSchema = paragraphs(500);
 export const metadataSchema = z.record(z.string(), z.string()).meta({ id: 'Metadata' });
 export type Metadata = Readonly<Record<string, string>>;
 
-/** A change of metadata. A text sets a value, null and '' remove it, and names that are not given keep their values. */
+/** A change of metadata. A text sets a value, null and '' remove it. Names that are not sent keep their values. */
 export const metadataChangeSchema = z
   .record(metadataNameSchema, metadataValueSchema.nullable())
   .refine(

@@ -4,8 +4,8 @@ export interface ProblemDefinition {
   /** The caller's next step. The page `/problems/{code}` shows it, and it is the default of `detail`. */
   advice: string;
   /**
-   * Whether the refusal may end by itself after a while. It is not stored for an Idempotency-Key, so that a retry is
-   * carried out.
+   * Whether the refusal may end by itself after a while. The refusal is not stored for an Idempotency-Key, so that a
+   * retry is carried out.
    */
   transient?: true;
 }

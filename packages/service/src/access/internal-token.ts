@@ -11,8 +11,8 @@ export const systemNowMs = (): number => Date.now();
 
 export const tokenLifetimeSeconds = 30;
 /**
- * The largest difference between the clocks of two machines, in either direction. With a larger one, every call between
- * them is refused.
+ * The largest difference between the clocks of two machines, in either direction. If the clocks differ by more, every
+ * call between the two machines is refused.
  */
 const clockToleranceSeconds = 5;
 /** The longest token that is decoded. A token has about 700 bytes. */
@@ -166,7 +166,7 @@ export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   });
 
 interface Expected {
-  /** The keys, one of which must have signed the token. */
+  /** One of these keys must have signed the token. */
   keys: readonly KeyObject[];
   /** The tokens that this process has accepted before. Each is accepted only once. */
   used: ReplayMemory;

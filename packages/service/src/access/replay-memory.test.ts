@@ -34,7 +34,7 @@ test('what was signed before the process began is refused: it does not know what
   const [jti, later] = [nextTokenId('gateway', 'hosting'), nextTokenId('gateway', 'hosting')];
   expect(memoryOf().refuse(tokenOf(jti), beganSeconds)).toBeUndefined();
   expect(memoryOf().refuse(tokenOf(jti, { iat: beganSeconds - 6 }), beganSeconds)).toBe('older than this process');
-  // A clock that is a little behind is no attack.
+  // A token is accepted if its signer's clock is up to five seconds slow.
   expect(memoryOf().refuse(tokenOf(later, { iat: beganSeconds - 5 }), beganSeconds)).toBeUndefined();
 });
 

@@ -29,8 +29,8 @@ const unavailableKinds = new Set([
   'TransactionAlreadyClosed',
 ]);
 /**
- * Prisma's code for errors without a more specific one, such as a lost connection. If the error has a SQLSTATE, that
- * decides.
+ * Prisma's code for errors without a more specific one, such as a lost connection. If the error has a SQLSTATE, the
+ * SQLSTATE decides.
  */
 const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);

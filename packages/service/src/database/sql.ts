@@ -22,8 +22,8 @@ export type InTransaction<Client> = Client & { readonly [inTransaction]: true };
  */
 export interface Database<Tx> {
   /**
-   * Runs `work` in a transaction. Commits if it resolves and rolls back if it rejects. It must be short and call
-   * nothing outside the database.
+   * Runs `work` in a transaction. Commits if `work` resolves and rolls back if `work` rejects. `work` must be short
+   * and call nothing outside the database.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** SQL in `tx`, or on the pool if `tx` is absent. */

@@ -1,10 +1,10 @@
-/** The pause of a loop that works when it is rung, and otherwise by the clock. */
+/** The pause of a loop. It ends when the bell is rung, or when its time is over. */
 export class Bell {
   private isRung = false;
   private endRest: () => void = () => undefined;
   private readonly stopping: AbortSignal;
 
-  /** No pause lasts longer than until `stopping` is aborted. */
+  /** Aborting `stopping` ends every pause. */
   constructor(stopping: AbortSignal) {
     this.stopping = stopping;
   }

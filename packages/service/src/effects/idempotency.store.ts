@@ -162,8 +162,8 @@ interface IdempotencyPurge {
 const rowsMax = 1_000;
 
 /**
- * Deletes idempotency records that are older than 24 hours, a few at a time. Every process does so; if another one was
- * first, there is nothing to do.
+ * Deletes idempotency records that are older than 24 hours, a few at a time. Every process runs this purge, and
+ * finds no rows if another process was first.
  */
 export function createIdempotencyPurge(
   database: Pick<Database<never>, 'sql'>,

@@ -32,7 +32,7 @@ export interface IdempotencyLimits {
    * (10 s).
    */
   settleLeaseSeconds: number;
-  /** Milliseconds for which a second request waits for the answer of the first one. */
+  /** Milliseconds for which a second request with the key waits for the answer of the first request. */
   waitMs: number;
 }
 

@@ -266,8 +266,8 @@ function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): s
 }
 
 /**
- * Runs work after the commit. The answer does not wait for it. Its failure is only logged, because the effect is
- * committed in any case.
+ * Runs `work` after the commit. The answer does not wait for `work`. A failure of `work` is only logged, because the
+ * effect is already committed.
  */
 function runAfterwards(work: () => unknown, log: Log): void {
   Promise.resolve()

@@ -20,8 +20,8 @@ export interface AnswerTime {
 }
 
 /**
- * The detail for a request whose effect was accepted. `isRepeatable` says whether it has an Idempotency-Key. Without
- * one a repeat would be carried out a second time.
+ * The detail for a request whose effect was accepted. `isRepeatable` says whether the request has an
+ * Idempotency-Key. A repeat without an Idempotency-Key would be carried out a second time.
  */
 export const acceptedDetail = (isRepeatable: boolean): string =>
   isRepeatable

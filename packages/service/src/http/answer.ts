@@ -12,14 +12,14 @@ export function problemOfError(error: unknown): Problem {
   if (error instanceof TokenRefusal)
     return problem('unauthenticated', { internal: `internal token: ${error.message}` });
   const kind = classifyDatabaseError(error);
-  // A conflict that was still there after all retries is a sign of load, not of a bug.
+  // A conflict that remains after all retries is a sign of load, not of a bug.
   if (kind === 'unavailable' || kind === 'conflict') {
     return problem('dependency_unavailable', { extra: { dependency: 'database' }, retryAfterSeconds: 5, cause: error });
   }
   return problem('internal_error', { cause: error });
 }
 
-/** A reply as it is sent. A replay sends exactly the same. */
+/** A reply as it is sent. A replay sends exactly the same bytes. */
 export interface Answer {
   status: number;
   headers: Record<string, string>;
@@ -33,7 +33,7 @@ export interface Answer {
  */
 export const keyChallenge = 'Bearer realm="api-key"';
 
-/** Seconds in `Retry-After` of a 503 whose problem names none. */
+/** The seconds in `Retry-After` of a 503 whose problem does not state its own seconds. */
 const retryAfterSecondsDefault = 5;
 
 export function answerOf(reply: Reply): Answer {

@@ -66,7 +66,7 @@ interface HealthServer {
   close(): Promise<void>;
 }
 
-/** A page for operators, at `path` and below. It decides itself who may see it. */
+/** A page for operators, at `path` and below. The page itself decides who may see it. */
 export interface Mounted {
   path: `/${string}`;
   handle: RequestListener;

@@ -24,8 +24,8 @@ export interface PageBinding {
 }
 
 /**
- * The filter of a list: the whole query without `cursor` and `limit`. `of` is the resource whose list it is, if the
- * list is not the organisation's.
+ * The filter of a list: the whole query without `cursor` and `limit`. `of` is the resource that owns the list, if
+ * the organisation does not own it.
  */
 export function listFilter(
   caller: Pick<Caller, 'orgId' | 'mode'>,

@@ -20,7 +20,7 @@ const bodyPointer = (path: readonly PropertyKey[]): string =>
   path.map((segment) => `/${escapeSegment(segment)}`).join('');
 const queryPointer = (path: readonly PropertyKey[]): string => `?${path.map(String).join('.')}`;
 
-/** Whether the field of an issue is missing and not wrong. */
+/** Whether the field of an issue is missing. A field with a wrong value is not missing. */
 function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
   let value = input;
   for (const segment of path) {

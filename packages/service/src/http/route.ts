@@ -17,7 +17,7 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   traceparent: string | undefined;
   /**
    * Throws 412 unless the caller's If-Match names the present state of the record. A PATCH calls it as soon as it has
-   * locked the record. `read` returns the answer to GET; it is called only if there is such a header.
+   * locked the record. `read` returns the answer to GET. Without an If-Match, `read` is not called.
    */
   assertMatch(read: () => ResponseOf<E> | Promise<ResponseOf<E>>): Promise<void>;
   /**

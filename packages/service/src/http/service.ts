@@ -21,20 +21,20 @@ import { methodsOf, patternOf, sortRoutes } from './route-table';
 import { createStreams, type StreamLimits, streamLimits } from './stream';
 
 export interface ServiceOptions<Tx> {
-  /** The audience of the tokens that it accepts, such as `keys` or `hosting`. */
+  /** The audience of the tokens that the service accepts, such as `keys` or `hosting`. */
   name: string;
   routes: readonly Route<Tx>[];
   internalRoutes?: readonly InternalRoute[];
-  /** Endpoints of its contract that are not written yet. They answer 501. */
+  /** Endpoints of the service's contract that have no handler yet. They answer 501. */
   unmounted?: readonly EndpointDefinition[];
   database: Database<Tx>;
-  /** The secret that it shares only with the gateway, in hex. */
+  /** The secret that the service shares only with the gateway, in hex. */
   tokenSecret: string;
   log: Log;
   ready: ReadyChecks;
   idempotency?: Partial<IdempotencyLimits>;
   streams?: Partial<StreamLimits>;
-  /** Milliseconds after which every request is answered. They are fewer than the gateway waits. */
+  /** Milliseconds after which every request is answered. The gateway waits longer. */
   answerWithinMs?: number;
   /** Called after each commit of a request that changes something. It must not throw. */
   changed?: () => void;

@@ -44,14 +44,14 @@ const resolveByNameServers: ResolveAll = (hostname, answer) => {
 };
 
 /**
- * The most sockets to one customer's storage. They are as many as objects are moved at the same time, and a few more.
+ * The most sockets to one customer's storage. The number is slightly above the number of objects moved at a time.
  */
 const socketsMax = 16;
 
 /**
  * Makes agents that connect to public addresses only. A name is resolved once in the life of the agents. They connect
  * to exactly the addresses that were checked, so that a later change of the name has no effect. If one address is
- * refused, the whole name is.
+ * refused, the whole name is refused.
  */
 export function createGuardedAgents({ origin, allowed, resolve = resolveByNameServers }: GuardOptions): {
   httpAgent: http.Agent;
@@ -152,7 +152,7 @@ given.addSubnet('2000::', 3, 'ipv6');
 
 /**
  * Whether an address, in the resolver's form, is public. An IPv4 address in IPv6 form, an address with a scope and an
- * unknown form are not.
+ * unknown form are not public.
  */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);

@@ -26,7 +26,7 @@ const ownNames = [
 const isPossible = spawnSync(ownNames[0], [...ownNames.slice(1), '/dev/null', 'true']).status === 0;
 
 /**
- * A name server that never answers for `slow`, and gives every other name an address to which this network has no way.
+ * A name server that never answers for `slow`. Every other name gets an address to which this network has no route.
  * Prints the names in the order in which their requests end.
  */
 const program = `

@@ -9,7 +9,7 @@ export type ConfigShape = Record<string, z.ZodType>;
 export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The metadata of a schema. If `.default()` or `.optional()` wraps another schema, that one's metadata is included. */
+/** The metadata of a schema. It includes the metadata of a schema that `.default()` or `.optional()` wraps. */
 function metaOf(schema: z.core.$ZodType | undefined): z.core.GlobalMeta {
   if (schema === undefined) return {};
   const inner = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional ? metaOf(schema.def.innerType) : {};
@@ -79,7 +79,7 @@ export const isDevelopment = (environment: Environment = process.env): boolean =
   environment['NODE_ENV'] === 'development';
 
 /**
- * Whether answers are checked against the contract. They are in tests and development, but not in production, where
+ * Whether answers are checked against the contract. Tests and development check answers. Production does not, because
  * every microsecond counts.
  */
 export const checksReplies = (environment: Environment = process.env): boolean =>

@@ -11,14 +11,14 @@ interface Phase {
 }
 
 /**
- * The things that a process has opened. They are closed in reverse order. Each has its own time limit, and all together
- * have `limitMs`.
+ * The resources that a process has opened. They are closed in reverse order. Each resource has its own time limit, and
+ * all together have `limitMs`.
  */
 export interface Lifetime {
   readonly limitMs: number;
   /**
-   * Registers the closing of a thing, right after it was opened. `timeoutMs` defaults to 5 s. A closing that fails or
-   * hangs is logged and does not stop the others.
+   * Registers the closing of a resource, right after it was opened. `timeoutMs` defaults to 5 s. A closing that fails
+   * or hangs is logged and does not stop the others.
    */
   onClose(name: string, close: () => unknown, timeoutMs?: number): void;
   /** Closes everything once. Later calls wait for the first one. */

@@ -79,7 +79,7 @@ type RedisBehaviour = Pick<
 
 /**
  * Whether an error shows that the connection leads to a former master. Only a new connection finds the present master,
- * and the client opens none by itself while this one works.
+ * and the client opens none by itself while the old connection works.
  */
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 

@@ -6,8 +6,8 @@ export const struckOut = '[redacted]';
 /** Names of variables whose value is a secret, or contains secrets (`name=secret,name=secret`, JSON). */
 const secretVariable = /SECRET|TOKEN|PASSWORD|(?:^|_)KEYS?$/;
 /**
- * Matches a part of a value that is long enough for a secret. A part without a digit is not treated as one, because it
- * is a word or a name.
+ * Matches a part of a value that is long enough for a secret. A part without a digit is a word or a
+ * name, and is not treated as a secret.
  */
 const secretPart = /[A-Za-z0-9+/_-]{16,}/g;
 const shortestPassword = 8;
@@ -32,7 +32,7 @@ const secretForms: readonly RegExp[] = [
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
 
-/** A quick test before the slow ones. Every text with a secret form matches it, and most texts do not. */
+/** A quick test before the slow patterns. Every text with a secret form matches it, and most texts do not. */
 const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s]*@|passw|pwd|x-amz-s|private key/i;
 
 /** The secrets in an environment. `withSecretFiles` adds those that are in files. */

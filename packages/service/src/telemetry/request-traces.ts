@@ -36,7 +36,7 @@ export interface EndedRequest {
   route: string | undefined;
   /** Undefined if the client left before an answer began. */
   status: number | undefined;
-  /** The time on the monotonic clock at which it began. */
+  /** The time on the monotonic clock at which the request began. */
   startedMs: number;
   endedMs: number;
   /** Whether it was an event stream. A stream lasts as long as its client stays, so its duration means nothing. */

@@ -45,7 +45,7 @@ export interface SamplingOptions {
 
 export interface Sampling {
   sampler: tracing.Sampler;
-  /** Makes the processor that gets every span and passes those that are sent on to `next`. */
+  /** Makes the processor that gets every span. It gives `next` only the spans that are sent. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
    * Must be called in the process in which customers' requests begin. Its spans of such requests are made only after

@@ -19,16 +19,16 @@ export interface ConformanceWorld {
   /** The caller with every permission. */
   owner: Caller;
   /**
-   * A caller of another organisation, and one of the same organisation in the other mode. Empty if the service has no
-   * such callers.
+   * A caller of another organisation, and a caller of the same organisation in the other mode. Empty if the service
+   * has no such callers.
    */
   strangers: readonly Caller[];
   /**
-   * Makes a caller with every permission, of an organisation that has no records yet. By default it is an organisation
-   * that the service does not know.
+   * Makes a caller with every permission, of an organisation that has no records yet. By default the service does not
+   * know the organisation.
    */
   newOwner?(): Promise<Caller>;
-  /** Makes new records for that caller, in a state in which the operation succeeds. */
+  /** Makes new records for `caller`, in a state in which the operation succeeds. */
   makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;
   /**
    * The answer of each operation that cannot succeed without a worker or a provider, such as `503

@@ -32,7 +32,7 @@ export interface CallOptions {
 export interface ServiceApi {
   url: string;
   postgres: TestPostgres;
-  /** The caller of requests that name no other. */
+  /** The caller of requests that do not name a caller. */
   caller: Caller;
   /**
    * The environment with which the API was started, with secrets of its own. A worker of the same service gets it too.

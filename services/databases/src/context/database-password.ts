@@ -3,7 +3,7 @@ import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process';
 
 /**
  * Derives passwords from the service's secret and the database's id. Passwords are stored nowhere, so a stolen record
- * reveals none. The worker that sets a password derives it, and so does a replay of the call that showed it.
+ * reveals none. The worker derives a password to set it. A replay of the creating call derives the password again.
  */
 export interface DatabasePasswords {
   /** The name of the secret from which new passwords are derived. */

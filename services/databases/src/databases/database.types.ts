@@ -3,7 +3,7 @@ import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access';
 import type { WorkTarget } from '@drydock/workflow/http';
 
-/** The key by which workflows on a database exclude each other. Only one at a time works on it. */
+/** The key by which workflows on a database exclude each other. Only one workflow at a time works on a database. */
 export const databaseResourceKey = (databaseId: string): string => `database:${databaseId}`;
 
 export const databaseSubject = (databaseId: string): { type: 'database'; id: string } => ({

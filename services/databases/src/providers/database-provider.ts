@@ -156,7 +156,7 @@ export interface Upgrade {
  * The replacement of a database's content by a backup of this or another database. `upgradeId` is the workflow's id.
  */
 export interface Restore extends UpgradeName {
-  /** The major of the target instance: that of the backup or a newer one. */
+  /** The major of the target instance: the backup's major or a newer major. */
   major: Major;
   /** The id of the database from which the backup was taken. */
   sourceId: string;

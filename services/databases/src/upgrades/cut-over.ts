@@ -23,7 +23,7 @@ export async function hasSwitched({ provider }: WorkContext, step: Step): Promis
   return switched.includes(step.workflowId) || (upgrade?.upgradeId === step.workflowId && upgrade.phase !== 'prepared');
 }
 
-/** Undoes an upgrade or a restore. One that has switched the database, or whose database is gone, is left as it is. */
+/** Undoes an upgrade or a restore. After the switch, or if the database is gone, nothing is undone. */
 export async function takeBack({ provider }: WorkContext, step: Step): Promise<void> {
   await provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)).catch((error: unknown) => {
     if (

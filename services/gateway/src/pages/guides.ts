@@ -94,7 +94,7 @@ export interface GuidePart {
   href: string;
   guide: string;
   heading: string;
-  /** Every word that is visible there, without markup. */
+  /** Every visible word of the part, without markup. */
   text: string;
 }
 

@@ -19,7 +19,7 @@ const compressGzip = promisify(gzip);
 
 /**
  * Compresses a large page that is the same for everybody, once and off the event loop. The page also gets an entity tag
- * from its content, so that a client that has it already receives 304.
+ * from its content, so that a client that has the page receives 304.
  */
 export async function keepPage({ text, ...page }: Page): Promise<Page> {
   const bytes = Buffer.from(text);
