@@ -371,8 +371,8 @@ const makers = [
 ];
 
 /**
- * Returns the statements of one case. Each runs in its own transaction. If its name is already taken by chance, a
- * statement makes no object.
+ * Returns the statements of one case. The caller must run each statement in its own transaction, because Postgres
+ * refuses a few of them.
  */
 export function oddSchema(seed: number, number: number, roles: readonly string[]): string[] {
   const draft = new Draft(new SeededRandom(seed * 31 + number), `c${number}n`, roles);

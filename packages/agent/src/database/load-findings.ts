@@ -20,7 +20,7 @@ const loadFindingSchema = z.strictObject({
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 
-/** Findings of MySQL with the codes that both engines share. */
+/** Translates findings of MySQL. A code that both engines share stays, and any other becomes `not_restored`. */
 export function findingsOfMysql(findings: readonly { code: string; object: string; reason: string }[]): LoadFindings {
   return findings.map(({ code, object, reason }) => ({
     kind: kindSchema.safeParse(code).data ?? 'not_restored',

@@ -39,14 +39,15 @@ export function replaceOutsideQuotes(
 
 const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${quotedName}(?:@${quotedName})? ${rest}`);
 
-/**
- * The part of a definition that the server writes, before the customer's own text. A trigger of MariaDB has no such
- * part, because MariaDB keeps the whole statement as it was sent.
- */
+/** Matches the head of an event, which both flavours write alike. */
 const headOfEvent = headOf(
   `EVENT ${quotedName} ON SCHEDULE [\\s\\S]*? ` +
     `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${quotedText})? DO `,
 );
+/**
+ * Match the head of a definition: the part that the server writes before the customer's own text. A trigger of MariaDB
+ * has no head, because MariaDB keeps the whole statement as it was sent.
+ */
 const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegExp>>> = {
   'mariadb EVENT': headOfEvent,
   'mysql EVENT': headOfEvent,

@@ -27,7 +27,10 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   afterCommit(work: () => unknown): void;
 }
 
-/** The reply to a request. A replay of an Idempotency-Key also has its `headers` (Location, Retry-After). */
+/**
+ * The reply to a request. `headers` are additional ones, such as Location and Retry-After. A later request with the same
+ * Idempotency-Key gets the same headers.
+ */
 export type ReplyTo<E extends EndpointDefinition> = {
   status: E['response']['status'];
   headers?: Record<string, string>;

@@ -102,7 +102,7 @@ export const sizeCodes: readonly string[] = sizes.map(({ code }) => code);
 
 export const findSize = (code: string): DatabaseSize | undefined => sizes.find((size) => size.code === code);
 
-/** Shows the catalogue. If the host does not answer, it has only the versions that are offered on every host. */
+/** Shows the catalogue. Without the host's answer the catalogue has only the versions that every host offers. */
 export const getCatalogue = ({ provider }: HandlerContext) =>
   ({
     read: async () => ({ status: 200, body: catalogueOf(await provider.listMajors().catch(() => [])) }),

@@ -8,9 +8,9 @@ import {
 import { PrismaPg } from '@prisma/adapter-pg';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';
 
-/** The type of a store's first parameter if the store only reads: the pool or a transaction. */
+/** The pool or a transaction. Functions of a store that only read through Prisma take it as their first parameter. */
 export type Reader = Prisma.TransactionClient;
-/** The type of a store's first parameter if the store writes or locks: a transaction. */
+/** A transaction. Functions of a store that write or lock through Prisma take it as their first parameter. */
 export type Tx = InTransaction<Reader>;
 
 export type KeysDatabase = PrismaDatabase<Reader>;

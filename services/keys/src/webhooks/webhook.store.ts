@@ -45,8 +45,8 @@ export const listWebhooks = (
   });
 
 /**
- * Inserts a webhook. Null if the organisation has `max` webhooks. The organisation's row is locked, so that two
- * simultaneous calls cannot both take the last place.
+ * Inserts a webhook. Null if the organisation has `max` webhooks in this mode. The organisation's row is locked, so
+ * that two simultaneous calls cannot both take the last place.
  */
 export async function insertWebhook(
   tx: Tx,

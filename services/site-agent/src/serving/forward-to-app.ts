@@ -188,7 +188,9 @@ export class AppVisit implements AppVisitor {
     void this.sendBody();
   }
 
-  /** Sends a piece of the request's body each time the child asks for one. Bytes that arrive meanwhile are joined. */
+  /**
+   * Sends a piece of the request's body each time the child asks for one. Node joins the bytes that arrive meanwhile.
+   */
   private async sendBody(): Promise<void> {
     const { incoming, response } = this;
     response.once('close', () => {
