@@ -28,7 +28,7 @@ export interface HandlerRequest<E extends EndpointDefinition> {
 }
 
 /**
- * The reply to a request. `headers` are additional ones, such as Location and Retry-After. A later request with the same
+ * The reply to a request. `headers` are additional, such as Location and Retry-After. A later request with the same
  * Idempotency-Key gets the same headers.
  */
 export type ReplyTo<E extends EndpointDefinition> = {
