@@ -81,7 +81,8 @@ interface Replicas {
 }
 
 /**
- * Makes the replicas of a service. Calls begin with each of them in turn. No further attempt begins after `withinMs`.
+ * Makes the replicas of a service. Each call starts with the next replica (round robin), and takes replicas that failed
+ * lately last. A call begins no further attempt once `withinMs` have passed since its start.
  */
 function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));

@@ -136,7 +136,7 @@ export const sshRigs = [
   },
 ] as const;
 
-/** A `describe` that is skipped if this machine lacks programs of the host. */
+/** Returns a `describe` for one of {@link sshRigs}. It skips its suite if this machine lacks programs of that rig. */
 export const describeOn = ({ missing }: Pick<(typeof sshRigs)[number], 'missing'>) => describeWith(missing);
 
 const [onPostgres] = sshRigs;

@@ -1,7 +1,8 @@
-// Clients of one organisation, in a process of their own so that no other work slows them down. Each client keeps one
-// connection. A client pauses after each answer, and longer if Retry-After says so. The process gets a `LoadSetup`, and
-// prints `connected` when each client has had an answer. `measure` resets the counts. At `end` each client waits for
-// its last answer.
+// The clients of one organisation, in a process of their own so that no other work slows them down. Each client keeps
+// one connection. A client pauses after each answer, and longer if Retry-After says so.
+// The parent process sends messages. The first message is a `LoadSetup`, which starts the clients. This program sends
+// `connected` when each client has had an answer or an error. The message `measure` resets `admittedMs` and `shed`.
+// After the message `end`, this program waits for each client's last answer and sends the `LoadTally`.
 import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import net from 'node:net';

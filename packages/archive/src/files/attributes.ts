@@ -14,7 +14,10 @@ import { cPath, cString, lastErrorCode, libc } from './libc';
 /** An open file, or a path. A link at the end of the path is not followed. */
 export type Holder = number | string | Buffer;
 
-/** The reasons why the archive or the restored file lacks a part of a path. The path itself exists. */
+/**
+ * The reasons why an archive or a restored tree has a path without its attributes or its hard link. Only for `noFifo`
+ * the restored tree lacks the path itself.
+ */
 export const lostParts = {
   accounts: 'its access list names other accounts, which were left out',
   capabilities: 'its file capabilities were left out',

@@ -201,9 +201,9 @@ async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
 }
 
 /**
- * Marks the CHECKs as validated that are validated in the old catalogue, as pg_upgrade does. The rows are the same and
- * were checked when they were written. Another check would call the customer's functions for each row during the pause,
- * and the functions may return another result today.
+ * Marks a CHECK as validated if the old catalogue has it as validated, like pg_upgrade. The rows are the same and were
+ * checked when they were written. To check them again would call the customer's functions for each row during the
+ * pause, and the functions may return another result today.
  */
 async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;

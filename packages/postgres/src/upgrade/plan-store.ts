@@ -116,8 +116,9 @@ interface PartOptions {
 }
 
 /**
- * Runs the remaining statements of a part, each as its owner. Each is recorded in its own transaction, so that a run
- * after a crash continues. Throws `statement_failed`.
+ * Runs the statements of a part that are not recorded as done. A statement runs as its object's owner and is recorded in
+ * the same transaction, so that a run after a crash continues. An extension is made by the superuser and recorded
+ * afterwards. Throws `statement_failed`, except for a permanent failure that `onFailure` gets.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
   // The loop repeats, because lending a right adds its revocation to the last part.

@@ -25,8 +25,8 @@ import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 
 /**
  * The limits of sending spans, so that a dead or slow collector costs little: 2,048 spans in memory (further ones are
- * dropped), and two requests at a time of 3 s each. A timer sends spans, so requests do not wait. OpenTelemetry's own
- * variables override these numbers.
+ * dropped), and two requests at a time of 3 s each. A timer sends spans, so a served request never waits for
+ * the collector. OpenTelemetry's own variables override these numbers, except for the two requests.
  */
 const exportLimits = () => ({
   maxQueueSize: setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),

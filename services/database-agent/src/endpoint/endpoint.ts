@@ -204,7 +204,9 @@ export interface EndpointSessionOptions {
   /** Ends the backend whose connection comes from this port of the host. */
   endBackend: (port: number) => Promise<void>;
   onAnswer: () => void;
-  /** Called when the server's socket has closed, because the backend has then ended too. */
+  /**
+   * Called when the socket to the server has closed. Unless the session was abandoned, no backend is left then.
+   */
   onOver: () => void;
 }
 

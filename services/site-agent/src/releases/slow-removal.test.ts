@@ -289,7 +289,8 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
     await mkdir(place, { recursive: true });
     for (const name of fileNames) await writeFile(path.join(place, name), '');
   }
-  // The site's account may write to no other folder of the machine, if it can reach this folder at all.
+  // Every account may delete in the canary. Otherwise the canary's mode could protect its files, and the test would not
+  // show whether the box protects them.
   await chmod(canary, 0o777);
   const account = isRoot ? { uid: 200_777, gid: 200_777 } : {};
   if (isRoot) for (const place of isOfRoot ? [files] : [files, victim]) await chown(place, 200_777, 200_777);

@@ -84,8 +84,9 @@ interface CopyOptions {
   note?: () => Promise<unknown>;
   onBytes?: (bytes: number) => void;
   /**
-   * The hash-partitioned table (qualified) that finds each row's partition. The target's partition is then not emptied,
-   * because it may have rows of other partitions.
+   * The qualified name of the hash-partitioned table above this partition; see `hashRoots`. Rows are inserted into that
+   * table, because the target may assign them to other partitions. With `root` the target's partition is not emptied
+   * first, because it may already have rows from other partitions of the old database.
    */
   root?: string | undefined;
 }

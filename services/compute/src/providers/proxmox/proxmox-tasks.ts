@@ -65,7 +65,10 @@ function partsOf(upid: string): { node: string; type: string; id: string } {
   return { node, type, id };
 }
 
-/** Whether the task works on this VM. The provider files a clone under the VM that was cloned. */
+/**
+ * Whether the task may concern this VM. The UPID of a clone names the template and not the new VM, so the task of any
+ * clone counts.
+ */
 const concerns = (upid: string, machineId: string): boolean =>
   partsOf(upid).id === machineId || partsOf(upid).type === 'qmclone';
 
