@@ -116,8 +116,8 @@ interface PartOptions {
 }
 
 /**
- * Runs the statements of a part that are not recorded as done. A statement runs as its object's owner and is recorded in
- * the same transaction, so that a run after a crash continues. An extension is made by the superuser and recorded
+ * Runs the statements of a part that are not recorded as done. A statement runs as its object's owner and is recorded
+ * in the same transaction, so that a run after a crash continues. An extension is made by the superuser and recorded
  * afterwards. Throws `statement_failed`, except for a permanent failure that `onFailure` gets.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
