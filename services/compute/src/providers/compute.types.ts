@@ -39,7 +39,7 @@ export type ComputeReason =
   | 'foreign'
   /** Final: the provider refuses Drydock's credential (401, 403). Staff are paged. */
   | 'credentials_refused'
-  /** Final: any other definite refusal, such as one of a request that the provider calls malformed. Staff are paged. */
+  /** Final: the provider refuses the request itself, for example as malformed. Staff are paged. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
