@@ -39,7 +39,7 @@ export type ComputeReason =
   | 'foreign'
   /** Final: the provider refuses Drydock's credential (401, 403). Staff are paged. */
   | 'credentials_refused'
-  /** Final: the provider refuses the request itself, for example as malformed. Staff are paged. */
+  /** Final: a refusal for which no other code stands, for example of a malformed request. Staff are paged. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
