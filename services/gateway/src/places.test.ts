@@ -105,21 +105,20 @@ test('the calls of another organisation begin at once, however many of one wait'
   expect([one.underWay, other.underWay]).toEqual([2, 4]);
 });
 
-test('an organisation that is alone has a burst at a time however many wait, until another one calls and for a while after that', async () => {
+test('an organisation that is alone may take its whole share of the places, until another one calls and for a while after that', async () => {
   const { one, other, advance } = stage();
-  await one.call(20);
-  await one.end(4);
-  expect(one.underWay).toBe(4);
+  await one.call(30);
+  expect(one.underWay).toBe(limits.placesMax / 2);
   await other.call(1);
   await other.end(1);
-  await one.end(3);
-  expect(one.underWay).toBe(2);
+  await one.end(limits.placesMax / 2 - 1);
+  expect(one.underWay).toBe(limits.steadyMax);
   advance(limits.aloneMs - 1);
   await one.end(1);
-  expect(one.underWay).toBe(2);
+  expect(one.underWay).toBe(limits.steadyMax);
   advance(1);
   await one.end(1);
-  expect(one.underWay).toBe(4);
+  expect(one.underWay).toBe(one.asked);
 });
 
 test('a burst begins at once again when none of the organisation has waited for a while', async () => {

@@ -4,8 +4,8 @@ import { type Caller, createShares } from '@drydock/service/access';
 
 export interface NewCallLimits {
   /**
-   * The most calls of an organisation that are younger than `newMs`. This limit applies while none of its calls waits,
-   * or while no other organisation calls.
+   * The most calls of an organisation that are younger than `newMs`. This limit and `steadyMax` apply only while
+   * another organisation calls.
    */
   burstMax: number;
   /** The limit that replaces `burstMax` while calls of the organisation wait, and for `calmMs` afterwards. */
@@ -35,8 +35,10 @@ export interface NewCalls {
  * Limits how many calls of an organisation begin at a time. Processors and Postgres work on a few calls at a time, and
  * every call waits for those that began before it. Sixteen calls of one organisation make each call of another one ten
  * times as slow, while two calls keep two processors nearly as busy. So an organisation whose calls wait for each other
- * begins only a few at a time while another organisation calls. Without such a queue a burst begins at once. A call
- * that takes longer than `newMs` waits for something else, such as a provider, so it no longer counts.
+ * begins only a few at a time while another organisation calls. Without such a queue a burst begins at once. An
+ * organisation that is alone slows nobody, and a queue costs the gateway a third more for each call, so no limit of new
+ * calls applies to it. A call that takes longer than `newMs` waits for something else, such as a provider, so it no
+ * longer counts.
  */
 function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
@@ -48,7 +50,7 @@ function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => perfo
   let before = latest;
 
   const isAlone = (orgId: string): boolean => nowMs() - (orgId === latest.orgId ? before : latest).atMs >= aloneMs;
-  const maxOf = (orgId: string): number => (crowded.has(orgId) && !isAlone(orgId) ? steadyMax : burstMax);
+  const maxOf = (orgId: string): number => (crowded.has(orgId) ? steadyMax : burstMax);
   return {
     note: (orgId) => {
       if (orgId !== latest.orgId) {
@@ -57,7 +59,7 @@ function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => perfo
       }
       latest.atMs = nowMs();
     },
-    mayBegin: (orgId) => (begun.get(orgId) ?? 0) < maxOf(orgId),
+    mayBegin: (orgId) => isAlone(orgId) || (begun.get(orgId) ?? 0) < maxOf(orgId),
     begin: (orgId, onOld) => {
       begun.set(orgId, (begun.get(orgId) ?? 0) + 1);
       let isNew = true;
