@@ -49,10 +49,7 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
         // The options are built for each attempt, because a service accepts a token only once.
-        const options = {
-          ...upstreamRequest(upstream, { exchange, match, path, caller, body }),
-          headersTimeout: leftMs,
-        };
+        const options = upstreamRequest(upstream, { exchange, match, path, caller, body, leftMs });
         return relayAnswer({ replica, options, exchange, closing, drained, isStream: match.route.isStream });
       }, isSafe);
     const outcome = await upstream.guard(call, endpoint.method === 'GET' ? undefined : explainLostWrite(hasKey));
@@ -86,11 +83,13 @@ interface Forwarded {
   path: string;
   caller: Caller;
   body: Buffer;
+  /** The time that is left until the answer must begin. */
+  leftMs: number;
 }
 
 function upstreamRequest(
   { name, key, limits }: Upstream,
-  { exchange, match, path, caller, body }: Forwarded,
+  { exchange, match, path, caller, body, leftMs }: Forwarded,
 ): Dispatcher.DispatchOptions {
   const { endpoint, isStream } = match.route;
   const { headers } = exchange.request;
@@ -114,7 +113,14 @@ function upstreamRequest(
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;
   if (lastEventId !== undefined && lastEventId.length <= eventIdLengthMax) sent.push('last-event-id', lastEventId);
   const bodyTimeout = isStream ? limits.streamMs : limits.bodyMs;
-  return { method: endpoint.method, path, headers: sent, body: body.length > 0 ? body : null, bodyTimeout };
+  return {
+    method: endpoint.method,
+    path,
+    headers: sent,
+    body: body.length > 0 ? body : null,
+    headersTimeout: leftMs,
+    bodyTimeout,
+  };
 }
 
 /**

@@ -96,7 +96,8 @@ function bind(
   nowMs: number,
 ): z.infer<typeof internalClaimsSchema> {
   const iat = Math.floor(nowMs / 1000);
-  const claims = {
+  // One literal, because V8 is several times slower with objects that are spread. JSON leaves undefined claims out.
+  return {
     iss: issuer,
     aud: audience,
     iat,
@@ -106,11 +107,8 @@ function bind(
     method: bound.method,
     path: bound.path,
     body_sha256: bodySha256(bound.body),
-  };
-  return {
-    ...claims,
-    ...(bound.idempotencyKey === undefined ? {} : { idempotency_key_sha256: sha256(bound.idempotencyKey) }),
-    ...(bound.ifMatch === undefined ? {} : { if_match_sha256: sha256(bound.ifMatch) }),
+    idempotency_key_sha256: bound.idempotencyKey === undefined ? undefined : sha256(bound.idempotencyKey),
+    if_match_sha256: bound.ifMatch === undefined ? undefined : sha256(bound.ifMatch),
   };
 }
 
