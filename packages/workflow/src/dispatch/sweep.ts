@@ -50,8 +50,8 @@ export interface SweptQueue {
   fromOrg: string;
 }
 
-/** The seconds without a job after which a probe checks the queue. A worker is unready after 30. */
-const silenceMaxSeconds = 20;
+/** The seconds without a job after which a probe checks the queue. It is less than `unreadyAfterSeconds`. */
+const probeAfterSeconds = 20;
 
 /**
  * Handles everything that is due: schedules, starts that came too late, and workflows to enqueue. Each part fails
@@ -113,9 +113,9 @@ async function enqueueDue<Tx>(
   hasWork: boolean,
 ): Promise<boolean> {
   const { kind, queue, slots, waitingMax, silentSeconds } = own;
-  if (!hasWork && silentSeconds() <= silenceMaxSeconds) return false;
+  if (!hasWork && silentSeconds() <= probeAfterSeconds) return false;
   const waiting = await queue.waiting();
-  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
+  if (silentSeconds() > probeAfterSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
   let room = waitingMax - waiting;
   // The number of completed rounds through all organisations. In the second round, the organisations that have had
   // their turn share the remaining room.

@@ -171,7 +171,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       // Each queue is asked for its length. A frozen queue does not answer in time, so this check fails long before the
       // silence of the queue is noticed.
       await Promise.all(opened.map((own) => own.queue.waiting()));
-      if (inHand === 0 && opened.some((own) => own.silentSeconds() >= silenceMaxSeconds))
+      if (inHand === 0 && opened.some((own) => own.silentSeconds() >= unreadyAfterSeconds))
         throw new Error('the queue has delivered nothing for a while');
     },
   };
@@ -183,7 +183,8 @@ interface Parts {
   unlisten: (() => void) | undefined;
 }
 
-const silenceMaxSeconds = 30;
+/** The seconds without a job after which an idle worker is unready. Its sweep has probed the queue before. */
+const unreadyAfterSeconds = 30;
 const refillPauseMs = 15;
 
 function byKind<Context, Tx>(

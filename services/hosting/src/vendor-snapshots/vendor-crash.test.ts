@@ -53,7 +53,7 @@ describe('every step of an order to the vendor survives its crash', () => {
   };
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());
-  /** Checks that at most one order reached the vendor, and that the audit log has an entry exactly if an order did. */
+  /** Checks that the vendor carried out at most one order, and that an audit entry exists exactly if `send` succeeded. */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;
     const [step] = await world.api.rows<{ status: string }>(

@@ -111,8 +111,8 @@ export class AppRunner {
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
-      // The old process serves nobody any more. It may use up the account's limit of processes, and the next start
-      // needs room.
+      // No further request goes to the old process, and requests that it still answers are cut. The old process may use
+      // up the account's limit of processes, so the next start could not succeed beside it.
       await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });
