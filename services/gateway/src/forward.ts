@@ -107,7 +107,7 @@ function upstreamRequest(
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
   if (ifMatch !== undefined) sent.push('if-match', ifMatch);
   const ifNoneMatch = endpoint.method === 'GET' && !isStream ? headers['if-none-match'] : undefined;
-  // An If-None-Match that is too long is left out. Without it the service sends the whole answer, which is correct too.
+  // An If-None-Match that is too long is left out. The service then sends the whole answer, which is also correct.
   if (ifNoneMatch !== undefined && ifNoneMatch.length <= entityTagsLengthMax) sent.push('if-none-match', ifNoneMatch);
   if (body.length > 0) sent.push('content-type', 'application/json');
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;

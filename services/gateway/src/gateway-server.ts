@@ -94,9 +94,8 @@ export function createGatewayServer(
     response.once('close', () => {
       connection.unanswered -= 1;
     });
-    // A request waits until the earlier requests of its connection are answered. Only then Node gives its response a
-    // socket, and without a socket Node never reports that the client has left. Such a request could hold a place for
-    // ever.
+    // A request waits until the earlier requests of its connection are answered. Before that, Node gives its response
+    // no socket, so Node would never report that the client has left. The request could then hold a place for ever.
     if (response.socket === null) response.once('socket', () => listener(request, response));
     else listener(request, response);
   };

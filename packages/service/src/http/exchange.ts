@@ -10,7 +10,7 @@ import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './an
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
-  /** The fields of every log line. `request_id` is the caller's once its token was verified. */
+  /** The fields of every log line. Once the token is verified, `request_id` is the id in the token. */
   context: LogContext & { request_id: string };
   /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;

@@ -38,7 +38,7 @@ export interface ServiceOptions<Tx> {
   answerWithinMs?: number;
   /** Called after each commit of a request that changes something. It must not throw. */
   changed?: () => void;
-  /** Whether answers are compared with the contract. By default they are in tests and development. */
+  /** Whether answers are compared with the contract. By default they are compared only in tests and development. */
   checksReplies?: boolean;
 }
 
@@ -171,8 +171,8 @@ function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRout
 }
 
 /**
- * Refuses requests with an unknown path or method. The gateway's token is checked first, so nobody else learns which
- * paths exist.
+ * Refuses requests with an unknown path or method. The gateway's token is checked first, so only the gateway learns
+ * which paths exist.
  */
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>
