@@ -10,7 +10,7 @@ import { type Replica, UnansweredError, type Upstream, unavailable } from './ups
 
 /**
  * The longest query that is forwarded. It is several times the longest cursor. The path with its query is part of the
- * signed token, whose size is limited, and each quotation mark takes two characters there.
+ * signed token, whose size is limited. Each quotation mark takes two characters in the token.
  */
 const searchLengthMax = 2_048;
 /** The limit exceeds a list of a few dozen entity tags of the API. */
@@ -136,8 +136,8 @@ function pathOf({ route, values, search }: RouteMatch): string {
 }
 
 /**
- * Refuses a long query with the problem that the service would answer. Undeclared parameters come first, then a
- * parameter that is too long.
+ * Refuses a long query with the problem that the service would answer. Undeclared parameters are refused first, and
+ * only then a parameter that is too long.
  */
 function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
   const { limit = '', cursor } = queryParser(endpoint)(search) ?? {};
@@ -307,8 +307,8 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * The largest body that is collected before it is sent. Node sends a head and a body that are one string with a single
- * write. For two pieces it would allocate memory each time.
+ * The largest body that is collected before it is sent. If the head and the body are one string, Node sends both with a
+ * single write. For two pieces, Node would allocate memory each time.
  */
 const heldBytesMax = 12_288;
 

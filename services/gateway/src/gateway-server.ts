@@ -113,8 +113,8 @@ export function createGatewayServer(
     if (open.take(holders)) socket.once('close', () => open.giveBack(holders));
     else socket.destroy();
   });
-  // Without these listeners Node itself would answer the Expect header. It would ask the client for a body that may be
-  // refused, or refuse the expectation.
+  // Without these listeners Node itself would answer the Expect header. Node would ask the client for a body that may
+  // be refused, or would refuse the expectation.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
   return server;

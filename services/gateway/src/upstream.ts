@@ -88,8 +88,8 @@ function createReplicas(urls: readonly string[], options: Pool.Options, withinMs
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;
   /**
-   * The replicas in the order in which they are tried. The first one changes with each call, and those that failed
-   * lately come last.
+   * The replicas in the order in which they are tried. The first replica changes with each call, and replicas that
+   * failed lately come last.
    */
   const inOrder = (): readonly Replica[] => {
     if (replicas.length === 1) return [...replicas, ...replicas];

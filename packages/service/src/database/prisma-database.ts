@@ -49,8 +49,8 @@ export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Clie
 }
 
 /**
- * A table whose rows belong to an owner. `fields` is Prisma's `…ScalarFieldEnum` of it. Its columns have the same names
- * in snake case.
+ * A table whose rows belong to an owner. `fields` is Prisma's `…ScalarFieldEnum` of the table. The columns have the
+ * same names in snake case.
  */
 export interface OwnedTable<Field extends string> {
   name: string;

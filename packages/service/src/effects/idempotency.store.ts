@@ -42,9 +42,9 @@ interface ClaimRow {
 
 /**
  * Claims the key in three cases: the key is new, its 24 hours are over, or the earlier attempt had the same request and
- * its lease has run out without an answer. Postgres' clock decides about both times. Otherwise the record is read. If
- * the result has no row, the key is `running`: another attempt has committed the record after this statement's
- * snapshot.
+ * its lease has run out without an answer. Postgres' clock decides about the 24 hours and the lease. In every other
+ * case the statement reads the record. If the result has no row, the key is `running`: another attempt has committed
+ * the record after this statement's snapshot.
  */
 const claimSql = `
 WITH claimed AS (
@@ -158,7 +158,7 @@ interface IdempotencyPurge {
   stop(): void;
 }
 
-/** The rows that one statement deletes. They are few, so that it holds no lock for long. */
+/** The most rows that one statement deletes, so that the statement holds no lock for long. */
 const rowsMax = 1_000;
 
 /**

@@ -85,7 +85,8 @@ export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<stri
 
 function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
   const { request, response } = exchange;
-  // A request whose body was too large leaves bytes on the connection. These must not be read as the next request.
+  // A request whose body was too large leaves bytes on the connection. These bytes must not be read as the next
+  // request.
   const unread = !request.complete ? { connection: 'close' } : {};
   const length =
     answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };

@@ -133,8 +133,8 @@ export type Handlers<E extends EndpointDefinition, Tx, World, Accepted> =
   | StreamHandlers<E>;
 
 /**
- * Binds an endpoint of the contract to its handlers, which have exactly the endpoint's types. The result drops these
- * types. That is safe, because the parser that gives the handlers their input is built from the same endpoint.
+ * Binds an endpoint of the contract to its handlers, which have exactly the endpoint's types. The result may drop these
+ * types, because the parser that gives the handlers their input is built from the same endpoint.
  */
 export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   endpoint: E,
@@ -143,7 +143,10 @@ export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   return { endpoint, ...handlers };
 }
 
-/** A path for processes of Drydock, `/internal/…`. It needs a token of its own and is never routed from outside. */
+/**
+ * A path for processes of Drydock, `/internal/…`. It needs a token of its own, and the gateway routes no customer's
+ * call to it.
+ */
 export interface InternalRoute {
   method: 'GET' | 'POST';
   path: `/internal/${string}`;

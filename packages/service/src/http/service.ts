@@ -144,7 +144,7 @@ function mountRoute<Tx>(app: Express, kit: HandleKit<Tx>, route: Route<Tx>): voi
 
 /**
  * Answers 501 for an endpoint that is not written yet. The answer has no problem code, because the contract has none
- * for it. Customers never see it.
+ * for it. Customers never see the answer, because only a developer may start an incomplete service.
  */
 function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path }: EndpointDefinition): void {
   const detail = `${kit.service} does not mount ${id} yet: add it to services/${kit.service}/src/routes.ts`;

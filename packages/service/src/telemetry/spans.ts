@@ -37,8 +37,8 @@ let isForWork = false;
 
 /**
  * Tells the sampling that this process is a worker or an agent. It must be called once, at the start. Readers of a
- * trace look for the steps of a workflow, but each step has dozens of statements and reads. By default only those that
- * failed or were slow are sent.
+ * trace look for the steps of a workflow, but each step has dozens of statements and reads. By default only the
+ * statements and reads that failed or were slow are sent.
  */
 export const traceForWork = (): void => {
   isForWork = true;

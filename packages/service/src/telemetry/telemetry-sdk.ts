@@ -99,8 +99,8 @@ const redisInstrumentation = () =>
   new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
 
 /**
- * Removes the names of customers' databases and storages from metrics. They are private, and each would be a series of
- * its own for as long as the process lives.
+ * Removes the names of customers' databases and storages from metrics. The names are private, and each name would be a
+ * series of its own for as long as the process lives.
  */
 const views = Object.entries({
   'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
@@ -198,8 +198,9 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // Only the instrumentation of the runtime stays on. The others would trace each request and each of its calls a
-      // second time. They would also spend time on each layer of Express and each log line, for no result.
+      // Only the instrumentation of the runtime stays on. The other instrumentations would trace each request and each
+      // of its calls a second time. They would also spend time on each layer of Express and each log line, for no
+      // result.
       for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.

@@ -82,7 +82,7 @@ export async function carryOut<Body>(
   return { accepted: accepted.json as Body, workflow: view };
 }
 
-/** Does the same as {@link carryOut}, and resolves with the answer alone. */
+/** Calls {@link carryOut}, and resolves with the body of the 202 alone. */
 export const succeed = async <Body>(
   world: Followed,
   method: string,
