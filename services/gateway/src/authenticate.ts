@@ -101,8 +101,8 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     address: string,
     traceparent: string | undefined,
   ): Promise<KnownKey> => {
-    // A key that was accepted the last time is looked up even while its address is throttled. Otherwise others who
-    // guess keys from that address could lock it out.
+    // A key that was accepted the last time is looked up even while its address is throttled. Others who guess keys
+    // from the same address must not lock its owner out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
     if (throttle.isThrottled(address)) throw unauthenticated('throttled');
     const holders = [address];
@@ -147,7 +147,8 @@ const verifyPath = '/internal/verify';
 const verifyMs = 2_000;
 
 /**
- * Asks the keys service whether a token is valid now. Rejects with 503 `dependency_unavailable` if it cannot be asked.
+ * Asks the keys service whether a token is valid now. Rejects with 503 `dependency_unavailable` if the keys service
+ * cannot be asked.
  */
 export const createAskKeys =
   (keys: Upstream) =>

@@ -78,8 +78,8 @@ export interface Gateway {
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
    * Ends streams and keeps answering for `drainMs`, each answer with `Connection: close`, so that clients leave by
-   * themselves and a balancer sees that it is not ready. Then it stops listening, completes running requests and closes
-   * everything.
+   * themselves. Meanwhile a balancer sees that the gateway is not ready. Then the gateway stops listening, completes
+   * running requests and closes everything.
    */
   close(): Promise<void>;
   /** The number of requests that are being answered now. */
@@ -170,8 +170,8 @@ function createUpstreams(config: GatewayConfig, log: Log, limits: UpstreamLimits
 }
 
 /**
- * Without the keys service nobody can be authenticated, so the gateway is not ready. Without another service the
- * other services work, so the state of that service is only reported.
+ * Without the keys service nobody can be authenticated, so the gateway is not ready. The failure of any other service
+ * stops only the calls of that service, so its state is only reported.
  */
 const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; informative: ReadyChecks } => ({
   needed: probesOf([keys]),

@@ -10,7 +10,7 @@ import { type Replica, UnansweredError, type Upstream, unavailable } from './ups
 
 /**
  * The longest query that is forwarded. It is several times the longest cursor. The path with its query is part of the
- * signed token, whose size is limited, and each quotation mark takes two characters there.
+ * signed token, whose size is limited. Each quotation mark takes two characters in the token.
  */
 const searchLengthMax = 2_048;
 /** The limit exceeds a list of a few dozen entity tags of the API. */
@@ -107,7 +107,7 @@ function upstreamRequest(
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
   if (ifMatch !== undefined) sent.push('if-match', ifMatch);
   const ifNoneMatch = endpoint.method === 'GET' && !isStream ? headers['if-none-match'] : undefined;
-  // An If-None-Match that is too long is left out. Without it the service sends the whole answer, which is correct too.
+  // An If-None-Match that is too long is left out. The service then sends the whole answer, which is also correct.
   if (ifNoneMatch !== undefined && ifNoneMatch.length <= entityTagsLengthMax) sent.push('if-none-match', ifNoneMatch);
   if (body.length > 0) sent.push('content-type', 'application/json');
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;
@@ -136,8 +136,8 @@ function pathOf({ route, values, search }: RouteMatch): string {
 }
 
 /**
- * Refuses a long query with the problem that the service would answer. Undeclared parameters come first, then a
- * parameter that is too long.
+ * Refuses a long query with the problem that the service would answer. Undeclared parameters are refused first, and
+ * only then a parameter that is too long.
  */
 function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
   const { limit = '', cursor } = queryParser(endpoint)(search) ?? {};
@@ -307,8 +307,8 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * The largest body that is collected before it is sent. Node sends a head and a body that are one string with a single
- * write. For two pieces it would allocate memory each time.
+ * The largest body that is collected before it is sent. If the head and the body are one string, Node sends both with a
+ * single write. For two pieces, Node would allocate memory each time.
  */
 const heldBytesMax = 12_288;
 

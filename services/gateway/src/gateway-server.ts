@@ -94,9 +94,8 @@ export function createGatewayServer(
     response.once('close', () => {
       connection.unanswered -= 1;
     });
-    // A request waits until the earlier requests of its connection are answered. Only then Node gives its response a
-    // socket, and without a socket Node never reports that the client has left. Such a request could hold a place for
-    // ever.
+    // A request waits until the earlier requests of its connection are answered. Before that, Node gives its response
+    // no socket, so Node would never report that the client has left. The request could then hold a place for ever.
     if (response.socket === null) response.once('socket', () => listener(request, response));
     else listener(request, response);
   };
@@ -114,8 +113,8 @@ export function createGatewayServer(
     if (open.take(holders)) socket.once('close', () => open.giveBack(holders));
     else socket.destroy();
   });
-  // Without these listeners Node itself would answer the Expect header. It would ask the client for a body that may be
-  // refused, or refuse the expectation.
+  // Without these listeners Node itself would answer the Expect header. Node would ask the client for a body that may
+  // be refused, or would refuse the expectation.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
   return server;

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { problem } from '@drydock/contracts/platform/problem';
 
 /**
- * The most headers of a request. The server accepts one more than this, because Node silently drops headers beyond its
- * own maximum.
+ * The most headers of a request. The server accepts one header more, so that the gateway notices the excess. Node
+ * silently drops headers beyond its own maximum.
  */
 export const headersMax = 100;
 
@@ -38,7 +38,7 @@ export function assertClean(request: IncomingMessage): ReadonlySet<string> {
   }
   if (expect !== undefined && expect.toLowerCase() !== '100-continue')
     throw malformed('The only Expect is 100-continue.');
-  // Node merges headers of one name into one member, so equal numbers mean that none is repeated.
+  // Node merges headers of one name into one member, so equal numbers mean that no header is repeated.
   return Object.keys(headers).length * 2 === rawHeaders.length ? nothing : repeatedNames(rawHeaders);
 }
 

@@ -16,7 +16,7 @@ export interface Limit {
   peek: Ask;
 }
 
-/** `store` undefined: there is no Redis, and each process counts alone. */
+/** If `store` is undefined, there is no Redis, and each process counts alone. */
 export function createLimit(quotas: Readonly<Record<QuotaName, Quota>>, store: QuotaStore | undefined): Limit {
   const counters = {
     read: createCounters(quotas.read, store),
@@ -85,7 +85,7 @@ const useOf = ({ requestsMax }: Quota, { consumed, msBeforeNext }: WindowCount):
 
 /** The state of a window after calls were counted in it. */
 interface WindowCount {
-  /** All calls that were counted in the window, including these. */
+  /** All calls that were counted in the window, including the latest. */
   consumed: number;
   msBeforeNext: number;
 }

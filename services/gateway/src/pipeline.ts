@@ -53,11 +53,11 @@ interface PipelineKit {
   limit: Limit;
   forward: Forward;
   /**
-   * Places for requests. Event streams have places of their own, so that a thousand watchers do not keep a restore out.
+   * Places for requests. Event streams have places of their own, so that a thousand watchers cannot block other calls.
    */
   places: Places;
   streams: Readonly<Record<ServiceName, Shares>>;
-  /** Places for bodies that are being received. A slow body takes no other place. */
+  /** Places for bodies that are being received. A body that arrives slowly takes no place for requests. */
   bodies: Shares;
   requestLog: RequestLog;
   traces: RequestTraces | undefined;

@@ -26,24 +26,27 @@ export interface NewCalls {
    * called.
    */
   begin(orgId: string, onOld: () => void): () => void;
-  /** The first call of the organisation begins to wait. `endLine` says that no call of it waits any more. */
+  /** Records that the first call of the organisation begins to wait. `endLine` records that no call waits any more. */
   beginLine(orgId: string): void;
   endLine(orgId: string): void;
 }
 
 /**
  * Limits how many calls of an organisation begin at a time. Processors and Postgres work on a few calls at a time, and
- * every call waits for those that began before it. Sixteen calls of one organisation make each call of another one ten
- * times as slow, while two calls keep two processors nearly as busy. So an organisation whose calls wait for each other
- * begins only a few at a time while another organisation calls. Without such a queue a burst begins at once. An
- * organisation that is alone slows nobody, and a queue costs the gateway a third more for each call, so no limit of new
- * calls applies to it. A call that takes longer than `newMs` waits for something else, such as a provider, so it no
- * longer counts.
+ * every call waits for the calls that began before it. Sixteen calls of one organisation make each call of another
+ * organisation ten times as slow, while two calls keep two processors nearly as busy. So an organisation whose calls
+ * wait for each other begins only a few calls at a time while another organisation calls. An organisation without
+ * waiting calls may begin a burst at once. An organisation that is alone slows nobody, and a queue costs the gateway a
+ * third more for each call. So no limit of new calls applies to an organisation that is alone. A call that takes longer
+ * than `newMs` waits for something else, such as a provider, so it no longer counts.
  */
 function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
   const begun = new Map<string, number>();
-  /** Organisations of which a call waits (null), or of which the last one waited less than `calmMs` ago. */
+  /**
+   * Organisations of which a call waits, or of which the last call waited less than `calmMs` ago. While a call waits,
+   * the value is null.
+   */
   const crowded = new Map<string, NodeJS.Timeout | null>();
   /** The last calls of the two organisations that called last. */
   let latest = { orgId: '', atMs: Number.NEGATIVE_INFINITY };

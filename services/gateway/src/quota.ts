@@ -119,6 +119,6 @@ export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): st
 /** A quota in the form of draft-ietf-httpapi-ratelimit-headers, such as `"read";q=600;w=60`. */
 const quotaPolicy = ({ name, requestsMax, windowSeconds: seconds }: Quota): string =>
   `"${name}";q=${requestsMax};w=${seconds}`;
-/** The state of a quota in the form of the same draft, such as `"read";r=599;t=60`. */
+/** The state of a quota in the form of draft-ietf-httpapi-ratelimit-headers, such as `"read";r=599;t=60`. */
 const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): string =>
   `"${name}";r=${remaining};t=${resetSeconds}`;

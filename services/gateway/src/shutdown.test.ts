@@ -20,7 +20,7 @@ describe('a gateway that is told to go under load (A14)', () => {
     const errors: unknown[] = [];
     let answered = 0;
     let stopped = false;
-    /** Keeps a connection busy until the gateway announces its end. */
+    /** Keeps a connection busy until the gateway announces the end of the connection. */
     const client = async (): Promise<void> => {
       while (!stopped) {
         await new Promise<void>((resolve) => {

@@ -72,7 +72,7 @@ interface Replicas {
   /**
    * Runs `call` on one replica after the other until one answers. Each replica is tried once. A single replica is tried
    * twice, because its address may belong to several processes. A call is repeated only if it was certainly not begun,
-   * or with `isSafe`. `leftMs` is the time that is left for this attempt.
+   * or if `isSafe` is true. `leftMs` is the time that is left for the attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
   /** Resolves when one of the replicas is ready. */
@@ -88,8 +88,8 @@ function createReplicas(urls: readonly string[], options: Pool.Options, withinMs
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;
   /**
-   * The replicas in the order in which they are tried. The first one changes with each call, and those that failed
-   * lately come last.
+   * The replicas in the order in which they are tried. The first replica changes with each call, and replicas that
+   * failed lately come last.
    */
   const inOrder = (): readonly Replica[] => {
     if (replicas.length === 1) return [...replicas, ...replicas];
@@ -160,7 +160,7 @@ async function probeReplica(replica: Replica): Promise<void> {
   }
 }
 
-/** Repeats `run`, each time `everyMs` after the end of the one before. It does not keep the process alive. */
+/** Repeats `run`, each time `everyMs` after the previous run has ended. The timer does not keep the process alive. */
 function repeat(run: () => Promise<unknown>, everyMs: number): () => void {
   let timer: NodeJS.Timeout | undefined;
   const next = (): void => {
@@ -182,8 +182,8 @@ export interface UpstreamLimits {
   /** The most milliseconds between two events of a stream. Streams send a beat every 15 s. */
   streamMs: number;
   /**
-   * The number of connections is at least the number of places. Otherwise requests would queue where nothing counts
-   * them.
+   * The number of connections is at least the number of places. With fewer connections, requests would queue in
+   * undici's pool, where nothing counts them.
    */
   connections: number;
   /** The number of successive failures that opens the circuit breaker. After `openMs` one request may try again. */
@@ -211,7 +211,7 @@ export interface Upstream {
   limits: UpstreamLimits;
   /**
    * Runs a call unless the circuit breaker is open. Every error without an answer becomes 503 `dependency_unavailable`;
-   * problems pass unchanged. `explain` gives another detail for an error if the usual one would not be true.
+   * problems pass unchanged. `explain` gives the detail for an error for which the usual detail would not be true.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;
@@ -247,7 +247,8 @@ export function createUpstream(name: ServiceName, config: UpstreamConfig, log: L
     key: tokenKey(config.tokenSecret),
     limits,
     guard: async (call, explain) => {
-      // While one request tries, cockatiel would make the others wait for it and then let all of them go at once.
+      // While one request tries, cockatiel would let the other requests wait and then send all of them at once. So they
+      // are refused here.
       if (breaker.state === CircuitState.HalfOpen) throw unavailable(name, { internal: 'circuit half open' });
       try {
         return await breaker.execute(call);

@@ -13,8 +13,8 @@ export interface RawAnswer {
 const giveUpMs = 60_000;
 
 /**
- * Sends the bytes unchanged. Reads until the other side closes the connection, or until `answersMax` answers are
- * complete and the last one does not announce the end of the connection. Rejects if neither happens.
+ * Sends the bytes unchanged. Reads until the server closes the connection, or until `answersMax` answers are complete
+ * and the last one does not announce the end of the connection. Rejects if neither happens.
  */
 export function sendRaw(port: number, bytes: string | Buffer, answersMax = 1): Promise<RawAnswer> {
   const isHead = bytes.toString('latin1').startsWith('HEAD ');

@@ -27,8 +27,8 @@ type TokenKind = 'request' | 'internal';
 const headerOf = (kind: TokenKind): string =>
   Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
 /**
- * The encoded header of each kind of token. Only tokens with exactly such a header are accepted. That refuses `none`,
- * other algorithms, kid, jku, jwk, x5u and crit without parsing them.
+ * The encoded header of each kind of token. A token with any other header is refused, so `none`, other algorithms, kid,
+ * jku, jwk, x5u and crit are refused without parsing.
  */
 const signedHeaders = { request: headerOf('request'), internal: headerOf('internal') } as const;
 
@@ -113,9 +113,9 @@ function bind(
 }
 
 /**
- * Makes a compact JWT by hand, because every request needs one. The checks of jsonwebtoken before it signs cost five
- * times the signature, and these claims need none of them. Tokens are verified by jsonwebtoken, because mistakes there
- * are dangerous.
+ * Makes a compact JWT by hand, because every request needs one. Before it signs, jsonwebtoken runs checks that cost
+ * five times the signature and that these claims do not need. Tokens are verified by jsonwebtoken, because errors in
+ * verification are dangerous.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
@@ -139,7 +139,8 @@ export function signRequestToken(
 }
 
 /**
- * A token for an `/internal/` path. The gateway uses one to verify a key, and a service to deliver its audit entries.
+ * A token for an `/internal/` path. The gateway sends such a token to verify a key. A service sends such a token to
+ * deliver its audit entries.
  */
 export function signInternalToken(
   key: KeyObject,
@@ -221,8 +222,8 @@ function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSe
 }
 
 /**
- * The claims of the gateway's token. Throws {@link TokenRefusal}. It needs no I/O. The body is checked later, by {@link
- * assertBound}.
+ * Verifies the gateway's token without I/O and returns its claims. Throws {@link TokenRefusal}. {@link assertBound}
+ * checks the body later.
  */
 export const verifyRequestToken = (token: string, expected: Expected): RequestClaims =>
   verify('request', requestClaimsSchema, token, expected);

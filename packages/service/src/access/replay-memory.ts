@@ -15,8 +15,8 @@ export function nextTokenId(issuer: string, audience: string): string {
 const tokenIdForm = /^([A-Za-z0-9_-]{16})\.([1-9]\d{0,14})$/;
 
 /**
- * How far out of order the tokens of one signer may arrive. An older number is refused. The bits take 8 kB for each
- * signer.
+ * A token is refused if its number is this much, or more, below the highest number of its signer. Smaller gaps are
+ * accepted, because tokens arrive out of order. The bits take 8 kB for each signer.
  */
 const windowNumbers = 65_536;
 /** The most signers that are remembered. Far fewer processes sign with one secret in the lifetime of a token. */
@@ -42,12 +42,11 @@ interface UsedToken {
 }
 
 /**
- * Remembers the tokens that a process has accepted, so that each is accepted once. It has one bit for each number of
- * each signer, so its memory and its cost are constant.
- * Each process has its own memory. After a restart it is empty, so tokens that were signed more than `toleranceSeconds`
- * before the start are refused. Other processes of the same service do not share it. So an attacker who copies a token
- * in the internal network can have the call carried out once by each of them within the 35 s for which the token is
- * valid.
+ * Remembers the tokens that a process has accepted, so that each is accepted once. It has one bit for each of the last
+ * numbers of each signer, so its memory and its cost are constant.
+ * Each process has its own memory. The memory is empty after a restart, so tokens that were signed more than
+ * `toleranceSeconds` before the start are refused. Processes of one service share no memory. If an attacker copies a
+ * token in the internal network, each process may carry out the call once while the token is valid, for 35 s.
  */
 export interface ReplayMemory {
   /** Undefined for a new token, which is then remembered. Otherwise the reason for its refusal. */
@@ -92,7 +91,7 @@ export function createReplayMemory(options: {
   };
 }
 
-/** Clears the bits of the numbers that enter the window. Each bit is cleared before its new number uses it. */
+/** Clears the bits of the numbers that enter the window. These bits still hold what older numbers have set. */
 function advance(window: Window, number: number): void {
   const { bits, highest } = window;
   if (number - highest >= windowNumbers) bits.fill(0);

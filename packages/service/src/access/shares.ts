@@ -1,7 +1,8 @@
 /**
  * Places that no single holder can use up. A holder may have at most `share` times as many places as are free. A single
  * holder with a share of 1 gets half of the places. Two such holders get a third each, and a third stays free for the
- * next one. Nothing is reserved and holders need not be known beforehand, so taking a place costs one look-up in a map.
+ * next holder. Nothing is reserved and holders need not be known beforehand, so taking a place costs only look-ups in
+ * maps.
  */
 export interface Shares {
   /**
@@ -17,7 +18,7 @@ export interface Shares {
 /**
  * Divides `max` places fairly. `shares` has one number for each level of holders, in the order in which `take` gets
  * them, such as `[0.5, 1]` for a key and its organisation. A holder may have at most its level's share of the free
- * places, but always one while any is free.
+ * places. A holder without a place gets one while any place is free.
  */
 export function createShares(max: number, shares: readonly number[]): Shares {
   const levels = shares.map((share) => ({ share, held: new Map<string, number>() }));

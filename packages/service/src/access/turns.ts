@@ -2,18 +2,21 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
 
-/** Milliseconds that a caller waits for its turn. A call that keeps others waiting for longer has another problem. */
+/**
+ * Milliseconds that a caller waits for its turn. Calls are so short that a longer wait has a cause other than the
+ * queue.
+ */
 const waitMsMaxDefault = 8_000;
 
 /**
- * Lets callers who change the same thing take turns, in the order of their arrival. A row lock of Postgres would do so
- * too, but each waiting caller would hold a connection. Then a dozen calls for one site would hold all connections of
- * this process, and calls for other sites would fail. Between processes the row lock still decides.
+ * Lets callers who change the same thing take turns, in the order of their arrival. With only a row lock of Postgres,
+ * each waiting caller would hold a connection. A dozen calls for one site would hold all connections of this process,
+ * and calls for other sites would fail. Between processes the row lock still decides.
  */
 export interface Turns {
   /**
    * Resolves with the result of `work`, which runs once all earlier callers for `thing` have had their turn. Throws 503
-   * if the turn does not come within `withinMs`, or within eight seconds if that is shorter.
+   * if the turn does not come within `withinMs`. A `withinMs` above eight seconds counts as eight seconds.
    */
   take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }

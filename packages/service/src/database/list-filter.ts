@@ -6,17 +6,17 @@ export const createdBetween = ({ created_after: from, created_before: to }: Crea
     ? {}
     : { createdAt: { ...(from === undefined ? {} : { gte: from }), ...(to === undefined ? {} : { lt: to }) } };
 
-/** Prisma's condition for rows whose field has one of these values; undefined for all. */
+/** Prisma's condition for rows whose `field` has one of `values`. If `values` is undefined, all rows meet it. */
 export const oneOf = <Name extends string, Value>(field: Name, values: Value[] | undefined) =>
   (values === undefined ? {} : { [field]: { in: values } }) as { [Key in Name]?: { in: Value[] } };
 
-/** Prisma's condition for rows with this value in their metadata; undefined for all. */
+/** Prisma's condition for rows with this value in their metadata. If `metadata` is undefined, all rows meet it. */
 export const carrying = (metadata: { name: string; value: string } | undefined) =>
   metadata === undefined ? {} : { metadata: { path: [metadata.name], equals: metadata.value } };
 
 /**
- * Prisma's condition for rows with `text` in one of these fields. Backslashes escape the wildcards of LIKE, because
- * Prisma does not.
+ * Prisma's condition for rows with `text` in one of these fields. If `text` is undefined, all rows meet it. Backslashes
+ * escape the wildcards of LIKE, because Prisma does not.
  */
 export const holding = (text: string | undefined, ...fields: string[]) =>
   text === undefined

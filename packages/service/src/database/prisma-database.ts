@@ -3,7 +3,7 @@ import { scaled } from '@drydock/process';
 import type { Database, InTransaction, Sql } from './sql';
 
 // Prisma's query compiler is WebAssembly. With this flag, V8 does not optimise it, which saves 14 MB in each process.
-// Queries take as long as before, because their plans are cached.
+// Queries do not become slower, because their plans are cached.
 v8.setFlagsFromString('--liftoff-only');
 
 /** The part of a generated Prisma client, or of its transaction client, that plain SQL needs. */
@@ -16,7 +16,7 @@ interface PrismaRoot<Client> {
   $disconnect(): Promise<void>;
 }
 
-/** A service's own database. Its process opens it once and closes it last. */
+/** A service's own database. The service's process opens the database once and closes it last. */
 export interface PrismaDatabase<Client> extends Database<InTransaction<Client>> {
   /** The pool, for reads that need no transaction. */
   pool: Client;
@@ -25,8 +25,8 @@ export interface PrismaDatabase<Client> extends Database<InTransaction<Client>> 
 }
 
 /**
- * Milliseconds for which a transaction may wait for a connection and then run. After that it is rolled back, and the
- * caller gets 503.
+ * Milliseconds for which a transaction may wait for a connection and then run. A transaction that takes longer is
+ * rolled back, and the caller gets 503.
  */
 const transactionLimits = () => ({ maxWait: scaled(1_500), timeout: scaled(10_000) });
 
@@ -49,8 +49,8 @@ export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Clie
 }
 
 /**
- * A table whose rows belong to an owner. `fields` is Prisma's `…ScalarFieldEnum` of it. Its columns have the same names
- * in snake case.
+ * A table whose rows belong to an owner. `fields` is Prisma's `…ScalarFieldEnum` of the table. The columns have the
+ * same names in snake case.
  */
 export interface OwnedTable<Field extends string> {
   name: string;
@@ -58,10 +58,10 @@ export interface OwnedTable<Field extends string> {
 }
 
 /**
- * Reads the owner's row with all its columns, and locks it until the transaction ends, so that the row on which a
- * decision is based cannot change before the decision is written. One statement reads and locks, because the row could
- * change between two. Resolves with null if the row is gone, or belongs to another organisation or to the other mode.
- * `Row` is Prisma's type of the row.
+ * Reads the owner's row with all its columns, and locks it until the transaction ends. So the row cannot change between
+ * a decision about it and the write of the decision. One statement reads and locks, because the row could change
+ * between two statements. Resolves with null if the row is gone, or belongs to another organisation or to the other
+ * mode. `Row` is Prisma's type of the row.
  */
 export async function lockRow<Row extends object>(
   tx: InTransaction<PrismaSql>,

@@ -30,8 +30,8 @@ interface OfWorkflow {
 }
 
 /**
- * Writes an audit entry for accepted work, in the transaction that accepts it. So refused work has no entry, and no
- * entry is lost. It is delivered to the keys service afterwards.
+ * Writes an audit entry for an accepted change, in the transaction that accepts the change. So a refused change has no
+ * entry, and no entry is lost. The entry is delivered to the keys service afterwards.
  */
 export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
   const { orgId, mode, actorKeyId, action, target, workflowId } = record;

@@ -3,12 +3,12 @@ import type { Database, Sql } from '../database/sql';
 import type { Answer } from '../http/answer';
 import type { Log } from '../telemetry/log';
 
-/** Hours for which an answer is kept for replays. A key is remembered as long. */
+/** Hours for which an Idempotency-Key and its answer are kept for replays. */
 const keptHours = 24;
 
 /**
- * The claim of an attempt on an Idempotency-Key. It is the first attempt with the key, or one that took over from a
- * crashed attempt. `accepted` is set if the crashed attempt had already committed its effect.
+ * An attempt's claim on an Idempotency-Key. The attempt is the first with the key, or has taken over from a crashed
+ * attempt. `accepted` is set if the crashed attempt had already committed its effect.
  */
 export interface Claim {
   id: Buffer;
@@ -42,9 +42,9 @@ interface ClaimRow {
 
 /**
  * Claims the key in three cases: the key is new, its 24 hours are over, or the earlier attempt had the same request and
- * its lease has run out without an answer. Postgres' clock decides about both times. Otherwise the record is read. If
- * the result has no row, the key is `running`: another attempt has committed the record after this statement's
- * snapshot.
+ * its lease has run out without an answer. Postgres' clock decides about the 24 hours and the lease. In every other
+ * case the statement reads the record. If the result has no row, the key is `running`: another attempt has committed
+ * the record after this statement's snapshot.
  */
 const claimSql = `
 WITH claimed AS (
@@ -76,8 +76,8 @@ export async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOu
 }
 
 /**
- * Throws if the statement changed no row. Then another attempt has claimed the key because this one was slow, and the
- * effect of this one must not be committed.
+ * Throws if the statement changed no row. In that case this attempt was so slow that another attempt has claimed the
+ * key, and this attempt's effect must not be committed.
  */
 function assertStillOurs(rows: readonly unknown[]): void {
   if (rows.length > 0) return;
@@ -139,8 +139,8 @@ export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
 }
 
 /**
- * Deletes at most `rowsMax` keys that are older than 24 hours, and resolves with their number. A schedule calls it
- * until fewer were deleted.
+ * Deletes at most `rowsMax` keys that are older than 24 hours, and resolves with their number. The purge calls it until
+ * it deletes fewer than `rowsMax`.
  */
 export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
   const rows = await sql.query(
@@ -158,7 +158,7 @@ interface IdempotencyPurge {
   stop(): void;
 }
 
-/** The rows that one statement deletes. They are few, so that it holds no lock for long. */
+/** The most rows that one statement deletes, so that the statement holds no lock for long. */
 const rowsMax = 1_000;
 
 /**

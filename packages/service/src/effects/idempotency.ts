@@ -60,7 +60,7 @@ interface Attempt {
   query: Readonly<Record<string, unknown>>;
 }
 
-/** The part of a request that must be the same when it is repeated. */
+/** The query and the body in one canonical text. A repeated request must have the same text. */
 const askedAs = ({ body, query }: Attempt): string =>
   Object.keys(query).length === 0 ? canonicalJson(body) : `${canonicalJson(query)} ${canonicalJson(body)}`;
 

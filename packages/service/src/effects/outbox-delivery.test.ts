@@ -30,7 +30,8 @@ const record = (action: string): AuditRecord => ({
 const left = async () => Number((await db.pool.query('SELECT count(*) FROM audit_outbox')).rows[0].count);
 
 /**
- * A keys service built from the real code that takes deliveries. It answers the first `refusals` of them with an error.
+ * A keys service built from the real code that takes deliveries. It answers the first `refusals` deliveries with an
+ * error.
  */
 async function startKeys(refusals = 0, trusted = secret) {
   const taken: string[] = [];

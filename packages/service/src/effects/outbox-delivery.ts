@@ -59,7 +59,7 @@ export interface OutboxDelivery {
    * is not shortened. Several calls within a short time cause one read.
    */
   ring(): void;
-  /** Waits for the running batch. The next process delivers the rest. */
+  /** Waits for the running batch. Another or a later process delivers the remaining rows. */
   stop(): Promise<void>;
 }
 

@@ -26,7 +26,7 @@ class OutcomeUnknown extends Problem {}
 
 /**
  * Makes the error that `awaitOutcome` throws if the effect was accepted and its outcome is not known yet. The caller
- * gets the problem (503). A repeat with the same Idempotency-Key waits for the same effect and starts no other.
+ * gets the problem (503). A repeat with the same Idempotency-Key waits for that effect and starts no second effect.
  */
 export const outcomeUnknown = (code: ProblemCode, details: ProblemDetails = {}): Problem =>
   new OutcomeUnknown(code, details);
@@ -34,8 +34,8 @@ export const outcomeUnknown = (code: ProblemCode, details: ProblemDetails = {}):
 const isOutcomeUnknown = (error: unknown): boolean => error instanceof OutcomeUnknown;
 
 /**
- * The part of the reply that may be stored. Throws, which rolls the effect back, if the whole reply cannot be made from
- * that part again. Otherwise a secret that cannot be replayed would be lost with the first broken connection.
+ * The reply as it is stored, without its secret. Throws if `rehydrate` cannot restore the whole reply from it, which
+ * rolls the effect back. Without this check, a secret could be lost with the first broken connection.
  */
 function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Reply {
   const { replaySecret } = route;
@@ -73,9 +73,9 @@ const attemptsMax = 3;
 const backoffMsMax = 30;
 
 /**
- * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or a deadlock.
- * Everything was rolled back then, so `work` must contain nothing but SQL. Random pauses keep the same two transactions
- * from colliding again.
+ * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or a deadlock. A failed
+ * transaction is rolled back, so `work` must contain nothing but SQL. Random pauses keep the same two transactions from
+ * colliding again.
  */
 export async function transact<Tx, T>(database: Database<Tx>, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -255,7 +255,7 @@ async function lookAndAct<Tx>(
 
 /**
  * The name of the queue in which a call waits. Calls that change the same thing wait in the same queue. The name
- * includes the organisation, so that another organisation's calls cannot delay this one. Undefined for a call that
+ * includes the organisation, so that calls of other organisations cannot delay the queue. Undefined for a call that
  * creates something.
  */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
@@ -276,9 +276,9 @@ function runAfterwards(work: () => unknown, log: Log): void {
 }
 
 /**
- * Stores a 422 that waiting would not change as the answer of the key. A key that is bound to an accepted effect stays
- * bound. Any other error frees the key for a retry. A failure here is only logged, because the lease runs out by
- * itself.
+ * Ends a refused attempt on a key. A lasting 422 is stored as the key's answer, because a retry would get it again. A
+ * key that is bound to an accepted effect stays bound. Any other error frees the key for a retry. A failure to store is
+ * only logged, because the lease runs out by itself.
  */
 async function concludeRefusal<Tx>(
   kit: Performance<Tx>,

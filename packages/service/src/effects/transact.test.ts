@@ -18,7 +18,7 @@ test('two transactions that deadlock both commit', async () => {
       tries += 1;
       await tx.query('UPDATE counters SET value = value + 1 WHERE id = $1', [first]);
       met += 1;
-      // Only the first try of each transaction waits for the other one. At that time they hold both rows.
+      // In its first try, each transaction waits until the other transaction holds its row too. Then the two deadlock.
       while (met < 2) await new Promise((resolve) => setImmediate(resolve));
       await tx.query('UPDATE counters SET value = value + 1 WHERE id = $1', [second]);
     });

@@ -20,8 +20,8 @@ interface Beside {
 interface ApiOptions<Tx>
   extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams' | 'changed'> {
   /**
-   * Work that runs beside the requests, by its name in the log. It starts right before the first request is accepted.
-   * It stops when the callers have gone, and before the last request is answered.
+   * Work that runs beside the requests. Each key is the name of the work in the log. The work starts right before the
+   * first request is accepted. It stops once no caller is connected or the drain is over, and before the server closes.
    */
   beside?: Readonly<Record<string, Beside>>;
 }
@@ -34,7 +34,7 @@ const closeMs = 15_000;
 
 /**
  * Composes the process that answers requests. Everything that the handlers use must have been opened before, and is
- * closed after it.
+ * closed after the server.
  */
 export function composeApiProcess<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,

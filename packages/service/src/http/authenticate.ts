@@ -37,7 +37,7 @@ export interface Verifier {
   usedTokens: ReplayMemory;
 }
 
-/** Authenticates the gateway's token on a customer's call. Throws {@link TokenRefusal}. It needs no I/O. */
+/** Authenticates the gateway's token on a customer's call, without I/O. Throws {@link TokenRefusal}. */
 export function authenticateRequest(
   exchange: Exchange,
   { keys, service, usedTokens }: Verifier & { keys: readonly KeyObject[] },
@@ -51,8 +51,8 @@ export function authenticateRequest(
 }
 
 /**
- * Authenticates a process of Drydock on an internal path. Returns its name, which is found by the key that has signed
- * its token.
+ * Authenticates a process of Drydock on an internal path. Returns the name of the process, to which the key that has
+ * signed the token belongs.
  */
 export function authenticateInternal(
   exchange: Exchange,

@@ -4,8 +4,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Answer } from './answer';
 
 /**
- * Identifies an answer by its bytes. It is a strong validator (RFC 9110) that needs no column and no clock, and changes
- * whenever anything visible changes.
+ * Identifies an answer by its bytes, so it changes whenever anything visible changes. It is a strong validator (RFC
+ * 9110) that needs no column in the database and no clock.
  */
 export const entityTagOf = (text: string | Uint8Array): string => `"${hash('sha256', text, 'base64url').slice(0, 27)}"`;
 
@@ -28,9 +28,9 @@ export function tagged(endpoint: EndpointDefinition, answer: Answer, ifNoneMatch
 }
 
 /**
- * Throws 412 unless `If-Match` names the present answer to GET. The comparison is strong, by RFC 9110, because a weak
- * validator must not permit an overwrite. `read` is called only if there is such a header. The caller has locked the
- * record.
+ * Throws 412 if `ifMatch` is given and does not name the present answer to GET. The comparison is strong, by RFC 9110,
+ * because a weak validator must not permit an overwrite. `read` is called only if `ifMatch` is given. The caller has
+ * locked the record.
  */
 export async function assertMatch(ifMatch: string | undefined, read: () => unknown): Promise<void> {
   if (ifMatch === undefined) return;

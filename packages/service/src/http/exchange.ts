@@ -10,7 +10,7 @@ import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './an
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
-  /** The fields of every log line. `request_id` is the caller's once its token was verified. */
+  /** The fields of every log line. Once the token is verified, `request_id` is the id in the token. */
   context: LogContext & { request_id: string };
   /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;
@@ -85,7 +85,8 @@ export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<stri
 
 function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
   const { request, response } = exchange;
-  // A request whose body was too large leaves bytes on the connection. These must not be read as the next request.
+  // A request whose body was too large leaves bytes on the connection. These bytes must not be read as the next
+  // request.
   const unread = !request.complete ? { connection: 'close' } : {};
   const length =
     answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };

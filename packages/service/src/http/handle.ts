@@ -65,8 +65,8 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
 type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * Makes the handler of one route. It checks in the order of the specification: token, permission, syntax (body and
- * query, then ids), and then it runs the effect. Everything that does not depend on a request is built once.
+ * Makes the handler of one route. The handler checks in the order of the specification: token, permission, syntax (body
+ * and query, then ids). Then it runs the effect. Everything that does not depend on a request is built once.
  */
 export function createHandler<Tx>(
   kit: HandleKit<Tx>,

@@ -45,9 +45,8 @@ export function createHttpServer(
 
 /**
  * Refuses a late client only after everything that has arrived was read, which takes until the next phase of the event
- * loop. Node measures a client's time until Node has read the request, not until the request has arrived. If a process
- * with thousands of connections is slow, the delay is its own. Without this, clients whose requests waited in the
- * kernel got 408.
+ * loop. Node measures a client's time until Node has read the request, not until the request has arrived. A busy
+ * process with thousands of connections reads late, and would answer 408 to clients whose requests wait in the kernel.
  */
 function refuseUnparsed(server: Server, refuse: Refuse): void {
   const newest = new WeakMap<Socket, IncomingMessage>();
@@ -91,8 +90,8 @@ const idleSweepMs = 50;
 const silentGraceMs = 1_000;
 
 /**
- * Waits until no connection is open, at most for `withinMs`. It closes none, because a request may be on its way on a
- * connection that looks idle.
+ * Waits until no connection is open, at most for `withinMs`. It closes no connection, because a request may be on its
+ * way on a connection that looks idle.
  */
 export async function waitUntilNobodyIsConnected(server: Server, withinMs: number): Promise<void> {
   const endsAtMs = performance.now() + withinMs;
@@ -100,9 +99,9 @@ export async function waitUntilNobodyIsConnected(server: Server, withinMs: numbe
 }
 
 /**
- * Stops accepting connections and waits for running requests. Idle connections are closed repeatedly, because one whose
- * last answer is sent after `close` would otherwise stay open for its whole keep-alive. A connection that has sent
- * nothing is closed after a second, because Node counts it as busy for ever.
+ * Stops accepting connections and waits for running requests. Idle connections are closed repeatedly: a connection
+ * whose last answer is sent after `close` would stay open for its whole keep-alive. A connection that has sent nothing
+ * is closed after a second, because Node counts it as busy for ever.
  */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {

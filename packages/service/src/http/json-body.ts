@@ -3,10 +3,7 @@ import type { BodyRefusals } from '@drydock/contracts/platform/endpoint';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import sjson from 'secure-json-parse';
 
-/**
- * The deepest nesting that is accepted. It is deeper than in any body of the API, and far less than a recursive parser
- * can take.
- */
+/** The deepest nesting that is accepted. No body of the API is as deep, and a recursive parser can take far more. */
 const depthMax = 32;
 
 /** The reason why a JSON text is refused although a parser might accept it. */

@@ -11,18 +11,18 @@ interface Owner {
   mode: Mode;
 }
 
-/** A limit for the number of things that an organisation may have. */
+/** A limit for the number of resources, such as sites, that an organisation may have. */
 export interface QuotaRule {
-  /** SQL `FROM … WHERE …` for the things of an organisation ($1) in a mode ($2). */
+  /** SQL `FROM … WHERE …` for the resources of an organisation ($1) in a mode ($2). */
   counted: string;
   /** The limit of every organisation for which staff have set no other. */
   usualMax: number;
 }
 
 /**
- * Refuses one more thing than the organisation may have, in the transaction that adds it. Additions of one organisation
- * wait for each other until the end of the transaction, so that two simultaneous ones cannot both take the last place.
- * Throws `quota_exceeded`.
+ * Throws `quota_exceeded` if the organisation has reached its limit. Must be called in the transaction that adds the
+ * resource. Additions of one organisation wait for each other until the end of the transaction, so that two
+ * simultaneous additions cannot both take the last place.
  */
 export async function assertWithinQuota(sql: Sql, rule: QuotaRule, { orgId, mode }: Owner): Promise<void> {
   await sql.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text`, [`quota ${orgId} ${mode}`]);
@@ -59,8 +59,8 @@ interface QuotaChange {
 }
 
 /**
- * Sets an organisation's limit, in the mode of the caller's key. Only staff may call it. `path` is the endpoint's, for
- * the audit log. Throws `org_not_found` for a malformed id.
+ * Sets an organisation's limit, in the mode of the caller's key. Only staff may call it. `path` is the path of the
+ * endpoint, for the audit log. Throws `org_not_found` for a malformed id.
  */
 export const setQuota = <Tx>({ database, quota }: QuotaContext<Tx>, path: string) => ({
   execute: async (tx: Tx, { caller, params, body }: QuotaChange): Promise<{ status: 200; body: Quota }> => {

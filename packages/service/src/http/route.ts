@@ -48,8 +48,8 @@ export interface Reply {
 }
 
 /**
- * The part of an answer with a secret that is stored for a replay, and the way to restore the whole answer from it. The
- * secret itself is stored nowhere.
+ * Keeps the secret of an answer out of storage. `remove` gives what is stored for a replay, and `rehydrate` restores
+ * the whole answer from it.
  */
 export interface ReplaySecret<E extends EndpointDefinition> {
   remove(body: ResponseOf<E>): unknown;
@@ -66,7 +66,7 @@ export interface ReadHandlers<E extends EndpointDefinition> {
 }
 
 export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
-  /** Reads from the outside, without a transaction. It may refuse the request. */
+  /** Reads what `execute` needs from other systems, without a transaction. It may refuse the request. */
   preload?(request: HandlerRequest<E>): Promise<World>;
   /**
    * Runs the effect in one short transaction, up to three times if Postgres reports a conflict. It must do nothing
@@ -102,8 +102,8 @@ export interface StreamEvent {
 
 /**
  * The handler of a server-sent event stream. It checks the caller's rights, then returns the events. Refusals before
- * the first event are ordinary problems. Null if the client has already had the last event that there will be. It then
- * gets 204, the only answer after which an EventSource does not reconnect.
+ * the first event are ordinary problems. Null if the client has already had the last event that there will be. The
+ * client then gets 204, the only answer after which an EventSource does not reconnect.
  */
 export interface StreamHandlers<E extends EndpointDefinition> {
   stream(
@@ -133,8 +133,8 @@ export type Handlers<E extends EndpointDefinition, Tx, World, Accepted> =
   | StreamHandlers<E>;
 
 /**
- * Binds an endpoint of the contract to its handlers, which have exactly the endpoint's types. The result drops these
- * types. That is safe, because the parser that gives the handlers their input is built from the same endpoint.
+ * Binds an endpoint of the contract to its handlers, which have exactly the endpoint's types. The result may drop these
+ * types, because the parser that gives the handlers their input is built from the same endpoint.
  */
 export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   endpoint: E,
@@ -143,11 +143,17 @@ export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   return { endpoint, ...handlers };
 }
 
-/** A path for processes of Drydock, `/internal/…`. It needs a token of its own and is never routed from outside. */
+/**
+ * A path for processes of Drydock, `/internal/…`. It needs a token of its own, and the gateway routes no customer's
+ * call to it.
+ */
 export interface InternalRoute {
   method: 'GET' | 'POST';
   path: `/internal/${string}`;
-  /** The callers that may use the path, with the keys with which each signs. Such a key permits this path only. */
+  /**
+   * The callers that may use the path, with the keys with which each signs. A key gives access only to the paths that
+   * list it.
+   */
   issuers: Readonly<Record<string, readonly KeyObject[]>>;
   body?: z.ZodType;
   handle(request: { body: unknown; issuer: string; requestId: string; now: Date }): Promise<Reply>;

@@ -38,7 +38,7 @@ export interface ServiceOptions<Tx> {
   answerWithinMs?: number;
   /** Called after each commit of a request that changes something. It must not throw. */
   changed?: () => void;
-  /** Whether answers are compared with the contract. By default they are in tests and development. */
+  /** Whether answers are compared with the contract. By default they are compared only in tests and development. */
   checksReplies?: boolean;
 }
 
@@ -144,7 +144,7 @@ function mountRoute<Tx>(app: Express, kit: HandleKit<Tx>, route: Route<Tx>): voi
 
 /**
  * Answers 501 for an endpoint that is not written yet. The answer has no problem code, because the contract has none
- * for it. Customers never see it.
+ * for it. Customers never see the answer, because only a developer may start an incomplete service.
  */
 function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path }: EndpointDefinition): void {
   const detail = `${kit.service} does not mount ${id} yet: add it to services/${kit.service}/src/routes.ts`;
@@ -171,8 +171,8 @@ function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRout
 }
 
 /**
- * Refuses requests with an unknown path or method. The gateway's token is checked first, so nobody else learns which
- * paths exist.
+ * Refuses requests with an unknown path or method. The gateway's token is checked first, so only the gateway learns
+ * which paths exist.
  */
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>

@@ -10,7 +10,7 @@ import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
 export interface StreamLimits {
   /**
    * The most open streams of a process. They are counted separately from ordinary requests, so that a thousand watchers
-   * do not keep a restore out.
+   * cannot block other calls.
    */
   openMax: number;
   heartbeatMs: number;
@@ -39,7 +39,7 @@ export interface Streams {
   ): Promise<undefined>;
   /** Ends every open stream. The clients reconnect, to another process if there is one. */
   endOpen(): void;
-  /** Ends every open stream and accepts no other. */
+  /** Ends every open stream and accepts no new stream. */
   close(): void;
 }
 

@@ -11,8 +11,8 @@ export const secretField = (description: string) =>
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
     .meta({ description, secret: true });
 /**
- * The field of a secret that can be rotated. It has one or more values, separated by commas. The first one makes new
- * values, and all are accepted.
+ * The field of a secret that can be rotated. It has one or more secrets, separated by commas. The process signs, seals
+ * and derives new values with the first secret. It accepts values of every secret.
  */
 export const secretsField = (description: string) =>
   z
@@ -20,8 +20,8 @@ export const secretsField = (description: string) =>
     .regex(secretsForm, 'must be at least 32 bytes of hex, or several of these with commas between')
     .meta({ description, secret: true });
 /**
- * The field of the address of a process of Drydock. It has only a host and a port. The HTTP client would refuse
- * anything else too, but would not name the variable.
+ * The field of the address of a process of Drydock. It has only a host and a port. The HTTP client would refuse any
+ * other URL too, but its error would not name the variable.
  */
 export const urlField = (description: string) =>
   describe(z.string().refine(isOrigin, 'must be http://host:port or https://host:port, without a path'), description);
@@ -93,8 +93,8 @@ export const apiFields = drainField(
 
 /**
  * The reason for the limit of the lease. The site agent freezes a site for 45 s at a switch (`switchFreezeMs`), so that
- * nobody sees a release that was not probed. If the worker dies then, another one has to continue the work before the
- * freeze ends.
+ * nobody sees a release that was not probed. If the worker dies during the freeze, another worker has to continue the
+ * switch before the freeze ends.
  */
 const takeoverReason =
   'a switch freezes its site for 45 s, and within them another worker has to take over from one that died';

@@ -27,7 +27,7 @@ export function layFoundation<Database extends { close(): Promise<void> }>(
   return { log, lifetime, database };
 }
 
-/** The check that the database answers. Without it no process is ready. */
+/** The check that the database answers. A process without its database is not ready. */
 export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
   database: () => database.sql().query('SELECT 1'),
 });

@@ -4,15 +4,18 @@ import path from 'node:path';
 import './telemetry';
 
 /**
- * Loaded by `node --require @drydock/service/preload …`. It starts telemetry before anything is loaded that is
- * instrumented, and makes stacks readable.
+ * Loaded by `node --require @drydock/service/preload …`. It starts telemetry before any instrumented module is loaded,
+ * and makes stacks readable.
  */
 
 /** The most source maps that are kept. They suffice for the files of one stack, and for an error that repeats. */
 const mapsKept = 24;
 const maps = new Map<string, SourceMap | null>();
 
-/** The source map of a file. Null if the file has none, or if it is a library's, whose sources nobody here edits. */
+/**
+ * The source map of a file. Null for a file without a map, and for a file of a library, because nobody here edits its
+ * sources.
+ */
 function readMap(file: string): SourceMap | null {
   if (file.includes('node_modules') || !path.isAbsolute(file)) return null;
   const kept = maps.get(file);
@@ -42,7 +45,7 @@ function describe(call: Call): string {
   return text.replace(`${file}:${line}:${column}`, `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`);
 }
 
-// Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` does so too, but keeps the map of each
+// Makes stacks name TypeScript files and lines. Node's `--enable-source-maps` also does, but it keeps the map of each
 // loaded module, even of libraries, which takes 10 MB in each process. Here a map is read only when a stack is read.
 Error.prepareStackTrace = (error, calls) =>
   [String(error), ...calls.map((call) => `    at ${describe(call)}`)].join('\n');

@@ -4,8 +4,8 @@ import { redact } from './redact';
 
 /**
  * Makes an exporter that removes secrets. All spans of this process are sent through it. Whatever an instrumentation
- * has recorded, a statement is sent only in its shape, a URL without query and credentials, and every text without
- * secrets.
+ * has recorded, a statement is sent only in its shape. A URL is sent without query and credentials, and every text
+ * without secrets.
  */
 export function createSafeExporter(exporter: tracing.SpanExporter): tracing.SpanExporter {
   return {
@@ -82,8 +82,8 @@ const shownMax = 2_048;
 
 /**
  * The parts of a statement that masking recognises: comments, strings in each of their forms, quoted names, and the end
- * of a statement. An unfinished one ends with the text. A quoted name is kept. It is recognised, so that no string
- * seems to begin in it.
+ * of a statement. A part without its end extends to the end of the text. A quoted name is kept. It is recognised
+ * because an apostrophe in it would seem to begin a string.
  */
 const pieces = new RegExp(
   [

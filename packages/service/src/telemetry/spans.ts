@@ -37,8 +37,8 @@ let isForWork = false;
 
 /**
  * Tells the sampling that this process is a worker or an agent. It must be called once, at the start. Readers of a
- * trace look for the steps of a workflow, but each step has dozens of statements and reads. By default only those that
- * failed or were slow are sent.
+ * trace look for the steps of a workflow, but each step has dozens of statements and reads. By default only the
+ * statements and reads that failed or were slow are sent.
  */
 export const traceForWork = (): void => {
   isForWork = true;
@@ -76,13 +76,15 @@ const isWord = (segment: string): boolean => /^[a-z][a-z_-]{0,30}$/.test(segment
 
 /**
  * The name of a call: its method and its path without the ids, such as `PUT /control/sites/{id}/releases/{id}`, so that
- * there are few names. Undefined for a path of another kind, such as that of an object in a storage.
+ * there are few names. Undefined for a path outside `/control`, `/internal` and `/v1`, such as the path of an object in
+ * a storage.
  */
 export function nameOfCall(method: string, path: string): string | undefined {
   const [own = ''] = path.split('?');
   const [, root = '', things = '', ...rest] = own.split('/');
   if (!/^(?:control|internal|v\d)$/.test(root) || !isWord(things)) return undefined;
-  // In a control protocol some ids are words, such as the id of a first release, so they are recognised by their place.
+  // In a control protocol some ids are words, such as the id of a first release, so an id is recognised by its position
+  // in the path.
   const isId = (index: number): boolean =>
     root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
   const parts = rest.map((segment, index) => (isWord(segment) && !isId(index) ? segment : '{id}'));

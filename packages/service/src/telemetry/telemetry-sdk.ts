@@ -24,9 +24,10 @@ import { createSampling, type Sampling, type SamplingOptions } from './sampling'
 import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 
 /**
- * The limits of sending spans, so that a dead or slow collector costs little: 2,048 spans in memory (further ones are
- * dropped), and two requests at a time of 3 s each. A timer sends spans, so a served request never waits for
- * the collector. OpenTelemetry's own variables override these numbers, except for the two requests.
+ * The limits of sending spans, so that a dead or slow collector costs little. Memory holds at most 2,048 spans, and
+ * further spans are dropped. At most two requests of 3 s each are sent at a time. A timer sends spans, so a served
+ * request never waits for the collector. OpenTelemetry's own variables override these numbers, except for the two
+ * requests.
  */
 const exportLimits = () => ({
   maxQueueSize: setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),
@@ -63,10 +64,10 @@ function nameCall(span: Span, method: string | undefined, path: string | undefin
 }
 
 /**
- * The instrumentations. None records headers, values of statements or bodies, so tokens and idempotency keys are in no
- * span. All spans are cleaned once more before they are sent (`safe-spans`).
+ * The instrumentations. No instrumentation records headers, values of statements or bodies, so tokens and idempotency
+ * keys are in no span. All spans are cleaned once more before they are sent (`safe-spans`).
  * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are recorded only
- * with full detail, because the span of the job shows as much. A call without a trace begins none.
+ * with full detail, because the span of the job shows as much. A call outside a trace begins no trace.
  */
 const instrumentations = () => [
   new HttpInstrumentation({
@@ -98,8 +99,8 @@ const redisInstrumentation = () =>
   new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
 
 /**
- * Removes the names of customers' databases and storages from metrics. They are private, and each would be a series of
- * its own for as long as the process lives.
+ * Removes the names of customers' databases and storages from metrics. The names are private, and each name would be a
+ * series of its own for as long as the process lives.
  */
 const views = Object.entries({
   'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
@@ -183,8 +184,8 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
       'deployment.environment.name': options.environment,
       'process.pid': process.pid,
     }),
-    // OTEL_RESOURCE_ATTRIBUTES overrides these. The detector of the process is left out, because it would send the
-    // whole command line.
+    // OTEL_RESOURCE_ATTRIBUTES overrides the attributes above. The detector of the process is left out, because it
+    // would send the whole command line.
     resourceDetectors: [envDetector, hostDetector],
     ...tracesTo(options.tracesUrl, sampling),
     metricReaders: metricsTo(options.metricsUrl, options.metrics, [durations]),
@@ -197,8 +198,9 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // Only the instrumentation of the runtime stays on. The others would trace each request and each of its calls a
-      // second time. They would also spend time on each layer of Express and each log line, for no result.
+      // Only the instrumentation of the runtime stays on. The other instrumentations would trace each request and each
+      // of its calls a second time. They would also spend time on each layer of Express and each log line, for no
+      // result.
       for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.

@@ -43,8 +43,8 @@ const running = start();
 
 /**
  * Begins the traces of requests. It is for the process that customers reach, which decides about the sampling of reads.
- * The caller's `traceparent` becomes only a link, because it could otherwise name a trace of Drydock and turn off its
- * recording. It must be called before the first request. Undefined while telemetry is off.
+ * The caller's `traceparent` becomes only a link. As a parent, it could name a trace of Drydock and turn off the
+ * recording of that trace. Must be called before the first request. Undefined while telemetry is off.
  */
 export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
 

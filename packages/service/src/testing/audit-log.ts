@@ -1,6 +1,6 @@
 import type { ServiceApi } from './service-api';
 
-/** The actions on `target`, the path of a thing, in the audit log, oldest first. */
+/** The actions on the resource with the path `target` in the audit log, oldest first. */
 export async function auditedOf(api: Pick<ServiceApi, 'rows'>, target: string): Promise<string[]> {
   const rows = await api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [
     target,

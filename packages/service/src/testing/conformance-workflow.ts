@@ -30,16 +30,16 @@ export async function givenWorkflow(
 }
 
 /**
- * The status in which an operation on a workflow succeeds: staff decide on one that waits for them, and all other
- * operations read one that has ended.
+ * The status in which an operation on a workflow succeeds: staff decide on a workflow that waits for them, and every
+ * other operation reads a workflow that has ended.
  */
 export const statusFor = ({ method }: { method: string }): GivenWorkflow['status'] =>
   method === 'POST' ? 'needs_attention' : 'succeeded';
 
 /**
  * Does directly in the database what requests wait for a worker to do: it ends workflows that staff abandon, and lets
- * workflows of the named kinds succeed, with that output for each step. Conformance is about requests and answers.
- * Without this, each such answer would take as long as a request waits for a worker.
+ * workflows of the kinds in `outputs` succeed, with the given output for each step. Conformance is about requests and
+ * answers. Without this function, each of these answers would take as long as a request waits for a worker.
  */
 export async function standInForWorkers(
   api: Pick<ServiceApi, 'rows'>,

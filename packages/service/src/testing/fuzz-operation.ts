@@ -81,7 +81,7 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
 
 /**
  * The status and code of the answer. A call that is refused because the database is busy is repeated, as every caller
- * would do. If it never succeeds, that is a fault.
+ * would do. A call that never succeeds is a fault.
  */
 async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
   const { query, lastEventId, ...rest } = asked;

@@ -49,7 +49,7 @@ export async function putBack(adminUrl: string, { tables, sequences }: Moment): 
   });
 }
 
-/** Lists the relations of one kind, except for the server's own, by their quoted names with schema. */
+/** Lists the relations of one kind in the schema `public`, by their quoted names with schema. */
 async function listNames(admin: pg.Client, kind: 'r' | 'S'): Promise<string[]> {
   const { rows } = await admin.query<{ name: string }>(
     `SELECT format('%I.%I', nspname, relname) AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

@@ -47,7 +47,10 @@ export interface ServiceApi {
   close(): Promise<void>;
 }
 
-/** An address at which nobody listens. An API must answer even if its queue, its hosts and the keys service do not. */
+/**
+ * An address at which nobody listens. An API must answer even if its queue, its hosts and the keys service do not
+ * answer.
+ */
 export const nowhere = '127.0.0.1:1';
 
 /** A caller with a key of a new organisation, live and with every permission. */
@@ -59,7 +62,7 @@ export const callerOf = (change: Partial<Caller> = {}): Caller => ({
   ...change,
 });
 
-/** The scale of time-outs for the processes of a test, which do not inherit its environment. */
+/** The scale of time-outs for the processes of a test, which do not inherit the environment of the test. */
 export const timeoutScale = (): Record<string, string> => {
   const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
   return scale === undefined ? {} : { DRYDOCK_TIMEOUT_SCALE: scale };

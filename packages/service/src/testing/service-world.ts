@@ -13,10 +13,7 @@ export interface ServiceWorld {
   caller: Caller;
   /** Starts a worker process from dist, as it is deployed. `environment` is added to what all workers get. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
-  /**
-   * Runs `work` while a worker runs. Afterwards the worker is ended with its leases before anything else can be
-   * claimed.
-   */
+  /** Runs `work` while a worker runs. Resolves only once the worker is killed and its leases have ended. */
   withWorker<T>(work: () => Promise<T>): Promise<T>;
   /** Kills the remaining workers and ends their leases. */
   endWorkers: () => Promise<void>;
