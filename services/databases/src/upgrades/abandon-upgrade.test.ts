@@ -43,7 +43,10 @@ async function parkedUpgrade({ id }: Made, point: string): Promise<string> {
   return `/v1/databases/${id}/workflows/${workflowId}`;
 }
 
-/** Abandons the workflow as staff. Resolves with the answer when the database is settled. */
+/**
+ * Abandons the workflow as staff, and waits until the workflow that ends the upgrade has succeeded. Resolves with the
+ * answer of the `abandon` call.
+ */
 async function abandon(id: string, location: string): Promise<WorkflowView> {
   const answer = await world.api.call('POST', `${location}/abandon`, { body: {} });
   expect(answer.status).toBe(202);

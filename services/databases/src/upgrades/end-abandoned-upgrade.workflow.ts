@@ -21,8 +21,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // A killed instance needs minutes to restart, and nothing can be undone until it answers. Twelve attempts last that
-    // long.
+    // A killed instance needs minutes to restart, and nothing can be undone until the instance answers. Twelve attempts
+    // last for these minutes.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;
