@@ -97,7 +97,7 @@ export const listDatabases = ({ pager, database }: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listDatabasesEndpoint>;
 
-/** Changes the label and metadata. The row is locked, so that of two simultaneous changes neither is lost. */
+/** Changes the label and metadata. The row is locked, so that two simultaneous changes are both kept. */
 export const updateDatabase = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -50,8 +50,8 @@ export const createFromBackupWorkflow = defineWorkflow({
       await definitely(provider.finish(refOf(step), move, fencedCall(step)));
     },
   })
-  // This step is separate from the switch, because the host forgets the upgrade when the old instance is removed. A
-  // repeat of a step that did both would find no upgrade to switch.
+  // This step is separate from the switch, because the host forgets the upgrade when the old instance is removed. If
+  // one step did both, its repetition would find no upgrade to switch.
   .step('retire_empty', {
     timeoutSeconds: 120,
     run: (step, { provider }) =>

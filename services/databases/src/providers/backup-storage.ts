@@ -2,8 +2,8 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { DatabaseRef } from './database-provider';
 
 /**
- * The storage of archives. Each key names a folder of objects. Each attempt writes its archive under a new key. So a
- * worker that has lost its lease cannot change an archive that another worker has verified.
+ * The storage of archives. Each key names a folder of objects. Each attempt writes its archive under a key that is
+ * never used again. So a worker that has lost its lease cannot change an archive that another worker has verified.
  */
 export interface BackupStorage {
   /**

@@ -87,8 +87,7 @@ function sentenceOf({ label, engineVersion }: ManagedDatabase, target: string, p
 }
 
 /**
- * The preflight of an upgrade applies the rules of the upgrade and reads the findings from the instance. Changes
- * nothing.
+ * The preflight of an upgrade applies the upgrade's rules and reads the findings from the instance. Changes nothing.
  */
 export const preflightUpgrade = (context: HandlerContext) =>
   ({
