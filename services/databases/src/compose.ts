@@ -44,7 +44,10 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
 }
 
-/** The process that runs the workflows. No other process has drivers or the key of the archives. */
+/**
+ * The process that runs the workflows. No other process has the whole provider, the storage of backups or the key of
+ * the archives.
+ */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { lifetime, database, log } = foundation;

@@ -29,8 +29,9 @@ interface Run {
 }
 
 /**
- * An upgrade takes long, so outside the chaos run its worker is only killed, and throws an error at one point.
- * Deletions and scheduled work never throw, because a failed run has had its effect and is started again.
+ * An upgrade takes long, so only the chaos run has all its cases. The usual long run kills the worker in every case,
+ * except for one case that throws an error. Deletions and scheduled workflows never throw, because a failed run has had
+ * its effect and is started again.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
@@ -53,7 +54,7 @@ describe('every step survives its crash', () => {
     if (answer.status !== 202) throw new Error(answer.text);
     return { databaseId, url, workflowId: workflowIdOf(answer) };
   };
-  /** Starts the scheduled workflow, like the relay at its due time. */
+  /** Makes the schedule due, and waits until the relay has started its workflow. */
   const startScheduled = async (databaseId: string, url: string, kind: string): Promise<Run> => {
     await world.api.rows('UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = $2', [
       databaseId,
@@ -171,8 +172,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * Judges an upgrade. A database whose workflow waits for staff serves customers, and stays locked until staff decide.
-   * The retry by staff completes the workflow, so the record then agrees with the host.
+   * Judges an upgrade. A database whose workflow waits for staff must serve customers, and stays locked until staff
+   * decide. A retry by staff completes the workflow, and the record must then agree with the host.
    */
   const judgeUpgrade =
     (newest: string) =>

@@ -1,5 +1,5 @@
 /**
- * Restores databases of the service from a backup that was taken during work.
+ * Puts the service's own database back to a moment during an upgrade and a restore.
  *
  * @tier long
  * @processes
@@ -65,7 +65,10 @@ describe('a database that was put back from a backup', () => {
   const textsOf = async ({ url }: Made): Promise<string[]> =>
     (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
 
-  /** Expects that the database serves the recorded version, accepts writes and DDL, and has kept later writes. */
+  /**
+   * Expects that the database serves the recorded version and accepts writes and DDL. Writes after the moment must be
+   * kept, unless a later upgrade ran.
+   */
   const judge = async (
     { kind, made, workflowId }: Work,
     { isSince, isLater }: { isSince: boolean; isLater: boolean },
@@ -128,7 +131,7 @@ describe('a database that was put back from a backup', () => {
         }
         const isLater = wayOn.includes('later');
         if (isLater) {
-          // The older database does not know this work.
+          // The older database has no record of this upgrade.
           const later = [await beginUpgrade(fresh, '18')];
           if (wayOn === 'later work') await sleep(random.below(6_000));
           else await over(later);

@@ -26,7 +26,7 @@ export interface GivenDatabase {
   isBackedUp?: boolean;
 }
 
-/** Inserts a database that counts as served. It has no instance. */
+/** Inserts the record of a database, which is available unless a status is given. The database has no instance. */
 export async function givenDatabase(
   api: ServiceApi,
   { orgId, mode }: Caller,

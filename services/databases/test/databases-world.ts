@@ -20,8 +20,8 @@ export interface DatabasesWorld extends ServiceWorld {
 }
 
 /**
- * A trigger that makes a commit fail if it makes a database available while a workflow works on it, because the
- * customer's next call would be refused. A workflow that waits for staff may keep its lock.
+ * Makes a commit fail if a database becomes available while a workflow is queued or runs on it, because the customer's
+ * next call would be refused. A workflow that waits for staff may keep its lock.
  */
 const availableIsFree = `
   CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -33,7 +33,7 @@ const availableIsFree = `
   CREATE CONSTRAINT TRIGGER available_is_free AFTER UPDATE OF status ON managed_databases DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.status = 'available' AND OLD.status <> 'available') EXECUTE FUNCTION refuse_held()`;
 
-/** Opens a service's world with a database agent. */
+/** Opens a world: the API, a database agent and a folder for backups. Tests start the workers. */
 export async function openWorld(backend: QueueBackend, caller: Caller): Promise<DatabasesWorld> {
   const host = await startDatabaseHost();
   const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-database-backups-'));

@@ -45,7 +45,7 @@ const quotedBytes = (_: string, hex: string): string =>
   ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 
 /**
- * Removes differences between versions in writing the same thing. 10.6 calls `utf8` `utf8mb3`, 10.11 writes each
+ * Removes differences between the versions' spellings of one statement. 10.6 calls `utf8` `utf8mb3`, 10.11 writes each
  * collation, and 11.8 writes the bytes of binary defaults.
  */
 const written = (statement: string): string =>
@@ -56,8 +56,7 @@ const written = (statement: string): string =>
 
 /**
  * Reads the whole content of a customer's server by SHOW CREATE. The result has a line for each object, one for the
- * rows of each table, and one for each right of the user. The rows are read and their checksums computed by this
- * client.
+ * rows of each table, and one for each right of the user. This client reads the rows and computes their checksums.
  */
 export const readMysqlContent = (address: MysqlAddress): Promise<string[]> =>
   withMysqlClient(address, async (client) => {

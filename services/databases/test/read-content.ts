@@ -9,8 +9,8 @@ const own = (catalogue: string, alias: string): string =>
     where e.classid = '${catalogue}'::regclass and e.objid = ${alias}.oid and e.deptype = 'e')`;
 
 /**
- * The rights on an object as sentences. Usual rights are listed even if the catalogue does not store them. MAINTAIN
- * exists from version 17 on.
+ * The rights on an object as sentences. Usual rights are listed even if the catalogue does not store them. MAINTAIN is
+ * left out, because it exists only from version 17 on.
  */
 const rights = (acl: string, usual: string): string =>
   `(select string_agg(format('%s to %s by %s %s', x.privilege_type, coalesce(e.rolname, 'public'), r.rolname, x.is_grantable), ', '
@@ -105,7 +105,7 @@ const objects: [from: string, where: string, ...columns: string[]][] = [
       and not exists (select from pg_depend e where e.classid = d.classoid and e.objid = d.objoid and e.deptype = 'e')`,
     "'comment', i.type, i.identity, d.description",
   ],
-  // The server knows these by a name that says all.
+  // For these catalogues the identity says enough, so no other property is read.
   ...[
     'pg_operator',
     'pg_opclass',
@@ -136,8 +136,8 @@ const rowsSql = (table: string): string =>
 
 /**
  * The content of a database, as functions of the catalogue show it to its owner. The result has a line for each object,
- * and one for the rows of each table. Two databases with equal lines have the same content. It shares no code with
- * dumps and with the comparison of an upgrade.
+ * and one for the rows of each table. Two databases with equal lines have the same content. This function shares no
+ * code with dumps or with the comparison of an upgrade.
  */
 export const readContent = (url: string): Promise<string[]> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, async (client) => {

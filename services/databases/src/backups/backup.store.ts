@@ -58,7 +58,7 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
 export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
   tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });
 
-/** The owner's backup, of any database that has not been deleted. */
+/** A backup of any database of the owner. Null if the backup does not exist, or if its database was deleted. */
 export async function findBackupOf(
   tx: Reader,
   { orgId, mode }: Owner,

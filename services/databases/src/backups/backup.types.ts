@@ -22,7 +22,7 @@ export const proofSchema = z.strictObject({
   at: z.iso.datetime(),
   /** The statements that Postgres refused. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
-  /** Parts that were restored with changes. Everything else was restored as it was. */
+  /** Parts that are missing, changed or unproven after the load. All other parts were loaded unchanged. */
   findings: loadFindingsSchema.default([]),
 });
 export type BackupProof = z.infer<typeof proofSchema>;

@@ -21,8 +21,8 @@ type Step = StepContext<unknown, unknown>;
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /**
- * Packs the serving instance of the database into a new folder, or the instance that the restore `replacedBy` has
- * replaced. The archive counts as a backup only once it was verified.
+ * Packs the serving instance of the database into a new folder. With `replacedBy` it packs the instance that this
+ * restore has replaced. The archive counts as a backup only after its verification.
  */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,
@@ -44,9 +44,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage. It is needed if Drydock's own database was restored to
- * a moment before the archive was recorded. Null if there is none. The facts in its manifest are authenticated with the
- * archive key. The caller still has to verify the content.
+ * Finds the newest complete archive of a backup in the storage; null if there is none. The archive may have no record,
+ * because Drydock's own database was restored to an earlier moment. The facts in the manifest are authenticated with
+ * the archive key. The caller still has to verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -109,8 +109,8 @@ interface Load {
 }
 
 /**
- * Proves that the backup can be restored: loads it into a scratch instance and reads a row back as a client. Resolves
- * with whether there was a row to read, and with the parts that were restored with changes.
+ * Proves that the backup can be restored: loads it into a scratch instance and reads a row back as a client. `isProven`
+ * is false if the backup has no row to read. `loadFindings` names the parts that are missing, changed or unproven.
  */
 export async function proveRestorable(
   { provider, backupStorage }: WorkContext,

@@ -1,5 +1,5 @@
 /**
- * Uses a function of 70 MB.
+ * Tests a backup of a schema with a function of 70 MB, which cannot be packed.
  *
  * @tier long
  * @processes

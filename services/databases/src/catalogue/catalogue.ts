@@ -109,8 +109,8 @@ export const getCatalogue = ({ provider }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
 
 /**
- * The majors whose programs the host has. The host is asked only if the request depends on them, because every host has
- * Postgres' programs.
+ * The majors whose programs the host has. For Postgres, whose programs every host has, and for unknown versions the
+ * result is empty without a call. Throws `dependency_unavailable` if the host does not answer.
  */
 export async function majorsFor(
   { provider }: HandlerContext,

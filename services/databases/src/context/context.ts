@@ -7,7 +7,7 @@ import type { DatabaseProvider, DatabaseReader, DatabaseRef } from '../providers
 import type { DatabasesDatabase, Tx } from './database.store';
 import type { DatabasePasswords } from './database-password';
 
-/** The parts that a handler is given. Handlers read from the host and never change anything there. */
+/** The dependencies of handlers. Handlers read from the host and never change anything there. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: DatabasesDatabase;
   quota: QuotaRule;
@@ -15,7 +15,7 @@ export interface HandlerContext extends WorkflowContext<Tx> {
   passwords: DatabasePasswords;
 }
 
-/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
+/** The dependencies of workflow steps. Handlers never get the whole provider or the storage of backups. */
 export interface WorkContext {
   database: DatabasesDatabase;
   provider: DatabaseProvider;

@@ -11,8 +11,8 @@ export interface DatabasePasswords {
   /** Whether the secret is being rotated. Meanwhile the worker's current secret may differ from the API's. */
   areRotated: boolean;
   /**
-   * A password of 32 base64url characters, derived from the secret of that name, by default the current one. Throws if
-   * the secret is no longer accepted.
+   * A password of 32 base64url characters, derived from the secret that `madeWith` names, or from the current secret.
+   * Throws if the named secret is no longer accepted.
    */
   of(databaseId: string, madeWith?: string): string;
 }

@@ -28,7 +28,7 @@ export async function readDatabase(
   return present(await findDatabase(context.database.pool, ownerOf(caller), params.databaseId));
 }
 
-/** Reads the caller's database as {@link readDatabase} does, and locks its row until the transaction ends. */
+/** Reads the caller's database and locks its row until the transaction ends. Throws 404 like {@link readDatabase}. */
 export async function holdDatabase(tx: Tx, { caller, params }: AboutDatabase): Promise<ManagedDatabase> {
   return present(await lockDatabase(tx, ownerOf(caller), params.databaseId));
 }
@@ -97,7 +97,7 @@ export const listDatabases = ({ pager, database }: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listDatabasesEndpoint>;
 
-/** Changes the label and metadata. The row is locked, so that of two simultaneous changes neither is lost. */
+/** Changes the label and metadata. The row is locked, so that two simultaneous changes are both kept. */
 export const updateDatabase = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -19,18 +19,18 @@ export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<Man
   return toDatabase(await tx.managedDatabase.create({ data: { ...database, status: 'provisioning' } }));
 }
 
-/** The filter for the databases of an owner. Deleted ones are left out. */
+/** The filter for the databases of an owner that have not been deleted. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'deleted' as const } });
 
-/** The owner's database; null if there is none, or if it is another organisation's or the other mode's. */
+/** The owner's database. Null if it does not exist, was deleted, or belongs to another organisation or mode. */
 export async function findDatabase(tx: Reader, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const row = await tx.managedDatabase.findFirst({ where: { id: databaseId, ...theirs(owner) } });
   return row === null ? null : toDatabase(row);
 }
 
 /**
- * Finds the database as {@link findDatabase} does, and locks its row until the transaction ends, so that the state on
- * which a decision is based cannot change before the decision is written.
+ * Finds a database like {@link findDatabase}, and locks its row until the transaction ends. The state on which the
+ * caller bases a decision then cannot change before the decision is written.
  */
 export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const table = { name: 'managed_databases', fields: Prisma.ManagedDatabaseScalarFieldEnum };
@@ -78,8 +78,8 @@ export async function changeStatus(
 }
 
 /**
- * Shows a database as available while its upgrade or restore waits for staff, if its address has been switched to the
- * new instance already. It then serves and takes writes.
+ * Shows a database as available while its upgrade or restore waits for staff after the switch of the address. After the
+ * switch the database serves and takes writes. Before the switch nothing is changed.
  */
 export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
   const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';
@@ -114,8 +114,8 @@ export async function recordVerified(tx: Tx, databaseId: string, restoreVerified
 }
 
 /**
- * Reserves the next sequence number of the database's backups. It is greater than every earlier one, and failed backups
- * have numbers too.
+ * Reserves the next sequence number of the database's backups, which is greater than all earlier numbers. Failed
+ * backups have numbers too.
  */
 export async function nextBackupSequence(tx: Tx, databaseId: string): Promise<bigint> {
   const { backupSequence } = await tx.managedDatabase.update({

@@ -11,8 +11,8 @@ import {
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
 /**
- * Problem codes for refusals that do not depend on the archive. A refusal that is not listed may be transient, so the
- * step is repeated.
+ * Problem codes for permanent refusals that do not depend on the archive. After a refusal without a code or a reason
+ * the step is repeated, because the refusal may be transient.
  */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
@@ -41,8 +41,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 }
 
 /**
- * Turns permanent errors of the work into failures of the step. All others may be transient, so the step is repeated.
- * `content` is the reason for a refusal of content: it could not be packed or not be loaded.
+ * Turns permanent errors of the work into failures of the step. Other errors may be transient, so the step is repeated.
+ * `content` says whether refused content could not be packed or could not be loaded.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

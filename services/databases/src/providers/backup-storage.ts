@@ -2,21 +2,20 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { DatabaseRef } from './database-provider';
 
 /**
- * The storage of archives. Each key names a folder of objects. Each attempt writes an archive under a key of its own
- * that is never used again, so that a worker that lost its lease cannot change an archive that another one has
- * verified.
+ * The storage of archives. Each key names a folder of objects. Each attempt writes its archive under a key that is
+ * never used again. So a worker that has lost its lease cannot change an archive that another worker has verified.
  */
 export interface BackupStorage {
   /**
-   * The place to write an archive's objects to. An object is on disk once its write resolves. The manifest is written
-   * last; without it the archive does not count.
+   * The sink for the objects of an archive. An object is on disk once its write resolves. The manifest is written last,
+   * and an archive without a manifest does not count.
    */
   sink(storageKey: string): ArchiveSink;
-  /** The place to read an archive's objects from. A missing object rejects with ArchiveError `missing`. */
+  /** The source of the objects of an archive. The read of a missing object rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
   /**
-   * The keys of the finished archives in the folder `prefix`, in no order. In the folder of a backup these are the
-   * complete attempts at it.
+   * The keys of the finished archives in the folder `prefix`, in no order. In the folder of a backup, each finished
+   * archive is a complete attempt at the backup.
    */
   listFinished(prefix: string): Promise<string[]>;
   /** Removes every archive in the folder `prefix` except `keep`. A missing folder is no error. */

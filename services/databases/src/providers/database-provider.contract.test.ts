@@ -1,5 +1,5 @@
 /**
- * Interrupts every stage of a move once, on real instances.
+ * Tests each driver on real instances. Each copying stage of an upgrade is interrupted once.
  *
  * @tier long
  * @processes
@@ -160,7 +160,8 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
     const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
-    // A policy hides all rows of the largest table from its owner. The restored tables show their owner the same rows.
+    // A policy hides all rows of the largest table from its owner, before and after the restore. So the row is read
+    // back from a smaller table.
     expect(verified).toEqual({ tables: 3, rows: 5_002, readFrom: '"public"."mine"', findings: [] });
     await provider.destroy(ref, call(4));
   });
@@ -192,7 +193,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.createTarget(ref, upgrade, call(2));
     let fence = 2;
     for (const stage of ['copySchema', 'copyData', 'catchUp'] as const) {
-      // The worker is interrupted, and the next one continues with a newer fencing token.
+      // The first worker is interrupted, and the next worker continues with a newer fencing token.
       const cut = new AbortController();
       const cutting = provider[stage](ref, upgrade, call(fence, cut.signal)).catch(() => undefined);
       setTimeout(() => cut.abort(new Error('the lease was lost')), 300);

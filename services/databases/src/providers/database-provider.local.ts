@@ -53,8 +53,8 @@ async function readPlan(
 
 /**
  * Makes the target instance of an upgrade. The prechecks are repeated first, because the database may have changed
- * since the plan. Throws `precheck_failed`. The schema and the rows are not tried again, because the copy follows at
- * once and its refusals end the upgrade just as early.
+ * since the plan. The trial of the schema and the rows is not repeated, because the copy follows at once and ends the
+ * upgrade if it is refused. Throws `precheck_failed`.
  */
 async function createTarget(
   client: DatabaseHostClient,
@@ -87,8 +87,8 @@ interface LocalTools {
 const saltBytes = 16;
 
 /**
- * Lets the host dump and pack the database with the keys of this archive alone. The archive's objects are sent to this
- * process, which stores them.
+ * Lets the host dump and pack the database. The host gets the keys of this archive alone, and sends the archive's
+ * objects to this process, which stores them.
  */
 async function packDatabase(
   { client, archiveKey }: LocalTools,
@@ -117,8 +117,8 @@ async function packDatabase(
 }
 
 /**
- * Loads an archive into a scratch instance of the host, which is removed in any case. The host gets the keys of the
- * archive only after its manifest was found to be the expected one.
+ * Loads an archive into a scratch instance of the host, which the host removes after success and failure. The host gets
+ * the keys of the archive only if the archive has the expected manifest.
  */
 async function verifyRestore(
   tools: LocalTools,
@@ -218,7 +218,7 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
-/** The reading part of the provider, for handlers. It only reads from the database agent. */
+/** The provider for handlers. It only reads from the database agent. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),
@@ -232,8 +232,8 @@ export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'clos
 }
 
 /**
- * The provider whose instances run under a database agent. The agent does all the work. This worker starts its jobs,
- * serves the archives to them and waits for them.
+ * The provider whose instances run under a database agent. The agent does all the work. The worker starts the agent's
+ * jobs, serves the archives to the jobs, and waits until the jobs end.
  */
 export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;

@@ -24,10 +24,7 @@ export interface InstanceSize {
 }
 
 export interface InstanceSpec {
-  /**
-   * The major that the instance runs. The provider must have its programs; {@link DatabaseReader.listMajors} names
-   * them.
-   */
+  /** The major that the instance runs. It must be one of {@link DatabaseReader.listMajors}. */
   major: Major;
   databaseName: string;
   username: string;
@@ -71,8 +68,8 @@ export interface HostedDatabase {
 
 /**
  * How an upgrade moves the data. `logical`: the customer writes meanwhile, and the switch takes milliseconds.
- * `offline`: reads and writes wait from `copyData` to `cutover`, because something in the database cannot be
- * replicated. The findings name it.
+ * `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that cannot be
+ * replicated. The findings name the content.
  */
 export type UpgradePath = 'logical' | 'offline';
 
@@ -116,7 +113,7 @@ export interface PackedArchive {
   rawBytes: number;
 }
 
-/** An archive and the facts that it must have. */
+/** An archive, with the id and the manifest MAC that it must have. */
 export interface ArchiveToVerify {
   source: ArchiveSource;
   archiveId: string;
@@ -132,8 +129,8 @@ export interface VerifiedRestore {
    */
   readFrom: string | null;
   /**
-   * Parts of the backup that are missing or could not be proven, although everything else was. They are for the
-   * customer.
+   * The findings for the customer: parts of the backup that are missing, changed or unproven. All other parts are
+   * proven.
    */
   findings: LoadFindings;
 }
@@ -168,16 +165,17 @@ export type UpgradeName = Pick<Upgrade, 'upgradeId'>;
 
 export interface Cutover {
   /**
-   * The milliseconds in which no write was possible, from the end of the old sessions until the waiting ones continued.
+   * The milliseconds in which no write was possible, from the end of the old sessions until the waiting sessions
+   * continued.
    */
   writesBlockedMs: number;
 }
 
 export interface Comparison {
   /**
-   * The result of a comparison. `equal` and `different` compare the frozen old instance with a snapshot of the new one
-   * that was taken at the switch. `undecided`: a process was killed and the snapshot was lost with it, and a table was
-   * written after the switch. Everything that could still be compared was equal.
+   * The result of comparing the frozen old instance with the snapshot of the new instance from the switch. `undecided`:
+   * the snapshot is lost, for example because a process was killed. A difference may then come from a write after the
+   * switch, or nothing could be compared.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
@@ -192,8 +190,8 @@ export interface Comparison {
 }
 
 /**
- * The reading part of a provider, for handlers. It rejects with a {@link DatabaseProviderError}, or with any other
- * error if the provider does not answer.
+ * The provider for handlers, which only reads. It rejects with a {@link DatabaseProviderError}, or with any other error
+ * if the provider does not answer.
  */
 export interface DatabaseReader {
   /** The majors, of any engine, whose programs the provider has. */
@@ -211,13 +209,14 @@ export interface DatabaseReader {
 }
 
 /**
- * The whole provider, for workflow steps. Every method may be called again with the same arguments, even after a kill
- * -9 of the process that did the work, and has the same result. A {@link DatabaseProviderError} is permanent. After any
- * other rejection the call is repeated.
+ * The whole provider, for workflow steps. Every method may be repeated with the same arguments and has the same result,
+ * even after a kill -9 of the process that did the work. A {@link DatabaseProviderError} is permanent. After any other
+ * rejection the call is repeated.
  * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`,
  * `finish`, and a day later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves it.
- * Until then `abandon` undoes everything; `describe().upgrade.phase` says whether the pointer has been moved. After a
- * kill at any moment either the old or the new instance serves, and the two never accept writes at the same time.
+ * Before the move `abandon` undoes everything; `describe().upgrade.phase` says whether the pointer has been moved.
+ * After a kill at any moment either the old or the new instance serves, and the two never accept writes at the same
+ * time.
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** Makes an instance with a database that the user owns. Resolves with the database and its address. */
@@ -239,7 +238,7 @@ export interface DatabaseProvider extends DatabaseReader {
   /**
    * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the row counts,
    * reads a row back over TLS as an ordinary client, and removes the instance. Rejects with DatabaseProviderError
-   * `archive_refused` if it is not the expected archive, or with `no_space`.
+   * `archive_refused` if the archive is not the expected archive, or with `no_space`.
    */
   verifyRestore(
     database: DatabaseRef,
@@ -249,8 +248,8 @@ export interface DatabaseProvider extends DatabaseReader {
   ): Promise<VerifiedRestore>;
 
   /**
-   * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance. It
-   * has the same refusals as `verifyRestore`.
+   * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance. The
+   * refusals are those of `verifyRestore`.
    */
   trySchema(
     database: DatabaseRef,
@@ -260,12 +259,12 @@ export interface DatabaseProvider extends DatabaseReader {
   ): Promise<TriedSchema>;
 
   /**
-   * Loads the backup into an instance beside the serving one, with the roles of the serving one, compares the row
-   * counts and reads a row back. A repetition begins with an empty instance. Afterwards `cutover` puts the instance
-   * behind the address, `finish` stops the replaced instance and keeps it, and `retireOld` removes it. Until the
-   * cutover `abandon` undoes everything. Resolves with null if the database has already been switched. Rejects with
-   * DatabaseProviderError `content_refused` if the engine refuses an object of the backup, or with `archive_refused`,
-   * `no_space`, `moved` or `major_not_installed`.
+   * Loads the backup into an instance beside the serving instance, with the same roles. Compares the row counts and
+   * reads a row back. A repetition begins with an empty instance. Afterwards `cutover` puts the instance behind the
+   * address, `finish` stops the replaced instance and keeps it, and `retireOld` removes it. Until the cutover `abandon`
+   * undoes everything. Resolves with null if the database has already been switched. Rejects with DatabaseProviderError
+   * `content_refused` if the engine refuses an object of the backup, or with `archive_refused`, `no_space`, `moved` or
+   * `major_not_installed`.
    */
   stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<VerifiedRestore | null>;
 
@@ -283,7 +282,7 @@ export interface DatabaseProvider extends DatabaseReader {
   /**
    * Copies every row, then indexes, foreign keys, triggers, contents of views and large objects, and runs ANALYZE.
    * `logical`: the customer continues to write, and the changes are replicated. `offline`: all sessions are ended, and
-   * new ones wait or are told that the database is being upgraded.
+   * new sessions wait or are told that the database is being upgraded.
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
@@ -293,11 +292,12 @@ export interface DatabaseProvider extends DatabaseReader {
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Switches the database to the new instance. **The point of no return** is in this call: it moves the pointer on
-   * disk. Before that, sessions end and new ones wait, writes to the old instance are blocked for good, a marker row
-   * reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. Afterwards the
-   * waiting sessions continue at the new instance. If the target does not catch up within seconds, the old instance
-   * stays in use and the call rejects; `catchUp` and `cutover` may then be called again. Rejects with
-   * DatabaseProviderError `moved` if there is no such upgrade. Resolves at once if the pointer has been moved already.
+   * disk. Before the move, sessions end and new sessions wait, writes to the old instance are blocked for good, a
+   * marker row reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. After the
+   * move, the waiting sessions continue at the new instance. If the target does not catch up within seconds, the old
+   * instance stays in use and the call rejects; `catchUp` and `cutover` may then be called again. Rejects with
+   * DatabaseProviderError `moved` if the upgrade does not exist. Resolves at once if the pointer has been moved
+   * already.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**
@@ -305,10 +305,13 @@ export interface DatabaseProvider extends DatabaseReader {
    * switch. The customer reads and writes meanwhile.
    */
   compare(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<Comparison>;
-  /** Runs ANALYZE, removes the upgrade's own objects from the new instance, stops the old one and keeps it, frozen. */
+  /**
+   * Runs ANALYZE and removes the upgrade's own objects from the new instance. Stops the old instance and keeps it,
+   * frozen.
+   */
   finish(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
-   * Removes the old instance that was kept. Before `finish` it rejects with DatabaseProviderError `moved`. A missing
+   * Removes the old instance that was kept. Rejects with DatabaseProviderError `moved` before `finish`. A missing
    * instance is no error.
    */
   retireOld(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
@@ -330,8 +333,8 @@ export type DatabaseRefusal =
   | 'switched'
   | 'archive_refused'
   /**
-   * The engine refuses an object or a row of the customer's, and would do so again. The message names the object and
-   * the reason, for the customer.
+   * The engine refuses an object or a row of the customer's, and would refuse every repetition. The message names the
+   * object and the reason, for the customer.
    */
   | 'content_refused'
   | 'major_not_installed';

@@ -66,7 +66,10 @@ const incomparable = ({ url }: Made): Promise<string[]> =>
     return names;
   });
 
-/** Selects columns with words as a program has stemmed them, which may differ from the server's stemming. */
+/**
+ * Selects the `tsvector` columns that a program writes. The program has stemmed the words, and the server may stem
+ * differently.
+ */
 const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE a.atttypid = 'tsvector'::regtype AND a.attgenerated = '' AND c.relkind = 'r' AND c.oid >= 16384
   ORDER BY 1`;

@@ -29,7 +29,7 @@ interface Program {
 /** Lists the schemas. Only the chaos run uses all; other runs use a few small ones. */
 function listMysqlSchemas(): Program[] {
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];
-  // Matches statements about other schemas, because the customer has only one.
+  // Matches statements about other schemas, because the customer has only one schema.
   const elsewhere = /^\s*(?:(?:CREATE DATABASE|source|GRANT)\b[^;]*;?|USE\s+\S+)\s*$/gim;
   const all = files.map((file) => ({
     name: path.basename(file, '.sql'),

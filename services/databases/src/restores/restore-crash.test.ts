@@ -24,8 +24,8 @@ interface Run {
 }
 
 /**
- * `workflows` tells the cases only the steps' names, which steps can be undone, and the point of no return. The worker
- * processes load the definitions themselves.
+ * These tests read from `workflows` only the names of steps, which steps can be undone, and the point of no return. The
+ * worker processes load the definitions themselves.
  */
 
 describe('a restore survives the crash of every step', () => {

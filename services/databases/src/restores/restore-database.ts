@@ -27,7 +27,7 @@ interface RestoreFacts {
   backup: DatabaseBackup | null;
   /** The free bytes of the database's host; null if the host does not answer. */
   freeBytes: number | null;
-  /** The reason why a trial load gave no result. Null if it gave one, or if none was needed. */
+  /** The reason why a trial load gave no result. Null if the trial gave a result or was not needed. */
   trial: Finding | null;
   now: Date;
 }
@@ -121,8 +121,9 @@ function proofFindings(backup: DatabaseBackup | null, version: string): Finding[
 }
 
 /**
- * The preflight of a restore applies the same rule and leaves the database as it is. A backup that has not been loaded
- * before is loaded on trial, beside the database. A host that does not answer is a finding, not an error.
+ * The preflight of a restore applies the rule of the restore and leaves the database unchanged. A backup without a
+ * sufficient proof is loaded on trial into an instance beside the database. A host that does not answer is a finding,
+ * not an error.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -144,8 +145,8 @@ export const preflightRestore = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightDatabaseBackupRestore>;
 
 /**
- * Loads the backup on trial unless it cannot be restored or its record has enough. Resolves with the reason why the
- * trial gave no result, or with null.
+ * Loads the backup on trial if it can be restored and its recorded proof does not suffice. Resolves with the reason why
+ * the trial gave no result. Resolves with null if the trial gave a result or was not needed.
  */
 async function tryIfNeeded(
   context: HandlerContext,

@@ -34,7 +34,7 @@ interface RestorePlan {
   failsRestore: boolean;
 }
 
-/** Applies the rule of the request again, and checks that the host has room for a second instance. */
+/** Checks again that the backup can be restored, and that the host has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
@@ -53,7 +53,10 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
   return { archive: backup.archive, major: hosted.major, failsRestore };
 }
 
-/** Packs the content that is about to be replaced as its later backup does, but stores nothing. */
+/**
+ * Packs the content that the restore replaces, to prove before the switch that the safety copy can be packed. Stores
+ * nothing.
+ */
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
   const nowhere = { write: async () => undefined };
   const archive = { sink: nowhere, archiveId: randomUUID(), sequence: 1, createdAt: now() };
@@ -61,8 +64,8 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs the replaced instance, which runs until `finish`. If it was packed before and the record was lost, the archive
- * is in the storage. Resolves with null if it is not there either.
+ * Packs the replaced instance, which runs until `finish`. After `finish`, looks in the storage for the archive of an
+ * earlier attempt whose record was lost. Resolves with null if the storage has no such archive.
  */
 async function packReplaced(
   context: WorkContext,
@@ -127,7 +130,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       };
     },
     commit: async (tx, step, { at, loadFindings }) => {
-      // If the record of the load was lost, its time is unknown and no proof is recorded.
+      // If the record of the load was lost, the time of the load is unknown and no proof is recorded.
       if (at === null) return;
       const proof = {
         of: 'content' as const,

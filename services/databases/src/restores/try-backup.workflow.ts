@@ -13,7 +13,7 @@ import { definitely } from '../databases/definite-failure';
 
 /*
  * The trial load of a preflight loads the schema of a backup, without any row, into an instance that exists only for
- * this. A worker carries out the trial, because no other process has the key of the archives. The trial locks the
+ * the trial. A worker carries out the trial, because no other process has the key of the archives. The trial locks the
  * database like every workflow, so a restore at the same moment is refused with `operation_in_progress`. The trial gets
  * one attempt of one minute.
  */
@@ -114,7 +114,7 @@ export async function tryBackup(
   return unproven('it has not ended yet; ask again in a moment');
 }
 
-/** The result of a trial that another request began, which may have loaded another backup. */
+/** The result of the trial that another request began. The trial may have loaded another backup. */
 async function outcomeOfOther(
   { database }: HandlerContext,
   managed: ManagedDatabase,

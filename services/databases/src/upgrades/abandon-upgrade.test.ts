@@ -43,7 +43,10 @@ async function parkedUpgrade({ id }: Made, point: string): Promise<string> {
   return `/v1/databases/${id}/workflows/${workflowId}`;
 }
 
-/** Abandons the workflow as staff. Resolves with the answer when the database is settled. */
+/**
+ * Abandons the workflow as staff, and waits until the workflow that ends the upgrade has succeeded. Resolves with the
+ * answer of the `abandon` call.
+ */
 async function abandon(id: string, location: string): Promise<WorkflowView> {
   const answer = await world.api.call('POST', `${location}/abandon`, { body: {} });
   expect(answer.status).toBe(202);
@@ -79,7 +82,7 @@ it('an upgrade that waits for staff behind its switch shows a database that serv
   world.spawnWorker();
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.compare.after_effect');
-  // The record is that of a workflow whose workers died repeatedly.
+  // The update makes the workflow look as if its workers had died repeatedly.
   await world.api.rows(
     "UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'",
   );
@@ -104,7 +107,7 @@ it('an upgrade that staff abandon behind its switch is ended with the new versio
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ phase: 'switched' });
-  // The schedule is that of an earlier upgrade on the same day.
+  // An earlier upgrade on the same day would have left this schedule.
   await world.api.rows(
     `INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, next_run_at)
      SELECT 'retire_old_instance:' || $1, 'retire_old_instance', resource_key, subject_type, subject_id, org_id, mode, '{"upgradeId":"earlier"}', 3600,

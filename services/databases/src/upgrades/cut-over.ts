@@ -6,7 +6,7 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The attempt at which this step gives the upgrade up and reports the reason itself. It comes before the workflow
+ * The attempt at which this step gives the upgrade up and reports the reason. The attempt comes before the workflow
  * engine's last attempt, the fifth.
  */
 const attemptsMax = 4;
@@ -36,8 +36,8 @@ export async function takeBack({ provider }: WorkContext, step: Step): Promise<v
 }
 
 /**
- * Ends an earlier upgrade or restore that the host still has and no recorded workflow continues. It would block the
- * present one, because a database has only one upgrade or restore at a time.
+ * Ends an earlier upgrade or restore that the host still has and no recorded workflow continues. A database has only
+ * one upgrade or restore at a time, so the earlier one would block this workflow.
  */
 export async function endForgotten({ provider }: WorkContext, step: Step): Promise<void> {
   const { upgrade = null } = (await provider.describe(refOf(step), step.signal)) ?? {};
@@ -47,9 +47,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Waits until the new server has every change, then switches. Until the pointer has been moved, the old instance stays
- * in use and nothing is lost. So after a few attempts the upgrade or restore is undone, with the code `takenBack`.
- * After the move it can only be completed.
+ * Waits until the new server has every change, then switches. Before the pointer is moved, the old instance stays in
+ * use and nothing is lost. So after a permanent refusal or a few attempts the upgrade or restore is undone, with the
+ * code `takenBack`. After the pointer is moved, the upgrade or restore can only be completed.
  */
 export async function cutOver(
   context: WorkContext,
@@ -67,7 +67,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // If the host does not know the upgrade, it was undone and the record of that was lost.
+    // An upgrade that the host does not know has been undone, but the record of the undoing was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -11,8 +11,8 @@ import { retireLater } from './retire-old-instance.workflow';
 
 /**
  * Ends an upgrade or a restore that staff have abandoned: undoes it before its switch, and completes it afterwards.
- * Only the host knows whether the switch has happened. The host refuses the earlier worker, because this workflow's
- * calls have a newer fence.
+ * Only the host knows whether the switch has happened. The host refuses the worker of the abandoned workflow, because
+ * this workflow's calls have a newer fence.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -21,8 +21,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // A killed instance needs minutes to restart, and nothing can be undone until it answers. Twelve attempts last that
-    // long.
+    // A killed instance needs minutes to restart, and nothing can be undone until the instance answers. Twelve attempts
+    // last for these minutes.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;

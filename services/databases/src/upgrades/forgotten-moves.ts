@@ -18,8 +18,8 @@ interface Looked {
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
 /**
- * Ends upgrades and restores that are not recorded: when the worker starts, because Drydock's own database may just
- * have been restored, and then every hour.
+ * Ends upgrades and restores that are not recorded, when the worker starts and then every hour. Drydock's own database
+ * may have been restored just before the start.
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -73,8 +73,8 @@ const availableSql = `
 /**
  * Ends the upgrades and restores that were accepted after the moment to which Drydock's own database was restored. The
  * host has begun or finished them, customers may be unable to write, and no workflow exists that would continue them.
- * Each ends like one that staff have abandoned: it is undone before its switch and completed after it, and the version
- * in use is recorded. Resolves with their number.
+ * Each upgrade or restore is undone before its switch and completed after its switch, as if staff had abandoned it. The
+ * version in use is recorded. Resolves with the number of ended upgrades and restores.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;
@@ -102,8 +102,8 @@ async function beginEnd(
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
-    // The row stays locked until the workflow that ends the move is accepted. A request that holds the lock finishes
-    // first.
+    // The row stays locked until the workflow that ends the upgrade or restore is accepted. A request that holds the
+    // lock finishes first.
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {

@@ -7,8 +7,8 @@ import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
 
 /**
- * The name of the schedule. A database has only one, because the removal of the last upgrade's old instance also
- * removes all earlier ones.
+ * The name of the schedule. A database has only one such schedule, because the removal of the last upgrade's old
+ * instance also removes all earlier instances.
  */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
 
@@ -26,8 +26,8 @@ export const retireOldInstanceWorkflow = defineWorkflow({
   .build();
 
 /**
- * Schedules the removal of a finished upgrade's old instance in a day. Old instances of earlier upgrades that are still
- * kept are removed with it.
+ * Schedules the removal of a finished upgrade's old instance in a day. The removal also removes old instances of
+ * earlier upgrades that are still kept.
  */
 export async function retireLater(
   context: WorkContext,
@@ -37,7 +37,7 @@ export async function retireLater(
 ): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
-  // The existing schedule is removed, because it would keep its time, and this instance would be removed too early.
+  // An existing schedule is removed, because its earlier time would also apply to this instance.
   await removeSchedule(sql, name);
   await saveSchedule(sql, {
     name,

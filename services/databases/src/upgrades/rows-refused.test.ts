@@ -1,5 +1,5 @@
 /**
- * Tests upgrades of tables whose rows no longer fit an index or a partition key, because the function in it was
+ * Tests upgrades of tables whose rows no longer fit an index or a partition key. A function of the index or the key was
  * redefined after the rows were written.
  *
  * @tier long

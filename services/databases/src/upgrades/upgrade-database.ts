@@ -86,7 +86,9 @@ function sentenceOf({ label, engineVersion }: ManagedDatabase, target: string, p
     : `${move}, with a fresh backup first; clients wait for about ${plan.pauseSeconds} s while the data is copied.`;
 }
 
-/** The preflight of an upgrade applies the same rules and reads the findings from the instance. Changes nothing. */
+/**
+ * The preflight of an upgrade applies the upgrade's rules and reads the findings from the instance. Changes nothing.
+ */
 export const preflightUpgrade = (context: HandlerContext) =>
   ({
     read: async (request) => {
