@@ -12,7 +12,7 @@ export interface Sequencer extends EventNumbers {
   stop(): Promise<void>;
 }
 
-/** The shortest pause between two looks, however often `ring` is called. */
+/** The shortest pause between two searches for new events, however often `ring` is called. */
 const lookMsLeast = 100;
 /**
  * The longest pause while events arrive or a stream waits. More events may have arrived than one round can number.
