@@ -85,7 +85,7 @@ export async function listServers(
   return rows.map(toServer);
 }
 
-/** Changes the status of the server to `to`. Throws if its present status does not allow that. */
+/** Changes the status of the server to `to`. Throws if the present status does not allow the change. */
 async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Partial<Server>): Promise<void> {
   const { count } = await tx.server.updateMany({
     where: { id: serverId, status: { in: statusesBefore(to) } },
