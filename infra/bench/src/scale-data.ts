@@ -110,8 +110,8 @@ const keysScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
 ];
 
 /**
- * Fills an empty database of the service. The indexes are dropped and created again after the inserts, because that is
- * faster.
+ * Fills an empty database of the service. The indexes are dropped and created again after the inserts, because inserts
+ * without indexes are faster.
  */
 export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys'): Promise<void> {
   await client.query("SET maintenance_work_mem = '256MB'; SET work_mem = '128MB'");

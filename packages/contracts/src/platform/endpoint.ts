@@ -56,8 +56,8 @@ export interface EndpointDefinition {
    */
   example?: Readonly<Record<string, unknown>>;
   /**
-   * The problem with which the operation answers in the demo of `npm start`, and the reason, if it needs a state that
-   * nothing in the demo has. Without this field it succeeds there.
+   * Set if the operation cannot succeed in the demo of `npm start`, because it needs a state that nothing in the demo
+   * has: the problem of the answer, and the reason.
    */
   inDemo?: { problem: ProblemCode; because: string };
   /**
@@ -148,8 +148,8 @@ export interface BodyRefusals {
 }
 
 /**
- * The problem codes for a body that cannot be read: with 400 and 415, or with 422 if the endpoint's statuses are
- * closed.
+ * The problem codes for a body that cannot be read: with 400 and 415, or with 422 if the endpoint has
+ * `hasClosedStatuses`.
  */
 export const bodyRefusalsOf = ({ hasClosedStatuses }: Pick<EndpointDefinition, 'hasClosedStatuses'>): BodyRefusals =>
   hasClosedStatuses === true

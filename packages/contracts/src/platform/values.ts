@@ -16,7 +16,7 @@ export const idSchema = z
 /** The schema of an id in an answer. */
 export const uuidSchema = z.uuid().meta({ format: 'uuid' });
 
-/** An id of the caller's own, for examples. */
+/** The id of a record of the caller, for examples. */
 export const exampleId = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 
 /** The time at which a UUIDv7 was made. */

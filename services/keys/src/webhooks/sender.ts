@@ -97,7 +97,8 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       } catch (error) {
         log.warn({ err: error }, 'due deliveries could not be looked for; tried again');
       }
-      // If deliveries were found, more may be due. The next search waits until one of the running attempts has ended.
+      // If deliveries were found, more may be due. The next search waits for the end of a running attempt, at most
+      // `everyMs`.
       await (found > 0
         ? Promise.race([pause(everyMs), ...underWay.keys()])
         : pause(isNeeded ? everyMs : restFactor * everyMs));
