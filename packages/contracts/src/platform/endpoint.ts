@@ -20,9 +20,9 @@ export interface OwnedParameter {
 }
 
 /**
- * A path parameter that names something in the caller's record which only another system knows, such as a provider's
- * snapshot. A missing record is answered with its own 404 first. A value that names nothing is answered with 422. The
- * handler gets '' for a malformed value and must not ask the other system about it.
+ * A path parameter that names an object in the caller's record which only another system knows, such as a provider's
+ * snapshot. The 404 of a missing record comes first. A value that names no object is answered with 422. The handler
+ * gets '' for a malformed value and must not ask the other system about it.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;

@@ -60,7 +60,7 @@ describe('docs/openapi.json', () => {
           `#/paths/${at.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${status}/content/${type}`,
         );
         const example = isRecord(answer) ? answer['example'] : undefined;
-        // An event of a stream consists of its name, its place in the stream and its data.
+        // An event of a stream consists of its id, its name and its data.
         const data =
           typeof example === 'string' ? /^id: \S+\nevent: \S+\ndata: (.+)\n\n$/.exec(example)?.[1] : undefined;
         return [{ id, schema, body: data === undefined ? example : JSON.parse(data) }];

@@ -27,8 +27,8 @@ comes as 304 without a body, which counts as a read like any other. With it as \
 was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
 
 /**
- * Codes that any request can be answered with before its endpoint is known: it is malformed as HTTP, it does not arrive
- * in time, or it has too many headers.
+ * Codes for a request that is answered before its endpoint is known, because it is malformed as HTTP, does not arrive
+ * in time, or has too many headers.
  */
 const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
 

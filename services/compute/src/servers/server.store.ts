@@ -46,8 +46,8 @@ export async function findServer(tx: Reader, owner: Owner, serverId: string): Pr
 }
 
 /**
- * Finds the server as {@link findServer} does, and locks its row until the transaction ends, so that the state on which
- * a decision is based cannot change before the decision is written.
+ * Finds the server as {@link findServer} does, and locks its row until the transaction ends. So the state behind a
+ * decision cannot change before the decision is written.
  */
 export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await lockRow<ServerRow>(tx, { name: 'servers', fields: Prisma.ServerScalarFieldEnum }, owner, serverId);
