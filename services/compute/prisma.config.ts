@@ -3,6 +3,6 @@ import { defineConfig } from 'prisma/config';
 export default defineConfig({
   schema: 'prisma/schema',
   migrations: { path: 'prisma/migrations' },
-  // A clone without DATABASE_URL must generate too, and `env()` throws if the variable is unset.
+  // `env()` would throw without the variable, and a fresh clone could not generate its client.
   datasource: { url: process.env['DATABASE_URL'] ?? '' },
 });

@@ -114,7 +114,8 @@ export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUp
   );
 
 /**
- * Both medians are needed. Other work on the machine changes the requests per second, but hardly the processor time.
+ * The median of each figure. Other work on the machine changes the requests per second, but hardly the processor time,
+ * so both figures are needed.
  */
 function middle(results: readonly LoadResult[]): LoadResult {
   const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));

@@ -23,8 +23,8 @@ const series = (name: string, length: number): string => `generate_series(1, ${l
 
 /**
  * Each site has backups of ten days, and each backup is kept for eight days. A fifth of the backups has expired and was
- * removed, some of it an hour ago. The backups of one hour expire now, and those of another hour are removed now. The
- * backups of half a day are still locked. The sites of one sweep are due for a backup now.
+ * removed, some of it an hour ago. The backups of one hour expire now, and the backups of another hour are removed now.
+ * The backups of half a day are still locked. The sites of one sweep are due for a backup now.
  */
 const hostingScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   [
@@ -110,8 +110,8 @@ const keysScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
 ];
 
 /**
- * Fills an empty database of the service. The indexes are dropped and created again after the inserts, because that is
- * faster.
+ * Fills an empty database of the service. The indexes are dropped and created again after the inserts, because inserts
+ * without indexes are faster.
  */
 export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys'): Promise<void> {
   await client.query("SET maintenance_work_mem = '256MB'; SET work_mem = '128MB'");

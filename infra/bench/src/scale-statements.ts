@@ -97,5 +97,5 @@ export function createRecorder(): Recorder {
   };
 }
 
-/** `median` takes only an odd number of values. So the first value is left out if their number is even. */
+/** `median` takes only an odd number of values. So this function leaves out the first of an even number of values. */
 export const middle = (values: readonly number[]): number => median(values.length % 2 === 0 ? values.slice(1) : values);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type StackOptions, type StackProcesses, startStack, type TestStack } from '@drydock/testing/stack';
 
 /**
- * Starts the whole of Drydock with the program of `npm start`. Its databases write durably, and its quotas are too high
+ * Starts the whole of Drydock with the program of `npm start`. The databases write durably, and the quotas are too high
  * to limit anything.
  */
 export const startBenchStack = ({

@@ -135,8 +135,8 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
 }
 
 /**
- * MariaDB's upgrade program starts its helper programs from its own folder. That folder contains scripts, each of which
- * runs one program with the loader of its version.
+ * MariaDB's upgrade program starts its helper programs from its own folder. So `folder` gets a script for each of the
+ * three programs. Each script runs its program with the loader of the program's version.
  */
 async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlServer, folder: string): Promise<void> {
   const loader = programs.client?.slice(0, -1) ?? [];

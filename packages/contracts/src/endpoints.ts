@@ -34,7 +34,7 @@ const isEndpoint = (value: unknown): value is EndpointDefinition =>
 
 /**
  * Every endpoint behind the gateway. The gateway routes with this list, OpenAPI is made from it, and tests prove that
- * each is mounted once.
+ * each endpoint is mounted exactly once.
  */
 export const endpoints: readonly EndpointDefinition[] = [
   agencyBoards,

@@ -1,5 +1,5 @@
 /**
- * Runs the workflows on a provider that the gate does not cover.
+ * Runs the workflows on Proxmox VE. `npm test` runs workflows only on Hetzner Cloud.
  *
  * @tier long
  * @processes

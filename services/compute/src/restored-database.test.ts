@@ -73,8 +73,8 @@ describe('a database that was put back from a backup', () => {
     });
 
   /**
-   * Resolves with the outcome of the work. Throws if the provider got its calls too often or too rarely. `overwrites`
-   * is the number of later rollbacks and rebuilds that the restored database does not know.
+   * Resolves with the outcome of the work. Throws if the provider got the calls of the work too often or too rarely.
+   * `overwrites` is the number of later rollbacks and rebuilds that the restored database does not know.
    */
   const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
     const [row] = await world.api.rows<{

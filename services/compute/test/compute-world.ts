@@ -31,7 +31,7 @@ export async function openWorld(
     }),
     workers: { RECONCILE_SECONDS: '3600' },
   });
-  // The first connection under load may take longer than a request may.
+  // The first connection under load may take longer than the time limit of a request.
   await until(async () => (await world.api.call('GET', '/v1/compute/servers')).status === 200, {
     timeoutMs: 30_000,
     what: 'a warm pool',

@@ -39,8 +39,8 @@ export async function openConsole(machineFolder: string): Promise<GuestConsole> 
 }
 
 /**
- * Waits until the guest reads from the serial port, which drops input while the guest boots. A command is repeated
- * until the answer to the last one has come.
+ * Waits until the guest reads from the serial port, which drops input while the guest boots. `echo up` is repeated
+ * until an answer comes. After the answer to `echo last`, no earlier answer can follow.
  */
 async function awaitGuest(socket: Socket, heard: () => string): Promise<void> {
   const asking = setInterval(() => socket.write('\necho up\n'), 250);

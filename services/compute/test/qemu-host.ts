@@ -22,7 +22,7 @@ const tools = ['qemu-system-x86_64', 'qemu-img', 'flock'];
 /** Whether machines can be run here. */
 export const hasQemu = (): boolean => tools.every(isInstalled);
 
-/** Whether machines can also boot the guest here. */
+/** Whether this computer can also boot the guest. */
 export const hasGuest = (): boolean => hasQemu() && existsSync(guestFile('vmlinuz'));
 
 /** The title of a suite that needs machines. It names the programs that this computer lacks. */

@@ -47,7 +47,6 @@ export const boardColumnSchema = z
   .meta({ id: 'AgencyBoardColumn' });
 export type BoardColumn = z.infer<typeof boardColumnSchema>;
 
-/** A board with its columns from left to right, and its labels in their order. */
 export const boardSchema = z
   .strictObject({
     id: uuidSchema.describe('The board.'),
@@ -59,7 +58,7 @@ export const boardSchema = z
   .meta({ id: 'AgencyBoard' });
 export type Board = z.infer<typeof boardSchema>;
 
-/** The viewer whose view is shown. In the view `client` nothing internal and no label is shown. */
+/** The reader for whom a board or card is shown. The view `client` shows nothing internal and no label. */
 export const boardViewSchema = z.enum(['agency', 'client']);
 export const viewQuery = {
   view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }),
@@ -113,8 +112,8 @@ export const getBoard = endpoint({
 });
 
 /**
- * The deletion of a board. A board with cards is refused. By archiving its cards the caller says that they may be
- * deleted.
+ * The deletion of a board. A board with cards outside the archive is refused. A caller who archives the cards first
+ * says that they may be deleted.
  */
 export const deleteBoard = endpoint({
   id: 'deleteBoard',

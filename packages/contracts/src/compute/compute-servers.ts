@@ -56,7 +56,7 @@ export const computeServerBillingSchema = z
   .meta({ id: 'ComputeServerBilling' });
 export type ComputeServerBilling = z.infer<typeof computeServerBillingSchema>;
 
-/** The server of interface.md 2.6. Every answer has the extended form. */
+/** A server, always in the extended form of interface.md 2.6. */
 export const computeServerSchema = z
   .strictObject({
     id: uuidSchema.describe("Also the id of its provisioning workflow, and the machine's name at the provider."),
@@ -94,13 +94,13 @@ export const computeServerSchema = z
   .meta({ id: 'ComputeServer' });
 export type ComputeServerView = z.infer<typeof computeServerSchema>;
 
-/** A name that the installation or the provider has given to a range, a size or a place. */
+/** A name that the installation or the provider has given to a compute range, a plan, a size or a data centre. */
 const codeSchema = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be 1 to 63 letters, digits, dots, underscores or hyphens');
 /**
- * The name of an image. A number is refused, because it would be an image's id, and some of those are other customers'
- * snapshots.
+ * The name of an image. A number is refused, because it would be an image's id, and some ids belong to snapshots of
+ * other customers.
  */
 const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/, "must be an image's name, such as debian-12");
 
@@ -299,7 +299,6 @@ export const preflightComputeServerReboot = endpoint({
 
 const deletionPermissions = ['sites.view', 'sites.delete'] as const;
 
-/** The deletion of a server. It also deletes the machine, its disk and its snapshots. */
 export const deleteComputeServer = endpoint({
   id: 'deleteComputeServer',
   service: 'compute',
@@ -337,7 +336,6 @@ const rebuildBody = z.strictObject({
   image: imageSchema.describe('Name of an image of the provider, such as debian-12.'),
 });
 
-/** The rebuild of a server. It deletes the content of the disk. */
 export const rebuildComputeServer = endpoint({
   id: 'rebuildComputeServer',
   service: 'compute',

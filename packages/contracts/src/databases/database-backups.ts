@@ -13,7 +13,10 @@ import {
 import { acceptedWork } from '../platform/workflows';
 import { databaseId, managedDatabaseSchema } from './databases';
 
-/** `upgrade` was taken before or after an upgrade. `pre_restore` is the content that a restore has replaced. */
+/**
+ * A backup of kind `upgrade` is taken before or after an upgrade. A `pre_restore` holds the content that a restore has
+ * replaced.
+ */
 export const databaseBackupKindSchema = z.enum(['on_demand', 'upgrade', 'pre_restore']);
 const databaseBackupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed']);
 export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;

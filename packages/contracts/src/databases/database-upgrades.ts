@@ -20,7 +20,7 @@ const refusals = [
 ] as const;
 const tags = ['Databases'] as const;
 
-/** Endpoint 10 of interface.md, which gives it no 429, so it counts against no quota. */
+/** Endpoint 10 of interface.md. The specification gives it no 429, so it counts against no quota. */
 export const upgradeDatabase = endpoint({
   id: 'upgradeDatabase',
   service: 'databases',

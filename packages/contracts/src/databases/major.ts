@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * The major version of an engine. A number is a Postgres version; a text such as `10.11` or `8.4` is a version of
- * MariaDB or MySQL. The first part tells these two apart: MariaDB's begins at 10, and MySQL's is lower.
+ * MariaDB or MySQL. The number before the dot tells MariaDB from MySQL: MariaDB's begins at 10, and MySQL's is lower.
  */
 export const majorSchema = z.union([z.int().min(10).max(99), z.string().regex(/^[1-9]\d?\.\d{1,2}$/)]);
 export type Major = z.infer<typeof majorSchema>;

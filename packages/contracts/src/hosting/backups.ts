@@ -19,14 +19,14 @@ export type BackupKind = z.infer<typeof backupKindSchema>;
 export const backupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed', 'expired']);
 export type BackupStatus = z.infer<typeof backupStatusSchema>;
 
-/** How many on-demand backups a site may take in any 24 hours. Failed ones do not count. */
+/** How many on-demand backups a site may take in any 24 hours. Failed backups do not count. */
 export const onDemandLimit = 5;
 /** The days for which a backup cannot be deleted (interface.md 8.3). */
 export const immutableDays = 30;
 
 /**
- * A path that a backup left out, or holds only in part. `reason` is a text for people. With the reason `changed while
- * it was read`, or with a reason that names a part of the path, the path is in the backup.
+ * A path that a backup left out, or holds only in part. `reason` is a text for people. The backup holds the path if
+ * `reason` is `changed while it was read` or names a part of the path.
  */
 export const skippedPathSchema = z
   .strictObject({
@@ -158,8 +158,8 @@ export const siteBackupSurfaceSchema = z
 export type SiteBackupSurface = z.infer<typeof siteBackupSurfaceSchema>;
 
 /**
- * The part of a backup or copy that is restored. The specification does not have this parameter and always restores
- * everything.
+ * Whether a restore brings back everything or only the files. The specification does not have this parameter and always
+ * restores everything.
  */
 export const restoreContentsSchema = z.enum(['all', 'files']);
 export type RestoreContents = z.infer<typeof restoreContentsSchema>;

@@ -8,7 +8,7 @@ import { restoreQuerySchema } from './backups';
 export const deleteReasonSchema = z.enum(['dunning', 'customer', 'staff', 'abuse']);
 export type DeleteReason = z.infer<typeof deleteReasonSchema>;
 
-/** Why a deleted site cannot be restored. The reasons are checked in this order. '' when it can be restored. */
+/** The reason why a deleted site cannot be restored; '' if it can. The service checks the reasons in this order. */
 export const deletedSiteReasonSchema = z.enum([
   '',
   'already_restored',

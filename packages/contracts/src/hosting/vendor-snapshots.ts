@@ -47,7 +47,9 @@ export const vendorSnapshotSurfaceSchema = z
   .meta({ id: 'VendorSnapshotSurface' });
 export type VendorSnapshotSurface = z.infer<typeof vendorSnapshotSurfaceSchema>;
 
-/** The id of a timeline. The limit is the longest name of any known platform. '' stands for the website. */
+/**
+ * The id of a timeline; '' stands for the website. The limit is the length of the longest name on any known platform.
+ */
 const itemIdSchema = z.string().max(255);
 const path = '/v1/sites/{siteId}/vendor-snapshots';
 const tags = ['Vendor snapshots'] as const;

@@ -12,7 +12,7 @@ const allowedIpsSchema = z
   )
   .max(allowedIpsMax);
 
-/** The key of interface.md 2.1. Only the creating answer has `token`. */
+/** The key of interface.md 2.1. Only the answer that creates the key has `token`. */
 export const apiKeySchema = z
   .strictObject({
     id: uuidSchema.describe("The key's record. This is no part of the token."),
@@ -33,7 +33,7 @@ export const apiKeySchema = z
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
-/** A key with the further fields that only its own answer shows. */
+/** A key with further fields, which only the GET and the PATCH of a single key answer. */
 export const apiKeyDetailSchema = apiKeySchema
   .extend({
     expires_at: timestampSchema

@@ -73,8 +73,9 @@ export const listAuditLog = endpoint({
 });
 
 /**
- * The meaning of each type of event. The events of a workflow come from its service, when the workflow reaches that
- * state. The others are the actions of calls that were carried out at once.
+ * The meaning of each type of event. The service that runs a workflow sends the types `workflow.*`, each when the
+ * workflow reaches the state that the type describes. Every other type is the action of a call that was carried out at
+ * once.
  */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',

@@ -120,7 +120,7 @@ const values: Readonly<Record<string, string | number | boolean | null | Readonl
   created_at: '2026-11-23T14:11:02.503Z',
   scopes: 'sites.view',
 };
-/** Values that are the most usual ones of their field, although they are not its first. */
+/** The most usual values of their fields. An example prefers them to the first value of an enumeration. */
 const usual: ReadonlySet<unknown> = new Set([
   'active',
   'available',
@@ -136,7 +136,7 @@ const usual: ReadonlySet<unknown> = new Set([
   'proven',
   'automatic',
 ]);
-/** Fields that are false when everything goes as it should. */
+/** Fields that are false in an example. All other boolean fields are true. */
 const untrue: ReadonlySet<string> = new Set([
   'suspended',
   'held',
@@ -147,7 +147,7 @@ const untrue: ReadonlySet<string> = new Set([
   'sandbox',
   'in_progress',
 ]);
-/** Fields that are null as long as nothing has failed, ended or been taken back. */
+/** Nullable fields that are null in an example. Most of them have a value only after a failure, an end or a restore. */
 const usuallyNull: ReadonlySet<string> = new Set([
   'error',
   'refusal',

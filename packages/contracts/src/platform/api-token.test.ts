@@ -12,7 +12,8 @@ const tokens = fc.record({
 });
 
 /**
- * The cases are the same in each run, so that a failure comes from the current change. `npm run chaos` takes new ones.
+ * The seed is fixed, so that every run has the same cases and a failure comes from the current change. `npm run chaos`
+ * takes a new seed.
  */
 const seeded = {
   seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),

@@ -71,11 +71,11 @@ export function parseToken(token: string): ApiToken | null {
 
 /**
  * The gateway's request to the keys service, POST /internal/verify. It asks whether this token is valid now, and for
- * what. The answer is read from the primary database.
+ * which key and scopes. The keys service reads the answer from the primary database.
  */
 export const verificationRequestSchema = z.strictObject({ token: z.string().max(200) });
 
-/** The answer to a verification. A token that is not valid gets no reason. */
+/** The answer to a verification. It gives no reason why a token is not valid. */
 export const verificationSchema = z.discriminatedUnion('valid', [
   z.strictObject({ valid: z.literal(false) }),
   z.strictObject({
@@ -83,7 +83,7 @@ export const verificationSchema = z.discriminatedUnion('valid', [
     key_id: uuidSchema,
     org_id: uuidSchema,
     mode: modeSchema,
-    /** The key's scopes that its organisation and each of its ancestors allow. */
+    /** The scopes of the key that its organisation and every organisation above allow. */
     scopes: z.array(permissionSchema),
     /** Addresses and networks from which the key can be used. Without this field it can be used from anywhere. */
     allowed_ips: z.array(z.string()).min(1).optional(),

@@ -103,8 +103,8 @@ function typeOf(
 }
 
 /**
- * The changes from `released` to `current` that would break a caller, one sentence each. New operations, optional
- * input, fields and values of answers are not among them.
+ * The changes from `released` to `current` that would break a caller, one sentence each. New operations, new optional
+ * input, and new fields and values of answers break no caller.
  */
 export function breakingChanges(released: Surface, current: Surface): string[] {
   return Object.entries(released).flatMap(([operation, before]) => {
@@ -133,5 +133,5 @@ export function breakingChanges(released: Surface, current: Surface): string[] {
 }
 
 const valuesOf = (type: string): string[] => type.split(' | ');
-/** The documentation tells callers to expect new values in an enumeration. */
+/** A new value of an enumeration breaks no caller, because the documentation tells callers to expect new values. */
 const isNewValue = (value: string, type: string): boolean => value.startsWith('"') && type.startsWith('"');

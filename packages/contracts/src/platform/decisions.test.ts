@@ -5,7 +5,7 @@ import { problemCodesOf } from './endpoint';
 import { type ProblemCode, problemCodes } from './problems';
 
 const decisions = readFileSync(path.join(__dirname, '../../../../docs/spec/decisions.md'), 'utf8');
-/** The ten operations of the specification, in its order. */
+/** The ten operations of the specification, in the specification's order. */
 const ten = [
   'createApiKey',
   'listApiKeys',
@@ -18,7 +18,7 @@ const ten = [
   'restoreCard',
   'upgradeDatabase',
 ];
-/** Problems that are described once, above the table. */
+/** Problems that decisions.md describes once, above its table of codes. */
 const common = new Set<ProblemCode>([
   'unauthenticated',
   'permission_denied',

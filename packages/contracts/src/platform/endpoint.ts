@@ -20,9 +20,9 @@ export interface OwnedParameter {
 }
 
 /**
- * A path parameter that names a part of the caller's record which only another system knows, such as a provider's
- * snapshot. The record's own 404 comes first, and a value that names nothing is 422. The handler gets a malformed value
- * as '' and must not ask the other system about it.
+ * A path parameter that names an object in the caller's record which only another system knows, such as a provider's
+ * snapshot. The 404 of a missing record comes first. A value that names no object is answered with 422. The handler
+ * gets '' for a malformed value and must not ask the other system about it.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;
@@ -56,8 +56,8 @@ export interface EndpointDefinition {
    */
   example?: Readonly<Record<string, unknown>>;
   /**
-   * The problem with which the operation answers in the demo of `npm start`, and the reason, if it needs a state that
-   * nothing in the demo has. Without this field it succeeds there.
+   * Set if the operation cannot succeed in the demo of `npm start`, because it needs a state that nothing in the demo
+   * has: the problem of the answer, and the reason.
    */
   inDemo?: { problem: ProblemCode; because: string };
   /**
@@ -82,8 +82,8 @@ export interface EndpointDefinition {
   /** Whether an Idempotency-Key is accepted. Only POSTs accept a key. */
   idempotency: 'accepted' | 'ignored';
   /**
-   * Whether an undeclared query parameter is refused. It is `ignored` if the endpoint's statuses are closed and have no
-   * 422.
+   * Whether an undeclared query parameter is refused. It is `ignored` if the specification lists every status of the
+   * endpoint and the list has no 422.
    */
   undeclaredQuery: 'refused' | 'ignored';
   tags: readonly string[];
@@ -115,7 +115,10 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
   ]),
 ];
 
-/** Every problem code that the endpoint may answer: its own, and those that follow from what it accepts. */
+/**
+ * Every problem code that the endpoint may answer: the codes of all endpoints, its own codes, and the codes that follow
+ * from its quota, permissions, query, body and method.
+ */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([
     'unauthenticated',
@@ -145,8 +148,8 @@ export interface BodyRefusals {
 }
 
 /**
- * The problem codes for a body that cannot be read: with 400 and 415, or with 422 if the endpoint's statuses are
- * closed.
+ * The problem codes for a body that cannot be read: with 400 and 415, or with 422 if the endpoint has
+ * `hasClosedStatuses`.
  */
 export const bodyRefusalsOf = ({ hasClosedStatuses }: Pick<EndpointDefinition, 'hasClosedStatuses'>): BodyRefusals =>
   hasClosedStatuses === true

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export type JsonSchema = { readonly [member: string]: unknown };
 
-/** Schemas with a `meta({ id })`, by this id. */
+/** Schemas with a `meta({ id })`, keyed by the id. */
 export type SchemaComponents = Map<string, JsonSchema>;
 
 const componentPrefix = '#/components/schemas/';

@@ -21,7 +21,7 @@ function referencesIn(value: unknown): string[] {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Every object of the document, with its place. */
+/** Calls `look` for every object of the document, with the object's JSON pointer. */
 function visit(value: unknown, look: (node: Record<string, unknown>, at: string) => void, at = '#'): void {
   if (isRecord(value)) look(value, at);
   if (typeof value === 'object' && value !== null)
@@ -60,7 +60,7 @@ describe('docs/openapi.json', () => {
           `#/paths/${at.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${status}/content/${type}`,
         );
         const example = isRecord(answer) ? answer['example'] : undefined;
-        // An event of a stream consists of its name, its place in the stream and its data.
+        // An event of a stream consists of its id, its name and its data.
         const data =
           typeof example === 'string' ? /^id: \S+\nevent: \S+\ndata: (.+)\n\n$/.exec(example)?.[1] : undefined;
         return [{ id, schema, body: data === undefined ? example : JSON.parse(data) }];

@@ -27,8 +27,8 @@ comes as 304 without a body, which counts as a read like any other. With it as \
 was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
 
 /**
- * Codes that any request can be answered with before its endpoint is known: it is malformed as HTTP, it does not arrive
- * in time, or it has too many headers.
+ * Codes for a request that is answered before its endpoint is known, because it is malformed as HTTP, does not arrive
+ * in time, or has too many headers.
  */
 const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
 
@@ -53,8 +53,8 @@ const tagDescriptions: Readonly<Record<string, string>> = {
 };
 
 /**
- * The OpenAPI 3.1 document of `endpoints`: everything that the gateway, the services and the tests know of them, and
- * nothing else.
+ * The OpenAPI 3.1 document of `endpoints`, made from the same definitions that the gateway, the services and the tests
+ * use.
  */
 export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiDocument {
   const components: SchemaComponents = new Map();
@@ -214,7 +214,7 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
 
 /**
  * The content of an answer. An event stream is text. Its schema is named after the schema of its events, and its
- * example is one of them.
+ * example is a single event.
  */
 function contentOf(
   schema: JsonSchema,
@@ -314,7 +314,6 @@ const refer = (name: keyof typeof headerComponents): JsonSchema => ({ $ref: `#/c
 /** The headers of an answer that no endpoint has made. */
 const transportHeaders: JsonSchema = { 'X-Request-Id': refer('XRequestId') };
 
-/** The headers of an endpoint's answer with `status`. */
 function answerHeaders(endpoint: EndpointDefinition, status: number): JsonSchema {
   return {
     'X-Request-Id': refer('XRequestId'),

@@ -9,7 +9,7 @@ export interface ProblemDetails {
   /** A text for the log only. */
   internal?: string;
   errors?: ProblemField[];
-  /** Members in addition to the standard ones, such as `workflow_id`. */
+  /** Members in addition to the standard members, such as `workflow_id`. */
   extra?: Record<string, unknown>;
   /** Seconds for `Retry-After`, at least 1. */
   retryAfterSeconds?: number;

@@ -16,13 +16,15 @@ export const idSchema = z
 /** The schema of an id in an answer. */
 export const uuidSchema = z.uuid().meta({ format: 'uuid' });
 
-/** An id of the caller's own, for examples. */
+/** The id of a record of the caller, for examples. */
 export const exampleId = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 
 /** The time at which a UUIDv7 was made. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16));
 
-/** The smallest id of a moment: it is not greater than any UUIDv7 of that moment, and greater than all earlier ones. */
+/**
+ * The smallest id of a moment. No UUIDv7 of that moment is smaller, and every UUIDv7 of an earlier moment is smaller.
+ */
 export function firstIdOf(moment: Date): string {
   const digits = Math.min(Math.max(moment.getTime(), 0), 0xffffffffffff).toString(16).padStart(12, '0');
   return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`;
@@ -35,8 +37,8 @@ export const modeSchema = z.enum(['live', 'sandbox']);
 export type Mode = z.infer<typeof modeSchema>;
 
 /**
- * A text that a customer has written. It has no control characters, because a NUL cannot be stored, and no half of a
- * surrogate pair. Its length counts UTF-16 units.
+ * A text that a customer has written. It has no control characters, because Postgres cannot store a NUL, and no half of
+ * a surrogate pair. Its length counts UTF-16 units.
  */
 export const text = (maxLength: number) =>
   z
@@ -86,7 +88,7 @@ export const pageQuerySchema = z.strictObject({
     .meta({ type: 'integer', minimum: 1, default: 50, description: 'Items a page: from 1; above 100 counts as 100' }),
 });
 
-/** The place where a list continues. `next_cursor` is opaque and valid for 72 hours. */
+/** The end of a page, from which the next page continues. `next_cursor` is opaque and valid for 72 hours. */
 export const pageMetaSchema = z
   .strictObject({
     next_cursor: z
@@ -145,7 +147,7 @@ export const textFilter = (where: string) =>
     .optional()
     .meta({ description: `Only what has this text in ${where}, in upper or lower case` });
 
-/** Limits a list to items with a value in their metadata. */
+/** Limits a list to items whose metadata has the given value under the given name. */
 export const metadataFilter = z
   .string()
   .transform((pair, context) => {

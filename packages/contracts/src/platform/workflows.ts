@@ -19,8 +19,8 @@ export const workflowStepSchema = z
   .meta({ id: 'WorkflowStep' });
 
 /**
- * Long-running work as a client sees it. `error` is set when the status is failed or needs_attention, or when staff
- * have abandoned it.
+ * Long-running work as a client sees it. `error` is set if the status is failed or needs_attention, or if staff have
+ * abandoned the work.
  */
 export const workflowSchema = z
   .strictObject({

@@ -87,7 +87,7 @@ const lockOf: Record<BoardHold, Prisma.Sql> = {
   delete: Prisma.sql`FOR UPDATE`,
 };
 
-/** Locks the owner's board until the transaction ends; false if there is none. */
+/** Locks the owner's board until the transaction ends; false if the owner has no such board. */
 export async function lockBoard(tx: Tx, { orgId, mode }: Owner, boardId: string, hold: BoardHold): Promise<boolean> {
   const rows = await tx.$queryRaw<unknown[]>`
     SELECT id FROM boards WHERE id = ${boardId}::uuid AND org_id = ${orgId}::uuid

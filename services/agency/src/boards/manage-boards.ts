@@ -197,8 +197,8 @@ export const deleteBoard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof deleteBoardEndpoint, Tx, undefined>;
 
 /**
- * Deletes a column without cards. Its archived cards return to the board's first column, so the last column of a board
- * cannot be deleted while archived cards exist.
+ * Deletes a column without cards. Cards that the column has in the archive return to the board's first column when they
+ * are restored. So the last column of a board cannot be deleted while archived cards exist.
  */
 export const deleteColumn = (context: HandlerContext) =>
   ({

@@ -93,7 +93,7 @@ export async function wearLabels(tx: Tx, cardId: string, labelIds: readonly stri
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });
 }
 
-/** A locked card with its place. The place cannot change while its column is locked. */
+/** A locked card with its place. Nobody can move the card while the column is locked. */
 export interface HeldCard {
   place: Place;
   archivedAt: Date | null;
@@ -159,8 +159,8 @@ export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promis
 }
 
 /**
- * The board's first column; undefined if it has none. The caller has locked the board's parts, so the column stays the
- * first.
+ * The board's first column; undefined if the board has no column. The caller holds the lock `change parts` of the
+ * board, so no other column can become the first.
  */
 export async function findFirstColumnId(tx: Tx, boardId: string): Promise<string | undefined> {
   const first = await tx.boardColumn.findFirst({
@@ -192,8 +192,8 @@ export async function restoreAt(tx: Tx, cardId: string, place: Place, updatedAt:
 }
 
 /**
- * Moves a card from one place to another. The caller has locked the card and both columns. `to` is at most the end of
- * its column.
+ * Moves a card from one place to another. The caller has locked the card and both columns. `to.position` is at most the
+ * end of the target column.
  */
 export async function moveCard(tx: Tx, cardId: string, from: Place, to: Place): Promise<void> {
   if (from.columnId === to.columnId) await closeRanks(tx, from, to.position);
@@ -201,7 +201,7 @@ export async function moveCard(tx: Tx, cardId: string, from: Place, to: Place): 
   await tx.card.update({ where: { id: cardId }, data: { ...to } });
 }
 
-/** Moves the cards between the two places by one, towards the place that becomes free. */
+/** Moves the cards between the two positions by one, towards the position that becomes free. */
 async function closeRanks(tx: Tx, { columnId, position: from }: Place, to: number): Promise<void> {
   const between = from < to ? { gt: from, lte: to } : { gte: to, lt: from };
   const shift = from < to ? { decrement: 1 } : { increment: 1 };

@@ -55,8 +55,8 @@ interface AboutCard {
 }
 
 /**
- * The card of the caller's board, with its place locked until the transaction ends. Throws the same 404 for a missing
- * board or card.
+ * The card of the caller's board, with its place locked until the transaction ends. Throws `board_not_found` or
+ * `card_not_found`.
  */
 async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Promise<HeldCard> {
   const boardId = await holdBoard(tx, request, 'change cards');
@@ -66,8 +66,8 @@ async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Pr
 }
 
 /**
- * Locks an archived card and the column to which it returns: its own column, or the board's first column if its own was
- * deleted. `columnId` is undefined if the board has no column.
+ * Locks an archived card and the column to which the card returns: the card's own column, or the board's first column
+ * if the own column was deleted. `columnId` is undefined if the board has no column.
  */
 async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard & { columnId: string | undefined }> {
   await tx.$executeRaw`SAVEPOINT hold_return`;

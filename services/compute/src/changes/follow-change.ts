@@ -8,14 +8,14 @@ import type { Step } from './send-once';
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
 /**
- * The most reads of a machine, which take about two minutes. After the last read, a machine that is still changing is
- * shown in that state.
+ * The most reads of a machine, which take about two minutes. After the last read, a machine that is still starting,
+ * stopping or rebooting is shown as it is.
  */
 const looksMax = 15;
 
 /**
- * Reads the machine and returns it unless it is starting or stopping. Otherwise throws, so that the step is repeated
- * later.
+ * Reads the machine and returns it. Throws while the machine is starting, stopping or rebooting, so that the step is
+ * repeated later, at most until read number `looksMax`.
  */
 export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);

@@ -101,8 +101,8 @@ const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
   log.error({ alarm: 'provider_refused', reason, internal: message }, 'the provider refuses us');
 
 /**
- * Whether the credential or the calls of Drydock caused the failure, so that only staff can repair it. A repeat sends
- * nothing twice, because the workflow searches for its change before every send.
+ * Whether the credential or the calls of Drydock caused the failure, so that only staff can repair it. A repeat after
+ * the repair sends nothing twice, because the workflow searches for its change before every send.
  */
 const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };
 
-/** Returns a provider that never received the change, and the list of changes that it is sent. */
+/** Returns a provider that never received the change, and the list of changes that are sent to the provider. */
 function nobody(change: Partial<ComputeDriver> = {}) {
   const sent: Change[] = [];
   const send = async (one: Change) => {

@@ -32,7 +32,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
   afterAll(() => world.close());
   afterEach(() => world.admin.clearFaults());
 
-  /** Creates a machine whose disk has `/srv/state` with `after`, and a snapshot of it with `before`. */
+  /** Creates a machine with a snapshot. `/srv/state` contains `before` in the snapshot, and `after` on the disk. */
   const changedMachine = async (): Promise<{ machineId: string; snapshotId: string; rollback: Change }> => {
     const machineId = await orderMachine(world, rig.order());
     await world.admin.writeDisk(machineId, '/srv/state', 'before');

@@ -69,7 +69,7 @@ export interface ComputeReader {
   /**
    * The checkpoint that `prepare` would return, for a rollback or rebuild that is about to be accepted. It is stored
    * with the accepted work, so that `find` recognises the change even if all later records are lost. Null if `find`
-   * needs no checkpoint, or if the account of the reader may see less than the driver's.
+   * needs no checkpoint, or if the reader's account may see less than the driver's account.
    */
   prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
   /**

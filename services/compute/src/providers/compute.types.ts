@@ -84,7 +84,10 @@ export interface MachineSnapshot {
   createdAt: Date;
   /** The size in GB of 10^9 bytes; null while it is unknown. */
   sizeGb: number | null;
-  /** The architecture of the machine that the snapshot was made from; null if it cannot differ from this machine's. */
+  /**
+   * The architecture of the machine that the snapshot was made from; null if this machine must have the same
+   * architecture.
+   */
   architecture: string | null;
   /** The size in GB of the smallest disk that the snapshot fits on; null if it always fits on this machine's disk. */
   diskGb: number | null;
@@ -105,7 +108,7 @@ export interface MachineOrder {
   spec: string;
   /** The provider's name for the image: a Hetzner image, or a template of the Proxmox target's configuration. */
   image: string;
-  /** The provider's name for the place: a Hetzner location, or a Proxmox node. */
+  /** The provider's name for the location: a Hetzner location, or a Proxmox node. */
   zone: string;
   /**
    * Labels that are stored with the machine, if the provider can store them. Keys and values consist of

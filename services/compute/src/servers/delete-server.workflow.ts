@@ -33,9 +33,9 @@ const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null 
 const looksMax = 50;
 
 /**
- * Deletes the machine first, because a refusal then leaves everything as it was. The server is gone as soon as its
- * machine is. Afterwards the snapshots that the provider keeps separately are deleted, because nobody can reach a
- * deleted server's snapshots.
+ * Deletes the machine first, because a refusal then leaves everything as it was. The server is gone as soon as the
+ * machine is gone. Afterwards the snapshots that the provider keeps separately are deleted, because nobody can reach
+ * the snapshots of a deleted server.
  */
 export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', input })
   .step('prepare', {

@@ -112,7 +112,7 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
     return machines.length > 0 && machines;
   });
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'emulator.fail': 'delete_server' } });
-  // The worker is frozen, because it would learn the real state between these two steps.
+  // The worker is frozen, because it would learn the real state between the removal of the fault and the new fault.
   worker.kill('SIGSTOP');
   await world.project.admin('DELETE', '/faults');
   await ofActions('error', 1);

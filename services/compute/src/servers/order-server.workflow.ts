@@ -58,8 +58,8 @@ const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
 /**
- * The order of the machine. Its name is Drydock's id of the server, so that the machine can be found if the answer to
- * its order was lost.
+ * The order of the machine. The machine's name is Drydock's id of the server, so that the machine can be found if the
+ * answer to the order was lost.
  */
 const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
   ...{ name: subject.id, spec, image, zone },

@@ -71,7 +71,7 @@ async function confirmMissing(
       if ((await driver.readMachine(machineId, step.signal)) === null) gone.push(machineId);
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error;
-      // It is unknown whether this machine is gone, so it stays as it is. The other missing machines are still
+      // It is unknown whether this machine is gone, so its record does not change. The other missing machines are still
       // recorded.
       step.log.warn({ machine_id: machineId, internal: error.message }, 'a machine cannot be asked about');
     }

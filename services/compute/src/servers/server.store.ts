@@ -46,8 +46,8 @@ export async function findServer(tx: Reader, owner: Owner, serverId: string): Pr
 }
 
 /**
- * Finds the server as {@link findServer} does, and locks its row until the transaction ends, so that the state on which
- * a decision is based cannot change before the decision is written.
+ * Finds the server as {@link findServer} does, and locks its row until the transaction ends. So the state behind a
+ * decision cannot change before the decision is written.
  */
 export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promise<Server | null> {
   const row = await lockRow<ServerRow>(tx, { name: 'servers', fields: Prisma.ServerScalarFieldEnum }, owner, serverId);
@@ -85,7 +85,7 @@ export async function listServers(
   return rows.map(toServer);
 }
 
-/** Changes the status of the server to `to`. Throws if its present status does not allow that. */
+/** Changes the status of the server to `to`. Throws if the present status does not allow the change. */
 async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Partial<Server>): Promise<void> {
   const { count } = await tx.server.updateMany({
     where: { id: serverId, status: { in: statusesBefore(to) } },

@@ -15,8 +15,8 @@ import { readServer } from '../servers/server-record';
 import type { RollbackWorld } from './snapshot.rules';
 
 /**
- * The machine's snapshot as its provider knows it; null if the machine has none with that id. An empty id is not sent
- * to the provider.
+ * The machine's snapshot as its provider knows it; null if the machine has no snapshot with that id. An empty id is not
+ * sent to the provider.
  */
 export const readNamedSnapshot = async (
   reader: ComputeReader,

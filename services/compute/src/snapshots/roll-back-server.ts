@@ -100,8 +100,8 @@ export const preflightRollback = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightComputeServerRollback>;
 
 /**
- * Endpoint 8. Accepts the rollback of a server to a snapshot, which overwrites its disk; {@link rollBackServerWorkflow}
- * carries it out.
+ * Endpoint 8 of interface.md. Accepts the rollback of a server to a snapshot, which overwrites the server's disk.
+ * {@link rollBackServerWorkflow} carries out the rollback.
  */
 export const rollBackServer = (context: HandlerContext) =>
   ({

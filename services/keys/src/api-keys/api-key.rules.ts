@@ -120,8 +120,8 @@ export function refuseRevocation(
 }
 
 /**
- * The new key ends when the first of the two keys ends. Its addresses are those of the old key, or those of the caller
- * if the old key allows every address.
+ * The limits of the new key of a rotation. The key ends when the old key or the calling key ends, whichever is earlier.
+ * It has the addresses of the old key. If the old key allows every address, it has the addresses of the calling key.
  */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
   expiresAt:
@@ -157,8 +157,8 @@ export interface ChangeWorld {
 }
 
 /**
- * The reason why a key may not be changed in this way, or null. A change adds no scope to a key. A key cannot lift its
- * own limits, and a key with limits cannot lift the limits of another key.
+ * The reason why a key may not be changed, or null. A change adds no scope to a key. A key cannot lift its own limits,
+ * and a key with limits cannot lift the limits of another key.
  */
 export function refuseChange({ old, isCaller, held, callerLimits }: ChangeWorld, change: KeyChange): Problem | null {
   const scopes = change.scopes ?? [];

@@ -45,8 +45,8 @@ export const subtreeQuery = (scope: KeyScope, { after, take }: ListPage): Prisma
   ORDER BY l.key_id DESC LIMIT ${take}::int`;
 
 /**
- * Tells, in a single query, an organisation without keys from an organisation that the caller may not reach. The first
- * gives one row of nulls. The second gives no row.
+ * A single query for the keys of one organisation. An organisation without keys gives one row of nulls. An organisation
+ * that the caller may not reach gives no row.
  */
 export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: ListPage): Prisma.Sql => Prisma.sql`
   SELECT k.* FROM orgs o LEFT JOIN LATERAL (

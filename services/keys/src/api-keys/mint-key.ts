@@ -32,8 +32,8 @@ import { viewMinted } from './list-api-keys';
 /**
  * Reads and locks the rights and limits of the calling key, in the transaction that mints the new key. The gateway may
  * have verified the calling key up to a second ago. Without this second check, a key that was revoked in that second
- * could mint a new key. The new key would outlive the revocation. Throws 401 if the key is gone, and 403 if it has lost
- * the right to mint.
+ * could mint a new key. The new key would outlive the revocation. Throws 401 if the calling key is revoked or expired,
+ * and 403 if it has lost the right to mint.
  */
 export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & { held: Permission[] }> {
   const rights = await holdRights(tx, caller.keyId);
@@ -46,8 +46,8 @@ export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & {
 const storedSchema = apiKeySchema.extend({ made_with: z.string().optional() });
 
 /**
- * Keeps the token out of the stored answer. A replay derives the secret again from the Idempotency-Key. Only the caller
- * has this key.
+ * Keeps the token out of the stored answer. A replay derives the secret again from the Idempotency-Key, which only the
+ * caller has.
  */
 const replayToken = (
   secrets: KeySecrets,

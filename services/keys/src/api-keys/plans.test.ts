@@ -62,8 +62,8 @@ async function nodesRun(query: Prisma.Sql): Promise<Plan[]> {
 
 const page = { after: null, take: 51 };
 /**
- * The rows of a page are looked up one by one, each through an index of three or four levels. A scan of an index would
- * read more than 1000 pages.
+ * The most pages of the database that a query may read. A query looks up its rows one by one, each through an index of
+ * three or four levels. A scan of an index would read more than 1000 pages.
  */
 const pagesReadMax = 400;
 test.each([

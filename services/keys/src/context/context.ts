@@ -33,7 +33,7 @@ const revocationWaitMs = 1_100;
 export const waitForGateways = (): Promise<void> => wait(revocationWaitMs);
 
 /**
- * Resolves once no gateway trusts a verification that is older than the last commit. A change of a key's rights awaits
- * this before it answers, so that no later request is judged by the old rights.
+ * Resolves once no gateway trusts a verification that is older than the last commit. A call that changes a key's rights
+ * awaits this function before its answer, so that no later request is judged by the old rights.
  */
 export const seenEverywhere = ({ gatewaysHave }: Pick<HandlerContext, 'gatewaysHave'>): Promise<void> => gatewaysHave();

@@ -6,7 +6,7 @@ import type { Tx } from '../context/database.store';
 
 export type NewEvent = Event & { mode: Mode };
 
-/** An event with its place in the list of all events. */
+/** An event with its sequence number among all events. */
 export interface PlacedEvent extends Event {
   seq: string;
 }
@@ -37,7 +37,7 @@ export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<
 const columns = `id::text, type, ${timestampSql('at')} AS at, org_id::text, resource, actor_key_id::text,
   workflow, seq::text`;
 
-/** Lists at most `take` events before (newest first) or after (oldest first) a sequence number. */
+/** Lists at most `take` events: the newest events before a sequence number, or the oldest events after it. */
 export function listEvents(
   sql: Sql,
   { orgId, mode, types, resource }: EventScope,

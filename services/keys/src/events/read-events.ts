@@ -22,7 +22,7 @@ const scopeOf = (
   resource: query.resource ?? null,
 });
 
-/** An id that is smaller than every event's. */
+/** An id that is smaller than the id of every event. */
 const beforeAll = '00000000-0000-0000-0000-000000000000';
 
 /**

@@ -12,7 +12,7 @@ export interface Sequencer extends EventNumbers {
   stop(): Promise<void>;
 }
 
-/** The shortest pause between two looks, however often `ring` is called. */
+/** The shortest pause between two searches for new events, however often `ring` is called. */
 const lookMsLeast = 100;
 /**
  * The longest pause while events arrive or a stream waits. More events may have arrived than one round can number.
@@ -98,8 +98,7 @@ const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_ar
 
 const batchMax = 1_000;
 
-// The second IS NULL is needed because another process may have numbered a row after this statement took its snapshot
-// and before it got the lock.
+// The second IS NULL skips rows that another process has numbered between this statement's snapshot and its lock.
 const sequenceSql = `
   WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended('event_seq', 0)) AS is_ours),
   arrived AS MATERIALIZED (SELECT id FROM events WHERE seq IS NULL AND (SELECT is_ours FROM turn) ORDER BY arrival

@@ -12,7 +12,8 @@ test('a derived secret is the same in every process, and another one for another
     derive({ rawIdempotencyKey: 'retry2' }),
     derive({ recordId: uuidv7() }),
     derive({}, 'b2'.repeat(32)),
-    // The joined inputs equal those of the first secret, but the boundary between them is at another place.
+    // The joined inputs equal the joined inputs of the first secret, but the boundary between them is one character
+    // later.
     derive({ callerKeyId: `${origin.callerKeyId}r`, rawIdempotencyKey: 'etry' }),
   ];
   expect(new Set([derive(), ...others]).size).toBe(6);

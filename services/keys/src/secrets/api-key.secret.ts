@@ -19,7 +19,7 @@ const fairBytes = 248;
 
 /**
  * The inputs of a derived secret. The same three inputs always give the same secret, and no two secrets in the database
- * have the same three.
+ * share all three inputs.
  */
 export interface SecretOrigin {
   callerKeyId: string;
@@ -89,7 +89,7 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
   const hashWith = (pepper: Buffer, secret: string): Buffer => createHmac('sha256', pepper).update(secret).digest();
   const currentPepper = peppers.get(pepperVersion)?.[0] ?? randomBytes(32);
-  /** Every version, even an unknown one, gets the same number of comparisons, so that the time reveals nothing. */
+  /** The comparisons for each pepper version, even for an unknown version, so that the time reveals nothing. */
   const most = Math.max(...[...peppers.values()].map(({ length }) => length));
   const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
   const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);

@@ -28,7 +28,7 @@ export interface WebhookSecrets {
 
 /**
  * @param secrets in the form of WEBHOOK_SECRET. The API shows the secrets of webhooks, and the worker signs with them.
- * So both need the same value.
+ * So the API and the worker need the same value.
  */
 export function createWebhookSecrets(secrets: string): WebhookSecrets {
   const [current] = secretsIn(secrets);

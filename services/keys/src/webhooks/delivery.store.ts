@@ -27,7 +27,7 @@ const isWanted = `(event.type = ANY (webhooks.event_types) OR '*' = ANY (webhook
     WHERE wanted LIKE '%.*' AND starts_with(event.type, left(wanted, -1))))`;
 const isTestOf = `event.resource = '/v1/webhooks/' || webhooks.id`;
 
-// The first of these events is due at once if its resource has no pending delivery.
+// The first new event of a resource is due at once if the webhook has no pending delivery for that resource.
 const addSql = `
   INSERT INTO webhook_deliveries (id, webhook_id, org_id, event_id, event_seq, resource, due_at, created_at)
   SELECT ${uuidv7Sql}, webhooks.id, event.org_id, event.id, event.seq, event.resource,

@@ -20,7 +20,7 @@ export const pausesSeconds = [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 
 
 /** The shortest pause between two searches for due deliveries. */
 const lookMsLeast = 25;
-/** The factor by which searches are rarer while there is no webhook. */
+/** While there is no webhook, the pause between two searches is longer by this factor. */
 const restFactor = 5;
 
 export interface SenderOptions {
@@ -36,11 +36,11 @@ export interface SenderOptions {
   leaseSeconds: number;
   /** The pause in milliseconds after a search that found nothing. */
   everyMs?: number;
-  /** The most deliveries that are sent at the same time, in all and of one organisation. */
+  /** The most deliveries that are sent at the same time: `most` in all, `mostOfOrg` of one organisation. */
   most?: number;
   mostOfOrg?: number;
   pauses?: readonly number[];
-  /** The time that a receiver has to answer. */
+  /** The time in milliseconds that a receiver has to answer. */
   answerMs?: number;
 }
 
@@ -97,7 +97,8 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       } catch (error) {
         log.warn({ err: error }, 'due deliveries could not be looked for; tried again');
       }
-      // If deliveries were found, more may be due. The next search waits until one of the running attempts has ended.
+      // If deliveries were found, more may be due. The next search waits for the end of a running attempt, at most
+      // `everyMs`.
       await (found > 0
         ? Promise.race([pause(everyMs), ...underWay.keys()])
         : pause(isNeeded ? everyMs : restFactor * everyMs));
@@ -117,7 +118,10 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
-/** The organisation that was served last. The round began after `afterOrg` and continued with the smallest id. */
+/**
+ * The organisation that was served last. A round serves the organisations after `afterOrg`, then continues at the
+ * smallest id.
+ */
 function lastServed(claimed: readonly Claimed[], afterOrg: string): string {
   const ids = claimed.map(({ orgId }) => orgId).sort();
   return ids.findLast((id) => id <= afterOrg) ?? ids.at(-1) ?? afterOrg;

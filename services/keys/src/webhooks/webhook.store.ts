@@ -46,7 +46,7 @@ export const listWebhooks = (
 
 /**
  * Inserts a webhook. Null if the organisation has `max` webhooks in this mode. The organisation's row is locked, so
- * that two simultaneous calls cannot both take the last place.
+ * that two simultaneous calls cannot exceed `max`.
  */
 export async function insertWebhook(
   tx: Tx,

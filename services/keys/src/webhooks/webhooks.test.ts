@@ -453,7 +453,7 @@ test('an organisation whose receivers hang takes a share of the places, and anot
   startSender({ most: 6, mostOfOrg: 4, answerMs: 600_000, leaseSeconds: 900 });
   const [slow, stranger] = [await create(), await api.bootstrap()];
   const quick = await create({}, stranger);
-  // Answers to earlier events may have ended already, so only new ones are recorded.
+  // Only answers that hang from now on are counted, because earlier answers may have ended already.
   const hanging: string[] = [];
   receiver.answer = ({ path, id }) => {
     if (path !== pathOf(slow)) return 204;

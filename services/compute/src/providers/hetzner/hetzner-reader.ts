@@ -249,7 +249,7 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
 const gatherMs = 30;
 const idsMax = 25;
 
-// Each action is parsed separately, so that an unreadable action does not hide the readable ones.
+// Each action is parsed separately, so that an unreadable action does not hide the readable actions.
 const actionsSchema = z.object({ actions: z.array(z.unknown()) });
 const idSchema = z.object({ id: z.int() });
 type Found = ReadonlyMap<string, unknown>;

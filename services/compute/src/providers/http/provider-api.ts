@@ -9,8 +9,8 @@ import { createRateBudget } from './rate-budget';
 const firstPauseMs = 1_000;
 
 /**
- * The pause before a repeat after a conflict: one second, doubled each time, more or less a quarter. The provider's own
- * client does the same.
+ * The pause before a repeat after a conflict: one second, doubled with each repeat, with up to a quarter more or less.
+ * The provider's own client pauses in the same way.
  */
 const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
   wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });

@@ -22,8 +22,8 @@ const waitMsMax = 4_000;
 /** The part of the limit that is kept in reserve. Once less than this is left, calls slow down. */
 const reserve = 0.1;
 /**
- * The slowest pace. Even if nothing is left of the limit, a process calls now and then, because only an answer tells
- * the process that calls are available again.
+ * The slowest pace, also if nothing is left of the limit. A process must call now and then, because only an answer
+ * tells the process that calls are available again.
  */
 const leastPace = 0.02;
 /**

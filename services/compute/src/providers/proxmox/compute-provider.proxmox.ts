@@ -23,8 +23,8 @@ const lostAnswerSecondsUsual = 30;
 
 /**
  * The part of the cluster on which a read depends. For a node's path the part is the node, because other nodes may
- * answer while one is unreachable. For a guest agent the part is null, because its answer says nothing about the
- * cluster.
+ * answer while one node is unreachable. For a guest agent the part is null, because the agent's answer says nothing
+ * about the cluster.
  */
 const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
   collection !== 'nodes' ? '' : agent === 'agent' ? null : String(node);

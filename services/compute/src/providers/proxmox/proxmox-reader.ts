@@ -49,7 +49,7 @@ const atOnceMax = 8;
 
 const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
 
-/** The time limit of the call. If a guest hangs, the provider answers after three seconds. */
+/** The time limit of a call to the guest's agent. If a guest hangs, the provider answers after three seconds. */
 const agentMsMax = 5_000;
 
 /** The addresses that the guest reports. The list is empty if no agent answers. */

@@ -88,7 +88,7 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
 
 /**
  * Networks that cannot be reached from outside the guest, such as the bridges of its containers: loopback, link-local,
- * private and shared ones. Addresses in them are left out of a machine.
+ * private and shared networks. A machine is shown without its addresses in these networks.
  */
 const inner = new BlockList();
 for (const [network, prefix] of [
@@ -113,10 +113,7 @@ const isPublic = (address: string): boolean => {
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
-/**
- * The limit exceeds the number of addresses that any machine gets. A guest may report any number, and all of them would
- * be stored.
- */
+/** The most addresses of a machine that are stored. No machine gets so many, but a guest may report any number. */
 const addressesMax = 64;
 
 export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): string[] {
@@ -192,7 +189,7 @@ const noteStart = 'drydock ';
 
 /**
  * The text that stores an order with its VM. The text is one line of the VM's description, because a VM has no other
- * place for an order.
+ * field for an order.
  */
 export const noteOf = ({ spec, image, labels }: MachineOrder): string =>
   `${noteStart}${JSON.stringify({ spec, image, labels })}`;
@@ -221,7 +218,7 @@ export const vmidOf = (name: string): number =>
   lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
 
 /**
- * The name of a snapshot, by which a lost answer is found. It may have 40 characters, so the workflow's id has to lose
- * its hyphens.
+ * The name of a snapshot. If the answer to its order is lost, the snapshot is found by this name. The name may have 40
+ * characters, so it contains the workflow's id without hyphens.
  */
 export const snapshotNameOf = (reference: string): string => `drydock-${reference.replaceAll('-', '')}`;

@@ -59,7 +59,7 @@ async function lostMachine(name: string): Promise<string> {
   return folders.of(name);
 }
 const revive = () => reviveMachines(folders, (machineFolder) => void begun.push(path.basename(machineFolder)));
-/** Starts the machine like the job in progress. `hoursAgo` is the time since the start. */
+/** Marks the newest job as succeeded, as if it had begun `hoursAgo` hours ago. */
 async function startOne(machineFolder: string, hoursAgo: number): Promise<void> {
   const last = (await readJobs(machineFolder)).at(-1);
   if (last === undefined) throw new Error('there is no job');

@@ -110,8 +110,8 @@ async function prepareChange({ folders }: QemuChanges, change: Change): Promise<
 }
 
 /**
- * Whether the machine should run. A machine with a process should, even if it is paused or busy, unless its guest has
- * shut down. A machine without a process may have crashed, so its jobs decide.
+ * Whether the machine should run. A machine with a process should run, even if it is paused or busy, unless its guest
+ * has shut down. A machine without a process may have crashed, so its jobs decide.
  */
 async function isMeantToRun(machineFolder: string): Promise<boolean> {
   const status = await readStatus(machineFolder);

@@ -48,7 +48,7 @@ async function carryOut(change: Change): Promise<Accepted> {
   return accepted;
 }
 
-/** Creates a running machine with a snapshot. Its disk had `before` at the snapshot and now has `after`. */
+/** Creates a running machine with a snapshot. The machine's disk had `before` at the snapshot and now has `after`. */
 async function changedMachine(): Promise<Extract<Change, { kind: 'rollback' }>> {
   const { machineId } = await carryOut({ kind: 'create', reference: reference(), order: order() });
   await carryOut({ kind: 'start', reference: reference(), machineId, order: order() });

@@ -44,7 +44,7 @@ export function openMachineFolders(root: string): MachineFolders {
     withJobs: async (machineId) =>
       (await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId),
     create: async (record, job) => {
-      // The folder is made in another place and then renamed, so that other processes never see an incomplete machine.
+      // The folder is made below `new` and then renamed, so that other processes never see an incomplete machine.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
       await createDurably(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);

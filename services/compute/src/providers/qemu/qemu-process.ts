@@ -200,7 +200,7 @@ export async function takeInside(machineFolder: string, name: string): Promise<v
   else await askRunning(machineFolder, 'blockdev-snapshot-internal-sync', name);
 }
 
-/** Deletes the internal snapshot. A missing one is no error. */
+/** Deletes the internal snapshot. A missing snapshot is no error. */
 export async function deleteInside(machineFolder: string, name: string): Promise<void> {
   if (!(await listInside(machineFolder)).has(name)) return;
   if ((await readStatus(machineFolder)) === 'off') await image(machineFolder, 'snapshot', '-d', name, disk);

@@ -44,8 +44,8 @@ export async function askQmp(call: QmpCall): Promise<unknown> {
     throw errorCodeOf(error) === 'ENOENT' ? new NotRunning('no such machine') : error;
   });
   try {
-    // The path goes through /proc, because the path of a socket may have only 107 characters and a folder's may have
-    // more.
+    // The path goes through /proc, because the path of a socket may have only 107 characters and the path of the folder
+    // may be longer.
     return await talk(connect(path.join(`/proc/self/fd/${folder.fd}`, call.monitor)), call);
   } finally {
     await folder.close();
