@@ -42,8 +42,8 @@ interface UsedToken {
 }
 
 /**
- * Remembers the tokens that a process has accepted, so that each is accepted once. It has one bit for each of the last
- * numbers of each signer, so its memory and its cost are constant.
+ * Remembers the tokens that a process has accepted, so that each token is accepted once. For each signer, it has one
+ * bit for each of the last {@link windowNumbers} numbers, so its memory and its cost are constant.
  * Each process has its own memory. The memory is empty after a restart, so tokens that were signed more than
  * `toleranceSeconds` before the start are refused. Processes of one service share no memory. If an attacker copies a
  * token in the internal network, each process may carry out the call once while the token is valid, for 35 s.

@@ -18,7 +18,7 @@ export interface Shares {
 /**
  * Divides `max` places fairly. `shares` has one number for each level of holders, in the order in which `take` gets
  * them, such as `[0.5, 1]` for a key and its organisation. A holder may have at most its level's share of the free
- * places. A holder without a place gets one while any place is free.
+ * places. A share never refuses a holder its first place.
  */
 export function createShares(max: number, shares: readonly number[]): Shares {
   const levels = shares.map((share) => ({ share, held: new Map<string, number>() }));

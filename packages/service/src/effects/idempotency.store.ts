@@ -139,8 +139,8 @@ export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
 }
 
 /**
- * Deletes at most `rowsMax` keys that are older than 24 hours, and resolves with their number. The purge calls it until
- * it deletes fewer than `rowsMax`.
+ * Deletes at most `rowsMax` keys that are older than 24 hours, and resolves with their number. The purge repeats the
+ * call until fewer than `rowsMax` keys are deleted.
  */
 export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
   const rows = await sql.query(

@@ -276,9 +276,9 @@ function runAfterwards(work: () => unknown, log: Log): void {
 }
 
 /**
- * Ends a refused attempt on a key. A lasting 422 is stored as the key's answer, because a retry would get it again. A
- * key that is bound to an accepted effect stays bound. Any other error frees the key for a retry. A failure to store is
- * only logged, because the lease runs out by itself.
+ * Ends a failed attempt on a key. A 422 that waiting would not change is stored as the key's answer. If the outcome of
+ * an accepted effect is not known, the key stays bound to the effect. Any other error frees the key for a retry. If the
+ * database fails here, the failure is only logged, because the lease runs out by itself.
  */
 async function concludeRefusal<Tx>(
   kit: Performance<Tx>,

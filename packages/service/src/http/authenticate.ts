@@ -51,8 +51,8 @@ export function authenticateRequest(
 }
 
 /**
- * Authenticates a process of Drydock on an internal path. Returns the name of the process, to which the key that has
- * signed the token belongs.
+ * Authenticates a process of Drydock on an internal path. Returns the name of the process. The key that has signed the
+ * token shows which process it is.
  */
 export function authenticateInternal(
   exchange: Exchange,

@@ -4,8 +4,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Answer } from './answer';
 
 /**
- * Identifies an answer by its bytes, so it changes whenever anything visible changes. It is a strong validator (RFC
- * 9110) that needs no column in the database and no clock.
+ * Identifies an answer by its bytes, so the tag changes whenever anything visible changes. The tag is a strong
+ * validator (RFC 9110) that needs no column in the database and no clock.
  */
 export const entityTagOf = (text: string | Uint8Array): string => `"${hash('sha256', text, 'base64url').slice(0, 27)}"`;
 

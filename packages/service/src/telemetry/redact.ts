@@ -24,8 +24,8 @@ const secretForms: readonly RegExp[] = [
   /()\bmd5[0-9a-f]{32}\b/gi,
   /(\b(?:Bearer|Basic) +)[\w+/=.~-]{8,}/gi,
   /(:\/\/[^\s/:@'"\\]*:)[^\s/@'"\\]+(?=@)/g,
-  // The first pattern matches a password in quotes, as in SQL and JSON, even if the quotes are escaped twice. The
-  // second pattern matches a password without quotes, as in connection strings.
+  // The next pattern matches a password in quotes, as in SQL and JSON, even if the quotes are escaped twice. The
+  // pattern after it matches a password without quotes, as in connection strings.
   /(\b(?:password|passwd|pwd)(?:\\*["'])?\s*(?:[=:]\s*|\s(?=\\*["']))(?:\\*["'])+)(?:[^"'\\]|''(?=[^\s'",);]))+/gi,
   /(\b(?:password|passwd|pwd)\s*=\s*)[^\s"'&\\,;}]+/gi,
   /(X-Amz-(?:Signature|Security-Token)=)[^&\s"\\]+/gi,

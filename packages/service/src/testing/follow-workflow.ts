@@ -40,8 +40,8 @@ export async function ended(world: Followed, location: unknown, options?: CallOp
 }
 
 /**
- * Repeats a call while a dependency of the service does not answer, or while an earlier call is still in progress.
- * Clients also repeat calls that a busy machine has refused.
+ * Repeats a call while a dependency of the service does not answer, or while an earlier call is still in progress. A
+ * busy machine has such moments, and clients repeat their calls too.
  */
 export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
   until(
@@ -54,7 +54,7 @@ export const persist = <Answer extends { status: number }>(call: () => Promise<A
 
 /**
  * Makes a call, waits for the end of its workflow and expects success. Resolves with the 202 and the workflow. All
- * attempts have the same Idempotency-Key, because a call that was answered with 503 may have begun the work.
+ * attempts of a POST have the same Idempotency-Key, because a call that was answered with 503 may have begun the work.
  */
 export async function carryOut<Body>(
   world: Followed,

@@ -120,8 +120,9 @@ export function refuseRevocation(
 }
 
 /**
- * The limits of the new key of a rotation. The key ends when the old key or the calling key ends, whichever is earlier.
- * It has the addresses of the old key. If the old key allows every address, it has the addresses of the calling key.
+ * The limits of the new key of a rotation. The new key ends when the old key or the calling key ends, whichever is
+ * earlier. The new key has the addresses of the old key. If the old key allows every address, the new key has the
+ * addresses of the calling key.
  */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
   expiresAt:

@@ -89,7 +89,10 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
   const hashWith = (pepper: Buffer, secret: string): Buffer => createHmac('sha256', pepper).update(secret).digest();
   const currentPepper = peppers.get(pepperVersion)?.[0] ?? randomBytes(32);
-  /** The comparisons for each pepper version, even for an unknown version, so that the time reveals nothing. */
+  /**
+   * The number of comparisons. It is the same for every pepper version, even for an unknown version, so that the time
+   * reveals nothing.
+   */
   const most = Math.max(...[...peppers.values()].map(({ length }) => length));
   const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
   const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);
