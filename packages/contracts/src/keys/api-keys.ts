@@ -33,7 +33,7 @@ export const apiKeySchema = z
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
-/** A key with further fields, which only the GET and the PATCH of a single key answer. */
+/** A key with further fields. Only the answers to the GET and the PATCH of a single key have these fields. */
 export const apiKeyDetailSchema = apiKeySchema
   .extend({
     expires_at: timestampSchema

@@ -74,8 +74,8 @@ export const listAuditLog = endpoint({
 
 /**
  * The meaning of each type of event. The service that runs a workflow sends the types `workflow.*`, each when the
- * workflow reaches the state that the type describes. Every other type is the action of a call that was carried out at
- * once.
+ * workflow reaches the state that the type describes. The keys service itself disables a webhook, with the type
+ * `webhook.disable`. Every other type is the action of a call that was carried out at once.
  */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',

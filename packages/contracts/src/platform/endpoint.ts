@@ -116,8 +116,8 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
 ];
 
 /**
- * Every problem code that the endpoint may answer: the codes of all endpoints, its own codes, and the codes that follow
- * from its quota, permissions, query, body and method.
+ * Every problem code that the endpoint may answer: the codes of all endpoints, the codes that the endpoint declares,
+ * and the codes that follow from its other members, such as its quota, permissions and body.
  */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([

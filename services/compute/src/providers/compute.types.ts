@@ -85,8 +85,8 @@ export interface MachineSnapshot {
   /** The size in GB of 10^9 bytes; null while it is unknown. */
   sizeGb: number | null;
   /**
-   * The architecture of the machine that the snapshot was made from; null if this machine must have the same
-   * architecture.
+   * The architecture of the machine that the snapshot was made from; null if it is always the architecture of this
+   * machine.
    */
   architecture: string | null;
   /** The size in GB of the smallest disk that the snapshot fits on; null if it always fits on this machine's disk. */

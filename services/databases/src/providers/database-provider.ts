@@ -173,9 +173,11 @@ export interface Cutover {
 
 export interface Comparison {
   /**
-   * The result of comparing the frozen old instance with the snapshot of the new instance from the switch. `undecided`:
-   * the snapshot is lost, for example because a process was killed. A difference may then come from a write after the
-   * switch, or nothing could be compared.
+   * The result of comparing the frozen old instance with the new instance. The comparison reads a snapshot of the new
+   * instance from the switch. `undecided`: an object differs or could not be compared, and a change after the switch
+   * may be the cause. This happens if the snapshot was lost, for example because a process was killed, or if a table of
+   * MariaDB or MySQL was replaced after the switch. `undecided` also means that the upgrade is over and nothing could
+   * be compared.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;

@@ -22,7 +22,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .step('end', {
     timeoutSeconds: 1_800,
     // A killed instance needs minutes to restart, and nothing can be undone until the instance answers. Twelve attempts
-    // last for these minutes.
+    // with their pauses last long enough.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;

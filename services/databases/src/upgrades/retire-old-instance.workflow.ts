@@ -37,7 +37,8 @@ export async function retireLater(
 ): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
-  // An existing schedule is removed, because its earlier time would also apply to this instance.
+  // An existing schedule is removed. `saveSchedule` would keep its earlier time, and this instance would be removed too
+  // early.
   await removeSchedule(sql, name);
   await saveSchedule(sql, {
     name,
