@@ -105,7 +105,10 @@ export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'k
 export const drainTime = (place: Place, variable = 'DRAIN_SECONDS'): Variables =>
   place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting(variable, '5') };
 
-/** Receivers of webhooks that may have any address. Developers use this setting to try out webhooks. */
+/**
+ * The variable that lists webhook receivers which may be inside the own network. Developers set it to try out webhooks.
+ * Without it, webhooks go only to public addresses.
+ */
 export const webhookReceivers = (place: Place): Variables => {
   const allowed = place.setting('DRYDOCK_WEBHOOK_ALLOW');
   return allowed === '' ? {} : { DRYDOCK_WEBHOOK_ALLOW: allowed };

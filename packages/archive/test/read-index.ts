@@ -26,7 +26,10 @@ export interface ReadIndexOptions {
   signal?: AbortSignal;
 }
 
-/** Lists a tree root of a chain, in path order and in bounded memory. @throws ArchiveError while iterating */
+/**
+ * Yields the entries below one tree root of a chain of archives, in path order and in bounded memory. @throws
+ * ArchiveError while iterating
+ */
 export async function* readIndex(options: ReadIndexOptions): AsyncGenerator<ListedEntry> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   for await (const batch of mergeTree(archives, options.root, options.signal)) {

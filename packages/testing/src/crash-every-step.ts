@@ -203,7 +203,10 @@ async function settled<Run extends { workflowId: string }>(
   return last;
 }
 
-/** Stops waiting at a failed expectation, because the expectation cannot become true later. */
+/**
+ * Rethrows an error. A failed expectation becomes an {@link InvariantViolated}, with which `until` gives up at once,
+ * because the expectation cannot become true later.
+ */
 function rethrowAssertion(error: unknown): never {
   if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });
   throw error;

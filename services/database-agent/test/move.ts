@@ -68,8 +68,9 @@ export async function killInCutover(host: TestHost, databaseId: string, point: s
 }
 
 /**
- * Requests the cutover until it reaches its pause, because an instance that was killed may not be running again yet.
- * Kills an instance during the pause. Resolves with the outcome of the cutover.
+ * Kills an instance while a cutover is delayed at the fault point `sealed`, where nobody can write. Resolves with the
+ * outcome of the cutover. The cutover is requested again until it reaches that point, because an instance that an
+ * earlier call killed may not be running again yet.
  */
 export async function cutOverWhileKilling(
   host: TestHost,

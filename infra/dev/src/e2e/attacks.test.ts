@@ -98,7 +98,8 @@ test('while one organisation does its worst it is refused, and no call of anothe
       failures: [],
       notRefused: [],
     });
-    // The new site must work although the attacker requests all sessions (row 8 of docs/security.md).
+    // The attacker requests every session of the sites' Postgres (row 8 of docs/security.md). The database of a new
+    // site of another organisation must still get one.
     const newcomer = await victim.makeSite('newcomer.example.org');
     put(newcomer, 'index.html', '<?sql select 7 ?>');
     expect(await (await fetch(newcomer.url)).text()).toBe('7');

@@ -94,7 +94,10 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Returns the secrets in files of hosts and supervisor: members of JSON files, and files with the name of a secret. */
+/**
+ * Returns the secrets in the files of the hosts and the supervisor. `secretsIn` searches a JSON file. Any other file is
+ * itself a secret if its name contains `password` or `secret`.
+ */
 function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecret[] {
   return folders.flatMap((folder) => {
     const root = path.join(dataDir, folder);

@@ -16,7 +16,10 @@ const loadFindingSchema = z.strictObject({
   reason: z.string(),
 });
 
-/** The parts of a dump that are missing from the database after its load, or that could not be proven. */
+/**
+ * The parts of a dump that the loaded database lacks, has in another form, or has without proof that they are as in the
+ * original.
+ */
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 

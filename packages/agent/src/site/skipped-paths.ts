@@ -1,8 +1,8 @@
 import { partlyKept } from '@drydock/archive';
 
 /**
- * A path that is missing or incomplete in an archive, or whose content mixes several moments (`partlyKept`), and the
- * reason.
+ * A path and the reason why it is reported. For a reason in `partlyKept`, the archive has the path, but the path is
+ * incomplete, mixes several moments or leads nowhere after a restore. For any other reason, the archive lacks the path.
  */
 export interface SkippedPath {
   path: string;

@@ -14,8 +14,8 @@ export interface StreamEntry {
 export const changedWhileRead = 'changed while it was read';
 
 /**
- * The reason for a link that breaks in a restore, because a restore creates another release and removes the release
- * that the link names.
+ * The reported reason for a link that names a release by its absolute path. A restore creates another release and
+ * removes the named one, so the link leads nowhere afterwards.
  */
 export const linkIntoRelease =
   'a link to a release by its absolute path, which leads nowhere after a restore: ' +

@@ -67,7 +67,8 @@ const escaped = (value: string): string =>
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /**
- * Matches the text at the end of a part: a comment or the values of an ENUM. Names before this text have no escapes.
+ * Matches the comment, or the values of an ENUM or SET, at the end of a part. Only these texts have backslash escapes.
+ * The names before them have none, so `unescaped` must not change the names.
  */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 

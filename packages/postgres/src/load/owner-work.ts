@@ -92,8 +92,9 @@ export class OwnerWork {
   }
 
   /**
-   * Gives a role the schema `public` in its original state. A role other than the database's owner creates the schema
-   * again, because only a member of that role could give it an existing schema.
+   * Makes a role the owner of the schema `public`. Null stands for the database's owner, who takes over the existing
+   * schema. For any other role the schema is dropped, and the role creates it again, because only a member of that role
+   * could hand an existing schema to it.
    */
   async ownPublic(role: string | null): Promise<void> {
     const object = 'schema public';

@@ -26,8 +26,9 @@ const ownNames = [
 const isPossible = spawnSync(ownNames[0], [...ownNames.slice(1), '/dev/null', 'true']).status === 0;
 
 /**
- * A name server that never answers for `slow`. Every other name gets an address to which this network has no route.
- * Prints the names in the order in which their requests end.
+ * A program that is both a name server and its client. The server never answers for a name with `slow` in it, and gives
+ * every other name an address to which this network has no route. The client requests all names at once. It prints each
+ * name, with the code of its error, when the request of that name ends.
  */
 const program = `
 const { createSocket } = require('node:dgram');

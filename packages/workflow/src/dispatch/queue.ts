@@ -198,7 +198,10 @@ export const queueNameOf = (queueName: string, kind: QueueKind): string =>
 /** BullMQ's operations on a single job. All other operations only read the queue. */
 const jobOperations = /^(?:add|process) /;
 
-/** The span of every other operation. It records nothing and suppresses spans within it. */
+/**
+ * The span of an operation that is not traced: one that only reads the queue, or one on a job outside any trace. This
+ * span records nothing and suppresses spans within it.
+ */
 const noSpan: Span<Context> = {
   setSpanOnContext: (within) => suppressTracing(within),
   setAttribute: () => undefined,

@@ -29,7 +29,7 @@ export interface InstanceSpec {
   databaseName: string;
   username: string;
   /**
-   * The password of the user. The engine stores only a SCRAM verifier of it. Every repetition of a `create` has the
+   * The password of the user. The engine stores only a hash of it. Every repetition of a `create` has the
    * same password.
    */
   password: string;
@@ -41,7 +41,7 @@ export type UpgradePhase = 'prepared' | 'switched' | 'finished';
 /** A database as its provider reports it. */
 export interface HostedDatabase {
   /**
-   * The address, which no upgrade changes. It requires TLS. The engine itself ends TLS and checks passwords by SCRAM.
+   * The address, which no upgrade changes. It requires TLS. The engine itself ends TLS and checks the password.
    */
   host: string;
   port: number;

@@ -1,5 +1,6 @@
 /**
- * Tests the promises that depend on the engine, with every installed version of MariaDB and MySQL.
+ * Tests those guarantees of a database provider that depend on the engine. The tests run with every installed version
+ * of MariaDB and MySQL.
  *
  * @tier long
  * @processes

@@ -37,10 +37,6 @@ import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './bac
 import type { KeptBackup } from './backup.types';
 import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
-/**
- * `safetyCopyId` is the backup that is made of the replaced state. `statusBefore` is the status that the site gets when
- * the restore is over.
- */
 export const switchOverInput = {
   safetyCopyId: z.uuid(),
   platform: sitePlatformSchema,
@@ -52,7 +48,7 @@ export interface SwitchOverInput {
   /** The backup that is made of the replaced state. */
   safetyCopyId: string;
   platform: SitePlatform;
-  /** The status that the site gets when the restore is over. */
+  /** The status of the site before the restore. The site gets it back when the restore is over. */
   statusBefore: SiteStatus;
   /** All contents when absent. */
   contents?: RestoreContents | undefined;

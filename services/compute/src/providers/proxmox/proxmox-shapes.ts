@@ -140,7 +140,8 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
     },
     addresses,
     isLocked: status.lock !== undefined,
-    // The disks of a template are the base of other disks, so the template can be neither rolled back nor started.
+    // The disks of a template are the base of other servers' disks. So a template counts as protected from rollback,
+    // rebuild and deletion.
     isRebuildProtected: resource.template === 1,
     isDeleteProtected: resource.template === 1 || config?.protection === 1,
     ...{ spec: note?.spec ?? null, zone: resource.node, image: note?.image ?? null },
