@@ -1,5 +1,5 @@
-// Values for the environments of processes: addresses, folders, settings and secrets of one place, and values that
-// several processes share.
+// Values for the environments of processes. A `Place` is one kind of deployment: `npm start` or docker-compose.yml. A
+// `Place` gives addresses, folders and settings, and a `SecretPlace` also gives secrets.
 
 /** Services that have a database and a role. */
 export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;

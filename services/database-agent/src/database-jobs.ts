@@ -23,7 +23,7 @@ import { engineOf } from './databases/instance';
 import { type Running, runJob } from './jobs/job-child';
 import { movingOf, remembering } from './moves/upgrade-changes';
 
-/** The answer to a comparison if the snapshot to compare with is lost. */
+/** The answer to a comparison after the end of the upgrade, when the instances cannot be compared any more. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
 
 /** The kinds of job of this host. Jobs work on customers' content, each in a process of its own. */
@@ -43,8 +43,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // The stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // The upgrade is over, so the caller asks only because it has lost the record of the comparison. The instances
-        // cannot be compared any more.
+        // The caller asks again only because it has lost the record of the comparison.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);

@@ -33,8 +33,9 @@ export class DeepPaths {
   }
 
   /**
-   * Returns the name for file calls, which is valid until the next call of `at`. '' is the directory itself. @throws
-   * the system's error when a parent directory does not exist
+   * Returns the name for file calls, which is valid until the next call of `at`. '' is the directory itself. Parent
+   * directories are opened only if the path is too long for one call. @throws the system's error when one of them
+   * cannot be opened
    */
   at(path: ByteString): string | Buffer {
     if (path === '') return fileCallPath(this.base);

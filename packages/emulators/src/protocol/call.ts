@@ -102,7 +102,7 @@ export interface LoggedCall {
   status: number;
 }
 
-/** The number of calls that are kept. Older calls are dropped. */
+/** The most calls that the log keeps. The next call drops the older half. */
 const keptMax = 20_000;
 
 export interface CallLog {

@@ -79,8 +79,9 @@ const attachForm = new RegExp(
 );
 
 /**
- * Attaching a partition runs a domain's CHECKs for the bound, and computes constants of the key and the partition's
- * CHECKs. `$1` and `$2` are the table and its partition, both empty.
+ * Selects true if attaching a partition runs no code of the customer. Attaching runs a domain's CHECKs for the values
+ * of the bound. Attaching also computes the constants in an expression of the key and in the partition's CHECKs. `$1`
+ * is the name of the table and `$2` the name of its partition. Both tables are empty.
  */
 const attachSql = `with recursive named as (
     select c.oid, w.place from (values ($1::text, 'table'), ($2::text, 'partition')) w (name, place)

@@ -20,7 +20,7 @@ export interface TransferErrorOptions extends ErrorOptions {
   isPermanent?: boolean;
 }
 
-/** Codes for content that fails at every attempt. Other codes depend on Postgres' error. */
+/** Codes for content that fails at every attempt. With other codes, Postgres' error decides whether it does. */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'meta_command',
   'statement_refused',

@@ -19,8 +19,8 @@ type Plan =
 interface PlannedStep {
   name: string;
   /**
-   * Whether a run that is already past this step's position continues without the step. Only a run that is older than
-   * the step can be past the position.
+   * Whether a run continues without this step if it has begun or completed a later step and its record lacks this one.
+   * Such a run began before this step was added to the code.
    */
   skipIfPassed: boolean;
 }

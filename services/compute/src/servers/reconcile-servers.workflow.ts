@@ -55,8 +55,8 @@ const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine
 });
 
 /**
- * The most missing machines that are read one by one in a run. A listing may miss a machine for a moment, so each
- * missing machine is read separately. Further missing machines wait for the next run.
+ * The greatest number of missing machines that are read one by one in a run. A listing may miss a machine for a
+ * moment, so each missing machine is read separately. Further missing machines wait for the next run.
  */
 const confirmedMax = 20;
 

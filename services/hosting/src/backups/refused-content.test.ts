@@ -47,7 +47,7 @@ async function fillWithColours(siteId: string, version: number): Promise<void> {
   );
 }
 
-/** Damages a row, so that Postgres refuses to read it every time. */
+/** Deletes the values of all enums from the catalogue. Postgres then refuses every read of a row with such a value. */
 async function spoil(siteId: string, releaseId: string): Promise<void> {
   const file = path.join(world.sitesDir, 'live', siteId, 'releases', releaseId, 'release.json');
   const { database } = JSON.parse(readFileSync(file, 'utf8')) as { database: string };

@@ -47,7 +47,7 @@ export interface WorkContext {
   archiveKey: RootKey;
   /** The shortest time of a restore on a sandbox site whose name asks for a slow restore. */
   slowMs: number;
-  /** Returns when the lock on the control object of an immutability check must end if the object is written now. */
+  /** Returns the end of the lock on the control object of an immutability check, for an object that is written now. */
   controlEnd(): Date;
   /** Reads a site's files and rows for the restore drill. Null if the platform has no site for drills. */
   drillProbe: DrillProbe | null;

@@ -52,7 +52,10 @@ export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
   /** Whether the last backup's object was found in the storage just now. */
   hasObject: boolean;
-  /** Whether another site has the domain. A site of another organisation counts only as in `isHeld`. */
+  /**
+   * Whether another site has the domain, as `isHeld` finds. A site of another organisation counts only if both sites
+   * have proven the domain.
+   */
   isDomainHeld: boolean;
   /** Whether the caller is staff, who may also restore a site that is held for abuse. */
   isStaff: boolean;

@@ -18,7 +18,7 @@ export function sandboxBehaviour(
   return { fails: isSandbox && name.includes(failure), slows: isSandbox && name.includes('slow') };
 }
 
-/** Every allowed change of status. The drawing in the README is made from this table. */
+/** Every allowed change of status. A test compares the drawing in the README with this table. */
 export const siteTransitions = {
   provisioning: ['active', 'failed'],
   active: ['restoring', 'deleting', 'suspended'],

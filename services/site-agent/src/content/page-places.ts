@@ -5,9 +5,9 @@ import { FairPlaces } from '@drydock/agent/jobs';
 const turnMs = 10;
 
 /**
- * Limits how much is done in a second: by default 8,000 in all, and 4,000 for an organisation. The time is divided into
- * turns of ten milliseconds. What exceeds a turn waits for the next turn. In each turn the organisations go one after
- * the other.
+ * Limits the pieces of work that begin in a second: by default 8,000 in all, and 4,000 for an organisation. The time is
+ * divided into turns of ten milliseconds. A piece that finds its turn full waits for a later turn. A turn begins with
+ * the waiting pieces. It takes one piece of each organisation, and repeats that until the turn is full.
  */
 export class FairPace {
   private readonly max: number;

@@ -82,8 +82,8 @@ function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, no
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
-  // The refill rate can be computed from the headers, except for a limit that is nearly full, because the headers count
-  // whole seconds.
+  // The headers count whole seconds. So the refill rate is computed from them only if more than ten calls are used and
+  // the refill takes more than two seconds.
   const isTelling = untilFull > 2 && limit - left > 10;
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }
