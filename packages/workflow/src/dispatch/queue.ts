@@ -39,8 +39,15 @@ const callTimeoutMs = 1_500;
 
 export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
 
-/** The finished jobs that a dashboard can show: those of the last day (in seconds), and at most `count` of a queue. */
+/** Finished jobs that a dashboard can show: those of the last day (in seconds), and about `count` of a queue. */
 export const keptJobs = { age: 86_400, count: 1_000 };
+const { age } = keptJobs;
+
+/**
+ * Of this many jobs, one removes the finished jobs above `count`. In Postgres this reads all finished jobs of the queue,
+ * which would make each job a tenth slower.
+ */
+const jobsPerTrim = 50;
 
 /** The hash tag keeps all keys of a queue in one slot of a Redis Cluster. */
 export const queuePrefix = (queueName: string): string => `{${queueName}}`;
@@ -57,9 +64,11 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
 export function openQueue(address: QueueAddress): JobQueue {
   const { log } = address;
   const opened = openBullQueue(address);
+  let jobs = 0;
   return {
     enqueue: async (kind, job) => {
-      const removeOnComplete = job === probeJob ? true : keptJobs;
+      jobs += 1;
+      const removeOnComplete = job === probeJob || (jobs % jobsPerTrim === 0 ? keptJobs : { age });
       await bounded(opened.queue().add(kind, job, { attempts: 1, removeOnComplete, removeOnFail: keptJobs }));
     },
     waiting: () => bounded(opened.queue().getWaitingCount()),
