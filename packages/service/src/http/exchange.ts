@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { Problem } from '@drydock/contracts/platform/problem';
 import { isKnownOutage, type Log, type LogContext, withLogContext } from '../telemetry/log';
+import type { ContinuedTraces, RequestTrace } from '../telemetry/request-traces';
 import { currentTraceparent } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
@@ -15,6 +16,9 @@ export interface Exchange {
   /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;
   traceparent: string | undefined;
+  /** The trace of a read that the gateway does not send. Undefined for any other request, and while tracing is off. */
+  trace: RequestTrace | undefined;
+  isStream: boolean;
   startedMs: number;
 }
 
@@ -22,6 +26,8 @@ export interface ExchangeKit {
   log: Log;
   /** Whether the process is stopping. Then it keeps no connection open for another request. */
   isClosing(): boolean;
+  /** Undefined while tracing is off. */
+  traces?: ContinuedTraces | undefined;
 }
 
 /**
@@ -35,20 +41,23 @@ export function runExchange(
   route: string,
   work: (exchange: Exchange) => Promise<Answer | undefined>,
 ): void {
-  const context = { request_id: randomUUID() };
+  const trace = kit.traces?.continue(request);
+  const context = { request_id: randomUUID(), ...(trace?.traceId === undefined ? {} : { trace_id: trace.traceId }) };
   const exchange: Exchange = {
     request,
     response,
     context,
     route,
-    traceparent: currentTraceparent(),
+    traceparent: trace?.traceparent ?? currentTraceparent(),
+    trace,
+    isStream: false,
     startedMs: performance.now(),
   };
   void withLogContext(context, async () => {
     try {
       const answer = await work(exchange);
       if (answer !== undefined) send(kit, exchange, answer);
-      logExchange(kit.log, exchange, answer?.status ?? response.statusCode);
+      endExchange(kit.log, exchange, answer?.status ?? response.statusCode);
     } catch (error) {
       refuse(kit, exchange, error);
     }
@@ -61,7 +70,7 @@ function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
   if (!exchange.response.headersSent)
     send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
   else exchange.response.destroy();
-  logExchange(kit.log, exchange, problem.status, problem);
+  endExchange(kit.log, exchange, problem.status, problem);
 }
 
 /**
@@ -93,6 +102,24 @@ function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
   response.writeHead(answer.status, { ...commonHeaders(kit, exchange), ...answer.headers, ...length, ...unread });
   response.end(answer.text);
 }
+
+function endExchange(log: Log, exchange: Exchange, status: number, problem?: Problem): void {
+  const { request, context, startedMs, isStream } = exchange;
+  exchange.trace?.end({
+    method: request.method ?? '',
+    route: templateOf(request),
+    status,
+    startedMs,
+    endedMs: performance.now(),
+    isStream,
+    attributes: () => ({ 'url.path': request.url?.split('?', 1)[0], 'drydock.request_id': context.request_id }),
+  });
+  logExchange(log, exchange, status, problem);
+}
+
+/** The path template in the form of Express, which the spans of its instrumentation have too. */
+const templateOf = (request: IncomingMessage & { route?: { path?: unknown } }): string | undefined =>
+  typeof request.route?.path === 'string' ? request.route.path : undefined;
 
 /** Logs one line for each request: never its headers, its query or its body. */
 function logExchange(log: Log, exchange: Exchange, status: number, problem?: Problem): void {

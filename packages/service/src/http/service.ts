@@ -10,6 +10,7 @@ import { type IdempotencyLimits, idempotencyLimits } from '../effects/idempotenc
 import { checksReplies } from '../process/config';
 import type { ReadyChecks } from '../process/foundation';
 import type { Log } from '../telemetry/log';
+import { continueTraces } from '../telemetry/telemetry';
 import { answerWithinMs } from './answer-in-time';
 import { authenticateRequest } from './authenticate';
 import { type ExchangeKit, runExchange } from './exchange';
@@ -73,6 +74,7 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
     checksReplies: options.checksReplies ?? checksReplies(),
     changed: options.changed,
     isClosing: () => closing,
+    traces: continueTraces(),
   };
   const app = createApp();
   mountHealth(app, kit, options.ready);

@@ -177,6 +177,8 @@ export interface LogContext {
   request_id?: string;
   workflow_id?: string;
   org_id?: string;
+  /** The trace of a request without a span. Lines within a span get the ids of the span. */
+  trace_id?: string;
 }
 
 const storage = new AsyncLocalStorage<LogContext>();

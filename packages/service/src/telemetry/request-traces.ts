@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import {
   type Attributes,
+  type Context,
   type HrTime,
   isSpanContextValid,
   type Link,
   ROOT_CONTEXT,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   trace,
   ValueType,
 } from '@opentelemetry/api';
@@ -24,9 +28,11 @@ import type { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
 
 /*
- * The traces of customers' requests, which begin in the gateway. A span of a library around each request, with its
+ * The traces of customers' requests. They begin in the gateway. A span of a library around each request, with its
  * context, would cost the gateway more than the request itself. So when a request arrives, it gets only ids, for the
  * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent.
+ * A service does the same with a read that the gateway does not send. The spans of libraries, for the read and for each
+ * of its statements, would make such a read a sixth slower, and nearly all of them would be dropped.
  */
 
 /** A request that has ended, as traces and metrics need it. */
@@ -61,15 +67,39 @@ export interface RequestTraces {
   begin(method: string, traceparent?: string): RequestTrace;
 }
 
+export interface ContinuedTraces {
+  /**
+   * Continues the trace of a read that the gateway does not send. Undefined for any other request, because such a
+   * request has the spans of libraries.
+   */
+  continue(request: Pick<IncomingMessage, 'method' | 'headers'>): RequestTrace | undefined;
+}
+
 /**
- * Parses a `traceparent` of version 00, and the first four fields of a later version, into a link to its span. Returns
- * no link for anything else.
+ * Parses a `traceparent` of version 00, and the first four fields of a later version. Returns undefined for anything
+ * else.
  */
-function linksTo(traceparent: string | undefined): Link[] {
+function parseTraceparent(traceparent: unknown): SpanContext | undefined {
+  if (typeof traceparent !== 'string') return undefined;
   const [, traceId = '', spanId = '', flags = ''] =
-    /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/.exec(traceparent ?? '') ?? [];
+    /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/.exec(traceparent) ?? [];
   const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-  return isSpanContextValid(context) ? [{ context }] : [];
+  return isSpanContextValid(context) ? context : undefined;
+}
+
+function linksTo(traceparent: string | undefined): Link[] {
+  const context = parseTraceparent(traceparent);
+  return context === undefined ? [] : [{ context }];
+}
+
+/** The span that a read belongs to, if the process in which its trace began does not send it. Otherwise undefined. */
+export function unsentParent({
+  method,
+  headers,
+}: Pick<IncomingMessage, 'method' | 'headers'>): SpanContext | undefined {
+  if (!readMethods.has(method)) return undefined;
+  const parent = parseTraceparent(headers['traceparent']);
+  return parent !== undefined && (parent.traceFlags & TraceFlags.SAMPLED) === 0 ? parent : undefined;
 }
 
 const hasFailed = (status = 0): boolean => status >= 500;
@@ -196,13 +226,32 @@ function createDraw(share: number): () => boolean {
   };
 }
 
+/** Whether a request is sent although it was not drawn. */
+const isWorthSending = ({ status, startedMs, endedMs, isStream }: EndedRequest, slowMs: number): boolean =>
+  hasFailed(status) || (!isStream && endedMs - startedMs > slowMs);
+
+/** Makes the span of a request that has ended. */
+function send(request: EndedRequest, parent: Context, links: Link[]): void {
+  const { method, route, status, startedMs, endedMs } = request;
+  const attributes = { 'http.request.method': method, 'http.response.status_code': status, ...request.attributes() };
+  const about = {
+    kind: SpanKind.SERVER,
+    startTime: startedMs,
+    links,
+    attributes: route === undefined ? attributes : { ...attributes, 'http.route': route },
+  };
+  const name = route === undefined ? method : `${method} ${route}`;
+  const span = trace.getTracer('@drydock/service').startSpan(name, about, parent);
+  if (hasFailed(status)) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(status));
+  span.end(endedMs);
+}
+
 /** Makes the traces of requests. `sampling` is null if no traces are sent; requests are then only counted. */
 export function createRequestTraces(
   ids: ForetoldIds,
   durations: RequestDurations,
   sampling: SamplingOptions | null,
 ): RequestTraces {
-  const tracer = trace.getTracer('@drydock/service');
   const isDrawn = createDraw(sampling?.readShare ?? 0);
   if (sampling === null) {
     const counted = {
@@ -213,21 +262,6 @@ export function createRequestTraces(
     return { begin: () => counted };
   }
 
-  const send = (own: { traceId: string; spanId: string }, request: EndedRequest, callers: string | undefined): void => {
-    const { method, route, status, startedMs, endedMs } = request;
-    const attributes = { 'http.request.method': method, 'http.response.status_code': status, ...request.attributes() };
-    const about = {
-      kind: SpanKind.SERVER,
-      startTime: startedMs,
-      links: linksTo(callers),
-      attributes: route === undefined ? attributes : { ...attributes, 'http.route': route },
-    };
-    const span = ids.as(own, () =>
-      tracer.startSpan(route === undefined ? method : `${method} ${route}`, about, ROOT_CONTEXT),
-    );
-    if (hasFailed(status)) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(status));
-    span.end(endedMs);
-  };
   return {
     begin: (method, callers) => {
       const own = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId() };
@@ -237,10 +271,31 @@ export function createRequestTraces(
         traceparent: `00-${own.traceId}-${own.spanId}-0${isSent ? 1 : 0}`,
         end: (request) => {
           durations.record(request);
-          const isSlow = !request.isStream && request.endedMs - request.startedMs > sampling.slowMs;
-          if (isSent || isSlow || hasFailed(request.status)) send(own, request, callers);
+          if (isSent || isWorthSending(request, sampling.slowMs))
+            ids.as(own, () => send(request, ROOT_CONTEXT, linksTo(callers)));
         },
       };
     },
   };
 }
+
+/**
+ * Makes the traces of reads that the gateway does not send. Such a read has one span, which is sent only if the read
+ * fails or is slow. `record` counts each read.
+ */
+export const createContinuedTraces = (record: (request: EndedRequest) => void, slowMs: number): ContinuedTraces => ({
+  continue: (request) => {
+    const parent = unsentParent(request);
+    if (parent === undefined) return undefined;
+    return {
+      traceId: parent.traceId,
+      traceparent: String(request.headers['traceparent']),
+      end: (ended) => {
+        record(ended);
+        // The span counts as sampled, because every other span is dropped.
+        const sampled = { ...parent, traceFlags: TraceFlags.SAMPLED };
+        if (isWorthSending(ended, slowMs)) send(ended, trace.setSpanContext(ROOT_CONTEXT, sampled), []);
+      },
+    };
+  },
+});

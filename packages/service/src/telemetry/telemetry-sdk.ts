@@ -1,5 +1,6 @@
+import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { context, type Span } from '@opentelemetry/api';
+import { context, metrics as meters, type Span, ValueType } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -18,7 +19,16 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { core, NodeSDK, tracing } from '@opentelemetry/sdk-node';
 import { PrismaInstrumentation } from '@prisma/instrumentation';
-import { createRequestTraces, ForetoldIds, RequestDurations, type RequestTraces } from './request-traces';
+import {
+  type ContinuedTraces,
+  createContinuedTraces,
+  createRequestTraces,
+  type EndedRequest,
+  ForetoldIds,
+  RequestDurations,
+  type RequestTraces,
+  unsentParent,
+} from './request-traces';
 import { createSafeExporter } from './safe-spans';
 import { createSampling, type Sampling, type SamplingOptions } from './sampling';
 import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
@@ -69,9 +79,9 @@ function nameCall(span: Span, method: string | undefined, path: string | undefin
  * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are recorded only
  * with full detail, because the span of the job shows as much. A call outside a trace begins no trace.
  */
-const instrumentations = () => [
+const instrumentations = (isIgnored: (request: IncomingMessage) => boolean) => [
   new HttpInstrumentation({
-    ignoreIncomingRequestHook: (request) => isProbe(request.url),
+    ignoreIncomingRequestHook: (request) => isProbe(request.url) || isIgnored(request),
     headersToSpanAttributes: {},
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
@@ -99,10 +109,28 @@ const redisInstrumentation = () =>
   new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
 
 /**
+ * Makes a function that counts a read in the histogram of HttpInstrumentation, because HttpInstrumentation does not see
+ * the read.
+ */
+function countReads({ instrumentationName, instrumentationVersion }: HttpInstrumentation) {
+  const durations = meters
+    .getMeter(instrumentationName, instrumentationVersion)
+    .createHistogram('http.server.request.duration', { unit: 's', valueType: ValueType.DOUBLE });
+  return ({ method, route, status, startedMs, endedMs }: EndedRequest): void =>
+    durations.record((endedMs - startedMs) / 1_000, {
+      'http.request.method': method,
+      ...(route === undefined ? {} : { 'http.route': route }),
+      ...(status === undefined ? {} : { 'http.response.status_code': status }),
+      ...(status === undefined || status < 500 ? {} : { 'error.type': String(status) }),
+    });
+}
+
+/**
  * Removes the names of customers' databases and storages from metrics. The names are private, and each name would be a
- * series of its own for as long as the process lives.
+ * series of its own for as long as the process lives. The duration of requests keeps what the gateway's own has.
  */
 const views = Object.entries({
+  'http.server.request.duration': ['http.request.method', 'http.route', 'http.response.status_code', 'error.type'],
   'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
   'db.client.operation.duration': ['db.operation.name', 'error.type'],
 }).map(([instrumentName, allowed]) => ({
@@ -168,11 +196,16 @@ const tellTaken = (port: number) => (error: unknown) => {
   if (error instanceof Error) process.stderr.write(`/metrics cannot be served at port ${port}: ${error.message}\n`);
 };
 
-export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTraces(): RequestTraces } {
+export function startSdk(options: SdkOptions): {
+  stop(): Promise<void>;
+  beginTraces(): RequestTraces;
+  continueTraces(): ContinuedTraces | undefined;
+} {
   const sampling = createSampling(options.sampling);
   const ids = new ForetoldIds();
   const durations = new RequestDurations();
-  const own = instrumentations();
+  let continuesTraces = false;
+  const own = instrumentations((request) => continuesTraces && unsentParent(request) !== undefined);
   const sdk = new NodeSDK({
     // Baggage is not passed on, because no process of Drydock uses it, and a caller could send anything in it.
     textMapPropagator: new core.W3CTraceContextPropagator(),
@@ -206,6 +239,12 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
       // socket, which costs a tenth of a request.
       context.disable();
       return createRequestTraces(ids, durations, options.tracesUrl === null ? null : options.sampling);
+    },
+    continueTraces: () => {
+      const http = own.find((each) => each instanceof HttpInstrumentation);
+      if (isFullDetail || options.tracesUrl === null || http === undefined) return undefined;
+      continuesTraces = true;
+      return createContinuedTraces(countReads(http), options.sampling.slowMs);
     },
     stop: async () => {
       await Promise.race([flush(), wait(flushMs, undefined, { ref: false })]);

@@ -77,6 +77,43 @@ test('a request is one trace: the gateway’s, our server span, its SQL; the ans
   expect(received.some(({ path }) => path === '/v1/metrics')).toBe(true);
 });
 
+test('of a read that the gateway does not send, the service sends one span if it fails or is slow; each is counted and its log line names the trace', async () => {
+  const before = spans().length;
+  const port = await findFreePort();
+  const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), OTEL_EXPORTER_PROMETHEUS_PORT: String(port) };
+  const [traceId, parentSpanId] = ['1af7651916cd43dd8448eb211c80319c', 'c7ad6b7169203331'];
+  const unsent = `00-${traceId}-${parentSpanId}-00`;
+  const service = await start(environment);
+  const answers = [];
+  for (const [name, traceparent] of [
+    ['quick', unsent],
+    ['broken', unsent],
+    ['sent', incoming],
+  ] as const)
+    answers.push(await service.get(name, { traceparent }));
+  expect(answers.map(({ status }) => status)).toEqual([200, 500, 200]);
+  expect(answers[0]?.headers['traceparent']).toBe(unsent);
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const counts = [...text.matchAll(/^http_server_request_duration_count\{(.*)\} (\d+)$/gm)];
+  expect(counts.map(([, labels, count]) => [/status_code="(\d+)"/.exec(labels ?? '')?.[1], count]).sort()).toEqual([
+    ['200', '2'],
+    ['500', '1'],
+  ]);
+  expect(await stop(service)).toBe(0);
+  const ofRead = spans()
+    .slice(before)
+    .filter((span) => span.traceId === traceId);
+  expect(ofRead).toMatchObject([{ name: 'GET /v1/things/:name', kind: 2, parentSpanId }]);
+  const lines = service.lines.filter(({ msg }) => msg === 'request');
+  expect(lines.map(({ trace_id }) => trace_id)).toEqual([traceId, traceId, '0af7651916cd43dd8448eb211c80319c']);
+
+  const slow = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), TRACE_SLOW_MS: '0' });
+  const earlier = spans().length;
+  expect((await slow.get('slow', { traceparent: unsent })).status).toBe(200);
+  expect(await stop(slow)).toBe(0);
+  expect(spans().slice(earlier)).toMatchObject([{ traceId, parentSpanId, name: 'GET /v1/things/:name' }]);
+});
+
 test('OpenTelemetry’s own variables say where spans go, with what headers and as whose, and the resource says what it is', async () => {
   const before = received.length;
   const service = await start({
