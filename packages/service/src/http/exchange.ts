@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { Problem } from '@drydock/contracts/platform/problem';
 import { isKnownOutage, type Log, type LogContext, withLogContext } from '../telemetry/log';
 import type { ContinuedTraces, RequestTrace } from '../telemetry/request-traces';
-import { currentTraceparent } from '../telemetry/spans';
+import { nameRequestSpan, templateOf } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
 /** A request and its answer, from the first byte to the log line. */
@@ -15,8 +15,7 @@ export interface Exchange {
   context: LogContext & { request_id: string };
   /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;
-  traceparent: string | undefined;
-  /** The trace of a read that the gateway does not send. Undefined for any other request, and while tracing is off. */
+  /** Undefined while telemetry is off. */
   trace: RequestTrace | undefined;
   isStream: boolean;
   startedMs: number;
@@ -26,7 +25,7 @@ export interface ExchangeKit {
   log: Log;
   /** Whether the process is stopping. Then it keeps no connection open for another request. */
   isClosing(): boolean;
-  /** Undefined while tracing is off. */
+  /** Undefined while telemetry is off. */
   traces?: ContinuedTraces | undefined;
 }
 
@@ -48,11 +47,11 @@ export function runExchange(
     response,
     context,
     route,
-    traceparent: trace?.traceparent ?? currentTraceparent(),
     trace,
     isStream: false,
     startedMs: performance.now(),
   };
+  if (trace !== undefined) nameRequestSpan(route);
   void withLogContext(context, async () => {
     try {
       const answer = await work(exchange);
@@ -87,7 +86,7 @@ export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<stri
   return {
     'cache-control': 'no-store',
     'x-request-id': exchange.context.request_id,
-    ...(exchange.traceparent === undefined ? {} : { traceparent: exchange.traceparent }),
+    ...(exchange.trace?.traceparent === undefined ? {} : { traceparent: exchange.trace.traceparent }),
     ...(kit.isClosing() ? { connection: 'close' } : {}),
   };
 }
@@ -107,7 +106,7 @@ function endExchange(log: Log, exchange: Exchange, status: number, problem?: Pro
   const { request, context, startedMs, isStream } = exchange;
   exchange.trace?.end({
     method: request.method ?? '',
-    route: templateOf(request),
+    route: templateOf(exchange.route),
     status,
     startedMs,
     endedMs: performance.now(),
@@ -116,10 +115,6 @@ function endExchange(log: Log, exchange: Exchange, status: number, problem?: Pro
   });
   logExchange(log, exchange, status, problem);
 }
-
-/** The path template in the form of Express, which the spans of its instrumentation have too. */
-const templateOf = (request: IncomingMessage & { route?: { path?: unknown } }): string | undefined =>
-  typeof request.route?.path === 'string' ? request.route.path : undefined;
 
 /** Logs one line for each request: never its headers, its query or its body. */
 function logExchange(log: Log, exchange: Exchange, status: number, problem?: Problem): void {

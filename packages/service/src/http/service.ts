@@ -123,7 +123,8 @@ function createApp(): Express {
 }
 
 function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
-  const quiet: ExchangeKit = { ...kit, log: kit.log.child({}, { level: 'warn' }) };
+  // Probes come every second, and are neither logged nor counted.
+  const quiet: ExchangeKit = { ...kit, traces: undefined, log: kit.log.child({}, { level: 'warn' }) };
   app.get('/healthz', (request, response) =>
     runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()),
   );

@@ -26,6 +26,7 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import type { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
+import { currentTraceparent } from './spans';
 
 /*
  * The traces of customers' requests. They begin in the gateway. A span of a library around each request, with its
@@ -67,12 +68,12 @@ export interface RequestTraces {
   begin(method: string, traceparent?: string): RequestTrace;
 }
 
+/** A request as it arrives, as far as its trace needs it. */
+type Arrived = Pick<IncomingMessage, 'method' | 'headers'>;
+
 export interface ContinuedTraces {
-  /**
-   * Continues the trace of a read that the gateway does not send. Undefined for any other request, because such a
-   * request has the spans of libraries.
-   */
-  continue(request: Pick<IncomingMessage, 'method' | 'headers'>): RequestTrace | undefined;
+  /** Continues the trace of a request. A read that the gateway does not send gets its span at its end. */
+  continue(request: Arrived): RequestTrace;
 }
 
 /**
@@ -93,10 +94,7 @@ function linksTo(traceparent: string | undefined): Link[] {
 }
 
 /** The span that a read belongs to, if the process in which its trace began does not send it. Otherwise undefined. */
-export function unsentParent({
-  method,
-  headers,
-}: Pick<IncomingMessage, 'method' | 'headers'>): SpanContext | undefined {
+export function unsentParent({ method, headers }: Arrived): SpanContext | undefined {
   if (!readMethods.has(method)) return undefined;
   const parent = parseTraceparent(headers['traceparent']);
   return parent !== undefined && (parent.traceFlags & TraceFlags.SAMPLED) === 0 ? parent : undefined;
@@ -280,22 +278,26 @@ export function createRequestTraces(
 }
 
 /**
- * Makes the traces of reads that the gateway does not send. Such a read has one span, which is sent only if the read
- * fails or is slow. `record` counts each read.
+ * Makes the traces of a service's requests, which the gateway has begun. `slowMs` is null if no span is made at the end
+ * of a request.
  */
-export const createContinuedTraces = (record: (request: EndedRequest) => void, slowMs: number): ContinuedTraces => ({
-  continue: (request) => {
-    const parent = unsentParent(request);
-    if (parent === undefined) return undefined;
-    return {
-      traceId: parent.traceId,
-      traceparent: String(request.headers['traceparent']),
-      end: (ended) => {
-        record(ended);
-        // The span counts as sampled, because every other span is dropped.
-        const sampled = { ...parent, traceFlags: TraceFlags.SAMPLED };
-        if (isWorthSending(ended, slowMs)) send(ended, trace.setSpanContext(ROOT_CONTEXT, sampled), []);
-      },
-    };
-  },
-});
+export function createContinuedTraces(durations: RequestDurations, slowMs: number | null): ContinuedTraces {
+  const record = (request: EndedRequest): void => durations.record(request);
+  return {
+    continue: (request) => {
+      const parent = slowMs === null ? undefined : unsentParent(request);
+      if (slowMs === null || parent === undefined)
+        return { traceId: undefined, traceparent: currentTraceparent(), end: record };
+      return {
+        traceId: parent.traceId,
+        traceparent: String(request.headers['traceparent']),
+        end: (ended) => {
+          record(ended);
+          // The span counts as sampled, because every other span is dropped.
+          const sampled = { ...parent, traceFlags: TraceFlags.SAMPLED };
+          if (isWorthSending(ended, slowMs)) send(ended, trace.setSpanContext(ROOT_CONTEXT, sampled), []);
+        },
+      };
+    },
+  };
+}

@@ -109,6 +109,16 @@ export interface RequestSpan {
   setAttributes(attributes: Attributes): void;
 }
 
+/** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for the name of no route. */
+export const templateOf = (route: string): string | undefined =>
+  route.includes(' ') ? route.split(' ')[1] : undefined;
+
+/** Names the span of the running request by its route, such as `GET /v1/sites/{siteId}`. */
+export function nameRequestSpan(route: string): void {
+  const template = templateOf(route);
+  if (template !== undefined) trace.getActiveSpan()?.updateName(route).setAttribute('http.route', template);
+}
+
 /** The span of the running request, to which attributes can be added later. Undefined while tracing is off. */
 export function currentRequestSpan(): RequestSpan | undefined {
   const span = trace.getActiveSpan();

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { context, metrics as meters, type Span, ValueType } from '@opentelemetry/api';
+import { context, createNoopMeter, type Meter, metrics as meters, type Span } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { ExpressInstrumentation, ExpressLayerType } from '@opentelemetry/instrumentation-express';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { IORedisInstrumentation } from '@opentelemetry/instrumentation-ioredis';
 import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
@@ -23,7 +22,6 @@ import {
   type ContinuedTraces,
   createContinuedTraces,
   createRequestTraces,
-  type EndedRequest,
   ForetoldIds,
   RequestDurations,
   type RequestTraces,
@@ -65,7 +63,7 @@ const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
 /**
- * Names a span by its path if the instrumentation knows only the method. Express names the route later, which replaces
+ * Names a span by its path if the instrumentation knows only the method. A service names the route later, which replaces
  * this name.
  */
 function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
@@ -86,11 +84,6 @@ const instrumentations = (isIgnored: (request: IncomingMessage) => boolean) => [
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
-  // This instrumentation only names the route. A span for each layer of Express would show nothing more than the server
-  // span.
-  new ExpressInstrumentation({
-    ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
-  }),
   new UndiciInstrumentation({
     requireParentforSpans: !isFullDetail,
     requestHook: (span, { method, path }) => nameCall(span, method, path),
@@ -108,29 +101,26 @@ const instrumentations = (isIgnored: (request: IncomingMessage) => boolean) => [
 const redisInstrumentation = () =>
   new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
 
-/**
- * Makes a function that counts a read in the histogram of HttpInstrumentation, because HttpInstrumentation does not see
- * the read.
- */
-function countReads({ instrumentationName, instrumentationVersion }: HttpInstrumentation) {
-  const durations = meters
-    .getMeter(instrumentationName, instrumentationVersion)
-    .createHistogram('http.server.request.duration', { unit: 's', valueType: ValueType.DOUBLE });
-  return ({ method, route, status, startedMs, endedMs }: EndedRequest): void =>
-    durations.record((endedMs - startedMs) / 1_000, {
-      'http.request.method': method,
-      ...(route === undefined ? {} : { 'http.route': route }),
-      ...(status === undefined ? {} : { 'http.response.status_code': status }),
-      ...(status === undefined || status < 500 ? {} : { 'error.type': String(status) }),
-    });
+const durationOfRequests = 'http.server.request.duration';
+
+/** Makes an instrumentation count no requests that arrive. A service counts its requests itself (`RequestDurations`). */
+function countNoRequests(http: HttpInstrumentation): void {
+  const nothing = createNoopMeter().createHistogram(durationOfRequests);
+  http.setMeterProvider({
+    getMeter: (...scope) => {
+      const meter = meters.getMeter(...scope);
+      const createHistogram: Meter['createHistogram'] = (name, options) =>
+        name === durationOfRequests ? nothing : meter.createHistogram(name, options);
+      return Object.assign(Object.create(meter), { createHistogram });
+    },
+  });
 }
 
 /**
  * Removes the names of customers' databases and storages from metrics. The names are private, and each name would be a
- * series of its own for as long as the process lives. The duration of requests keeps what the gateway's own has.
+ * series of its own for as long as the process lives.
  */
 const views = Object.entries({
-  'http.server.request.duration': ['http.request.method', 'http.route', 'http.response.status_code', 'error.type'],
   'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
   'db.client.operation.duration': ['db.operation.name', 'error.type'],
 }).map(([instrumentName, allowed]) => ({
@@ -199,7 +189,7 @@ const tellTaken = (port: number) => (error: unknown) => {
 export function startSdk(options: SdkOptions): {
   stop(): Promise<void>;
   beginTraces(): RequestTraces;
-  continueTraces(): ContinuedTraces | undefined;
+  continueTraces(): ContinuedTraces;
 } {
   const sampling = createSampling(options.sampling);
   const ids = new ForetoldIds();
@@ -232,8 +222,7 @@ export function startSdk(options: SdkOptions): {
     beginTraces: () => {
       sampling.beginsHere();
       // Only the instrumentation of the runtime stays on. The other instrumentations would trace each request and each
-      // of its calls a second time. They would also spend time on each layer of Express and each log line, for no
-      // result.
+      // of its calls a second time. They would also spend time on each log line, for no result.
       for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.
@@ -241,10 +230,9 @@ export function startSdk(options: SdkOptions): {
       return createRequestTraces(ids, durations, options.tracesUrl === null ? null : options.sampling);
     },
     continueTraces: () => {
-      const http = own.find((each) => each instanceof HttpInstrumentation);
-      if (isFullDetail || options.tracesUrl === null || http === undefined) return undefined;
-      continuesTraces = true;
-      return createContinuedTraces(countReads(http), options.sampling.slowMs);
+      continuesTraces = options.tracesUrl !== null && !isFullDetail;
+      for (const each of own) if (each instanceof HttpInstrumentation) countNoRequests(each);
+      return createContinuedTraces(durations, continuesTraces ? options.sampling.slowMs : null);
     },
     stop: async () => {
       await Promise.race([flush(), wait(flushMs, undefined, { ref: false })]);

@@ -49,8 +49,8 @@ const running = start();
 export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
 
 /**
- * Continues the traces of requests that the gateway has begun. It is for services. Undefined while telemetry is off, and
- * with full detail, which records every request's spans.
+ * Continues the traces of requests that the gateway has begun. It is for services. Must be called before the first
+ * request. Undefined while telemetry is off.
  */
 export const continueTraces = (): ContinuedTraces | undefined => running?.continueTraces();
 
