@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { Problem } from '@drydock/contracts/platform/problem';
 import { isKnownOutage, type Log, type LogContext, withLogContext } from '../telemetry/log';
-import type { ContinuedTraces, RequestTrace } from '../telemetry/request-traces';
-import { nameRequestSpan, templateOf } from '../telemetry/spans';
+import type { ContinuedTrace, ContinuedTraces } from '../telemetry/request-traces';
+import { templateOf } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
 /** A request and its answer, from the first byte to the log line. */
@@ -16,7 +16,7 @@ export interface Exchange {
   /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;
   /** Undefined while telemetry is off. */
-  trace: RequestTrace | undefined;
+  trace: ContinuedTrace | undefined;
   isStream: boolean;
   startedMs: number;
 }
@@ -40,7 +40,7 @@ export function runExchange(
   route: string,
   work: (exchange: Exchange) => Promise<Answer | undefined>,
 ): void {
-  const trace = kit.traces?.continue(request);
+  const trace = kit.traces?.continue(request, templateOf(route));
   const context = { request_id: randomUUID(), ...(trace?.traceId === undefined ? {} : { trace_id: trace.traceId }) };
   const exchange: Exchange = {
     request,
@@ -51,8 +51,7 @@ export function runExchange(
     isStream: false,
     startedMs: performance.now(),
   };
-  if (trace !== undefined) nameRequestSpan(route);
-  void withLogContext(context, async () => {
+  const answerIt = async (): Promise<void> => {
     try {
       const answer = await work(exchange);
       if (answer !== undefined) send(kit, exchange, answer);
@@ -60,7 +59,8 @@ export function runExchange(
     } catch (error) {
       refuse(kit, exchange, error);
     }
-  });
+  };
+  void withLogContext(context, () => (trace === undefined ? answerIt() : trace.run(answerIt)));
 }
 
 function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {

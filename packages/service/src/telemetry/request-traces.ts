@@ -3,12 +3,15 @@ import type { IncomingMessage } from 'node:http';
 import {
   type Attributes,
   type Context,
+  context,
   type HrTime,
   isSpanContextValid,
   type Link,
   ROOT_CONTEXT,
+  type Span,
   type SpanContext,
   SpanKind,
+  type SpanOptions,
   SpanStatusCode,
   TraceFlags,
   trace,
@@ -26,7 +29,7 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import type { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
-import { currentTraceparent } from './spans';
+import { traceparentOf } from './spans';
 
 /*
  * The traces of customers' requests. They begin in the gateway. A span of a library around each request, with its
@@ -68,12 +71,14 @@ export interface RequestTraces {
   begin(method: string, traceparent?: string): RequestTrace;
 }
 
-/** A request as it arrives, as far as its trace needs it. */
-type Arrived = Pick<IncomingMessage, 'method' | 'headers'>;
+export interface ContinuedTrace extends RequestTrace {
+  /** Runs the work of the request, within the request's span if there is one already. */
+  run<T>(work: () => T): T;
+}
 
 export interface ContinuedTraces {
-  /** Continues the trace of a request. A read that the gateway does not send gets its span at its end. */
-  continue(request: Arrived): RequestTrace;
+  /** Continues the trace of a request. `route` is its path template. */
+  continue(request: Pick<IncomingMessage, 'method' | 'headers' | 'url'>, route: string | undefined): ContinuedTrace;
 }
 
 /**
@@ -91,13 +96,6 @@ function parseTraceparent(traceparent: unknown): SpanContext | undefined {
 function linksTo(traceparent: string | undefined): Link[] {
   const context = parseTraceparent(traceparent);
   return context === undefined ? [] : [{ context }];
-}
-
-/** The span that a read belongs to, if the process in which its trace began does not send it. Otherwise undefined. */
-export function unsentParent({ method, headers }: Arrived): SpanContext | undefined {
-  if (!readMethods.has(method)) return undefined;
-  const parent = parseTraceparent(headers['traceparent']);
-  return parent !== undefined && (parent.traceFlags & TraceFlags.SAMPLED) === 0 ? parent : undefined;
 }
 
 const hasFailed = (status = 0): boolean => status >= 500;
@@ -228,18 +226,23 @@ function createDraw(share: number): () => boolean {
 const isWorthSending = ({ status, startedMs, endedMs, isStream }: EndedRequest, slowMs: number): boolean =>
   hasFailed(status) || (!isStream && endedMs - startedMs > slowMs);
 
-/** Makes the span of a request that has ended. */
-function send(request: EndedRequest, parent: Context, links: Link[]): void {
-  const { method, route, status, startedMs, endedMs } = request;
-  const attributes = { 'http.request.method': method, 'http.response.status_code': status, ...request.attributes() };
-  const about = {
-    kind: SpanKind.SERVER,
-    startTime: startedMs,
-    links,
-    attributes: route === undefined ? attributes : { ...attributes, 'http.route': route },
-  };
+/** Begins the span of a request. */
+function beginSpan(
+  { method, route, ...times }: Pick<EndedRequest, 'method' | 'route'> & { startedMs?: number },
+  parent: Context,
+  { links, attributes }: { links?: Link[]; attributes?: Attributes } = {},
+): Span {
+  const own = { 'http.request.method': method, ...(route === undefined ? {} : { 'http.route': route }) };
   const name = route === undefined ? method : `${method} ${route}`;
-  const span = trace.getTracer('@drydock/service').startSpan(name, about, parent);
+  const options: SpanOptions = { kind: SpanKind.SERVER, attributes: { ...own, ...attributes } };
+  if (links !== undefined) options.links = links;
+  if (times.startedMs !== undefined) options.startTime = times.startedMs;
+  return trace.getTracer('@drydock/service').startSpan(name, options, parent);
+}
+
+function endSpan(span: Span, { status, endedMs, attributes }: EndedRequest): void {
+  if (status !== undefined) span.setAttribute('http.response.status_code', status);
+  for (const [name, value] of Object.entries(attributes())) if (value !== undefined) span.setAttribute(name, value);
   if (hasFailed(status)) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(status));
   span.end(endedMs);
 }
@@ -270,7 +273,10 @@ export function createRequestTraces(
         end: (request) => {
           durations.record(request);
           if (isSent || isWorthSending(request, sampling.slowMs))
-            ids.as(own, () => send(request, ROOT_CONTEXT, linksTo(callers)));
+            endSpan(
+              ids.as(own, () => beginSpan(request, ROOT_CONTEXT, { links: linksTo(callers) })),
+              request,
+            );
         },
       };
     },
@@ -278,24 +284,41 @@ export function createRequestTraces(
 }
 
 /**
- * Makes the traces of a service's requests, which the gateway has begun. `slowMs` is null if no span is made at the end
- * of a request.
+ * Makes the traces of a service's requests, which the gateway has begun. With `isFull` every request has its span while
+ * it runs.
  */
-export function createContinuedTraces(durations: RequestDurations, slowMs: number | null): ContinuedTraces {
-  const record = (request: EndedRequest): void => durations.record(request);
+export function createContinuedTraces(
+  durations: RequestDurations,
+  { slowMs, isFull }: { slowMs: number; isFull: boolean },
+): ContinuedTraces {
   return {
-    continue: (request) => {
-      const parent = slowMs === null ? undefined : unsentParent(request);
-      if (slowMs === null || parent === undefined)
-        return { traceId: undefined, traceparent: currentTraceparent(), end: record };
+    continue: ({ method = '', headers, url }, route) => {
+      const parent = parseTraceparent(headers['traceparent']);
+      const isSent = parent === undefined || (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || !readMethods.has(method);
+      if (isSent || isFull) {
+        const within = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+        const span = beginSpan({ method, route }, within, { attributes: { 'url.path': url?.split('?', 1)[0] } });
+        const active = trace.setSpan(within, span);
+        return {
+          traceId: span.spanContext().traceId,
+          traceparent: traceparentOf(span.spanContext()),
+          run: (work) => context.with(active, work),
+          end: (request) => {
+            durations.record(request);
+            endSpan(span, request);
+          },
+        };
+      }
       return {
         traceId: parent.traceId,
-        traceparent: String(request.headers['traceparent']),
-        end: (ended) => {
-          record(ended);
+        traceparent: String(headers['traceparent']),
+        run: (work) => work(),
+        end: (request) => {
+          durations.record(request);
+          if (!isWorthSending(request, slowMs)) return;
           // The span counts as sampled, because every other span is dropped.
-          const sampled = { ...parent, traceFlags: TraceFlags.SAMPLED };
-          if (isWorthSending(ended, slowMs)) send(ended, trace.setSpanContext(ROOT_CONTEXT, sampled), []);
+          const sampled = trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED });
+          endSpan(beginSpan(request, sampled), request);
         },
       };
     },

@@ -3,6 +3,7 @@ import {
   context,
   type HrTime,
   isSpanContextValid,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   trace,
@@ -100,9 +101,11 @@ export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans
 /** The W3C `traceparent` of the active span; undefined while tracing is off. Workflows pass it to their workers. */
 export function currentTraceparent(): string | undefined {
   const span = trace.getActiveSpan()?.spanContext();
-  if (span === undefined || !isSpanContextValid(span)) return undefined;
-  return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
+  return span === undefined || !isSpanContextValid(span) ? undefined : traceparentOf(span);
 }
+
+export const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 
 /** The span of a request in the server. */
 export interface RequestSpan {
@@ -112,12 +115,6 @@ export interface RequestSpan {
 /** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for the name of no route. */
 export const templateOf = (route: string): string | undefined =>
   route.includes(' ') ? route.split(' ')[1] : undefined;
-
-/** Names the span of the running request by its route, such as `GET /v1/sites/{siteId}`. */
-export function nameRequestSpan(route: string): void {
-  const template = templateOf(route);
-  if (template !== undefined) trace.getActiveSpan()?.updateName(route).setAttribute('http.route', template);
-}
 
 /** The span of the running request, to which attributes can be added later. Undefined while tracing is off. */
 export function currentRequestSpan(): RequestSpan | undefined {

@@ -1,6 +1,5 @@
-import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { context, createNoopMeter, type Meter, metrics as meters, type Span } from '@opentelemetry/api';
+import { context, type Span } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -25,7 +24,6 @@ import {
   ForetoldIds,
   RequestDurations,
   type RequestTraces,
-  unsentParent,
 } from './request-traces';
 import { createSafeExporter } from './safe-spans';
 import { createSampling, type Sampling, type SamplingOptions } from './sampling';
@@ -63,8 +61,7 @@ const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
 /**
- * Names a span by its path if the instrumentation knows only the method. A service names the route later, which replaces
- * this name.
+ * Names a span by its path, because the instrumentation knows only the method.
  */
 function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
   const name = nameOfCall(method ?? '', path ?? '');
@@ -77,9 +74,9 @@ function nameCall(span: Span, method: string | undefined, path: string | undefin
  * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are recorded only
  * with full detail, because the span of the job shows as much. A call outside a trace begins no trace.
  */
-const instrumentations = (isIgnored: (request: IncomingMessage) => boolean) => [
+const instrumentations = () => [
   new HttpInstrumentation({
-    ignoreIncomingRequestHook: (request) => isProbe(request.url) || isIgnored(request),
+    ignoreIncomingRequestHook: (request) => isProbe(request.url),
     headersToSpanAttributes: {},
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
@@ -100,21 +97,6 @@ const instrumentations = (isIgnored: (request: IncomingMessage) => boolean) => [
 
 const redisInstrumentation = () =>
   new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
-
-const durationOfRequests = 'http.server.request.duration';
-
-/** Makes an instrumentation count no requests that arrive. A service counts its requests itself (`RequestDurations`). */
-function countNoRequests(http: HttpInstrumentation): void {
-  const nothing = createNoopMeter().createHistogram(durationOfRequests);
-  http.setMeterProvider({
-    getMeter: (...scope) => {
-      const meter = meters.getMeter(...scope);
-      const createHistogram: Meter['createHistogram'] = (name, options) =>
-        name === durationOfRequests ? nothing : meter.createHistogram(name, options);
-      return Object.assign(Object.create(meter), { createHistogram });
-    },
-  });
-}
 
 /**
  * Removes the names of customers' databases and storages from metrics. The names are private, and each name would be a
@@ -194,8 +176,7 @@ export function startSdk(options: SdkOptions): {
   const sampling = createSampling(options.sampling);
   const ids = new ForetoldIds();
   const durations = new RequestDurations();
-  let continuesTraces = false;
-  const own = instrumentations((request) => continuesTraces && unsentParent(request) !== undefined);
+  const own = instrumentations();
   const sdk = new NodeSDK({
     // Baggage is not passed on, because no process of Drydock uses it, and a caller could send anything in it.
     textMapPropagator: new core.W3CTraceContextPropagator(),
@@ -230,9 +211,16 @@ export function startSdk(options: SdkOptions): {
       return createRequestTraces(ids, durations, options.tracesUrl === null ? null : options.sampling);
     },
     continueTraces: () => {
-      continuesTraces = options.tracesUrl !== null && !isFullDetail;
-      for (const each of own) if (each instanceof HttpInstrumentation) countNoRequests(each);
-      return createContinuedTraces(durations, continuesTraces ? options.sampling.slowMs : null);
+      for (const each of own) {
+        if (!(each instanceof HttpInstrumentation)) continue;
+        // A service makes the spans of its requests itself. An instrumentation reads this setting when it is enabled.
+        each.disable();
+        each.setConfig({ ...each.getConfig(), disableIncomingRequestInstrumentation: true });
+        each.enable();
+      }
+      // Statements are measured within a span only, also where no span is sent.
+      const isFull = isFullDetail || options.tracesUrl === null;
+      return createContinuedTraces(durations, { slowMs: options.sampling.slowMs, isFull });
     },
     stop: async () => {
       await Promise.race([flush(), wait(flushMs, undefined, { ref: false })]);
