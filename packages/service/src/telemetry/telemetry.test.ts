@@ -95,10 +95,8 @@ test('of a read that the gateway does not send, the service sends one span if it
   expect(answers[0]?.headers['traceparent']).toBe(unsent);
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const counts = [...text.matchAll(/^http_server_request_duration_count\{(.*)\} (\d+)$/gm)];
-  expect(counts.map(([, labels, count]) => [/status_code="(\d+)"/.exec(labels ?? '')?.[1], count]).sort()).toEqual([
-    ['200', '2'],
-    ['500', '1'],
-  ]);
+  const byStatus = counts.map(([, labels = '', count]) => [/status_code="(\d+)"/.exec(labels)?.[1], count]);
+  expect(Object.fromEntries(byStatus)).toEqual({ 200: '2', 500: '1' });
   expect(await stop(service)).toBe(0);
   const ofRead = spans()
     .slice(before)
