@@ -17,11 +17,15 @@ export interface ChildService {
   lines: Array<Record<string, unknown>>;
   /** Resolves with the exit code or the signal. */
   gone: Promise<number | string>;
-  post(
-    name: string,
-    options?: { idempotencyKey?: string; traceparent?: string },
-  ): Promise<{ status: number; text: string; headers: Record<string, unknown> }>;
+  get: Call;
+  post: Call;
 }
+
+/** Calls `/v1/things/{name}`. */
+type Call = (
+  name: string,
+  options?: { idempotencyKey?: string; traceparent?: string },
+) => Promise<{ status: number; text: string; headers: Record<string, unknown> }>;
 
 /**
  * Starts the compiled {@link file://../src/testing/service-process.ts} as a process, with telemetry preloaded as in
@@ -53,16 +57,13 @@ export async function startChildService(env: Record<string, string>): Promise<Ch
     });
     void gone.then((how) => reject(new Error(`the process ended with ${how}`)));
   });
-  return {
-    child,
-    port,
-    lines,
-    gone,
-    post: async (name, { idempotencyKey, traceparent } = {}) => {
-      const bound = { requestId: uuidv7(), method: 'POST', path: `/v1/things/${name}`, idempotencyKey };
+  const callBy =
+    (method: 'GET' | 'POST'): Call =>
+    async (name, { idempotencyKey, traceparent } = {}) => {
+      const bound = { requestId: uuidv7(), method, path: `/v1/things/${name}`, idempotencyKey };
       const token = signRequestToken(tokenKey(tokenSecret), 'kit-test', caller, bound);
       const response = await send(`http://127.0.0.1:${port}${bound.path}`, {
-        method: 'POST',
+        method,
         headers: {
           authorization: `Bearer ${token}`,
           ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
@@ -70,6 +71,6 @@ export async function startChildService(env: Record<string, string>): Promise<Ch
         },
       });
       return { status: response.statusCode, text: await response.body.text(), headers: response.headers };
-    },
-  };
+    };
+  return { child, port, lines, gone, get: callBy('GET'), post: callBy('POST') };
 }

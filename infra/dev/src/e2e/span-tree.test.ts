@@ -82,7 +82,7 @@ gateway: GET /v1/api-keys
     },
     tree: `
 gateway: POST /v1/sites/{siteId}/backups/restore
-  hosting: POST /v1/sites/:siteId/backups/restore
+  hosting: POST /v1/sites/{siteId}/backups/restore
     hosting-worker: add hosting.restore_backup
       hosting-worker: process hosting
         hosting-worker: run restore_backup
@@ -113,7 +113,7 @@ gateway: POST /v1/sites/{siteId}/backups/restore
     },
     tree: `
 gateway: POST /v1/sites/{siteId}/vendor-snapshots/restore
-  hosting: POST /v1/sites/:siteId/vendor-snapshots/restore
+  hosting: POST /v1/sites/{siteId}/vendor-snapshots/restore
     hosting-worker: add hosting.vendor_restore
       hosting-worker: process hosting
         hosting-worker: run vendor_restore
@@ -129,7 +129,7 @@ gateway: POST /v1/sites/{siteId}/vendor-snapshots/restore
     },
     tree: `
 gateway: POST /v1/sites/{siteId}/offsite/restore
-  hosting: POST /v1/sites/:siteId/offsite/restore
+  hosting: POST /v1/sites/{siteId}/offsite/restore
     hosting-worker: add hosting.restore_offsite
       hosting-worker: process hosting
         hosting-worker: run restore_offsite
@@ -164,7 +164,7 @@ gateway: POST /v1/sites/{siteId}/offsite/restore
     call: (demo) => ({ method: 'POST', path: `/v1/sites/deleted/${demo.deleted_sites.restorable}/restore` }),
     tree: `
 gateway: POST /v1/sites/deleted/{deletedSiteId}/restore
-  hosting: POST /v1/sites/deleted/:deletedSiteId/restore
+  hosting: POST /v1/sites/deleted/{deletedSiteId}/restore
     hosting-worker: add hosting.restore_deleted_site
       hosting-worker: process hosting
         hosting-worker: run restore_deleted_site
@@ -185,7 +185,7 @@ gateway: POST /v1/sites/deleted/{deletedSiteId}/restore
     call: (demo) => ({ method: 'POST', path: `/v1/sites/${demo.app_site_id}/app/restart` }),
     tree: `
 gateway: POST /v1/sites/{siteId}/app/restart
-  hosting: POST /v1/sites/:siteId/app/restart
+  hosting: POST /v1/sites/{siteId}/app/restart
     hosting-worker: add hosting.restart_app
       hosting-worker: process hosting
         hosting-worker: run restart_app
@@ -202,7 +202,7 @@ gateway: POST /v1/sites/{siteId}/app/restart
     }),
     tree: `
 gateway: POST /v1/compute/servers/{serverId}/snapshots/{snapshotId}
-  compute: POST /v1/compute/servers/:serverId/snapshots/:snapshotId
+  compute: POST /v1/compute/servers/{serverId}/snapshots/{snapshotId}
     compute-worker: add compute.roll_back_server
       compute-worker: process compute
         compute-worker: run roll_back_server
@@ -219,7 +219,7 @@ gateway: POST /v1/compute/servers/{serverId}/snapshots/{snapshotId}
     }),
     tree: `
 gateway: POST /v1/agency/boards/{boardId}/cards/{cardId}/restore
-  agency: POST /v1/agency/boards/:boardId/cards/:cardId/restore`,
+  agency: POST /v1/agency/boards/{boardId}/cards/{cardId}/restore`,
   },
   {
     what: '10, an upgrade of a database',
@@ -231,7 +231,7 @@ gateway: POST /v1/agency/boards/{boardId}/cards/{cardId}/restore
     },
     tree: `
 gateway: POST /v1/databases/{databaseId}/upgrade
-  databases: POST /v1/databases/:databaseId/upgrade
+  databases: POST /v1/databases/{databaseId}/upgrade
     databases-worker: add databases.upgrade_database
       databases-worker: process databases
         databases-worker: run upgrade_database

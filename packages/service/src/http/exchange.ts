@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { Problem } from '@drydock/contracts/platform/problem';
 import { isKnownOutage, type Log, type LogContext, withLogContext } from '../telemetry/log';
-import { currentTraceparent } from '../telemetry/spans';
+import type { ContinuedTrace, ContinuedTraces } from '../telemetry/request-traces';
+import { templateOf } from '../telemetry/spans';
 import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
 /** A request and its answer, from the first byte to the log line. */
@@ -14,7 +15,9 @@ export interface Exchange {
   context: LogContext & { request_id: string };
   /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;
-  traceparent: string | undefined;
+  /** Undefined while telemetry is off. */
+  trace: ContinuedTrace | undefined;
+  isStream: boolean;
   startedMs: number;
 }
 
@@ -22,6 +25,8 @@ export interface ExchangeKit {
   log: Log;
   /** Whether the process is stopping. Then it keeps no connection open for another request. */
   isClosing(): boolean;
+  /** Undefined while telemetry is off. */
+  traces?: ContinuedTraces | undefined;
 }
 
 /**
@@ -35,24 +40,27 @@ export function runExchange(
   route: string,
   work: (exchange: Exchange) => Promise<Answer | undefined>,
 ): void {
-  const context = { request_id: randomUUID() };
+  const trace = kit.traces?.continue(request, templateOf(route));
+  const context = { request_id: randomUUID(), ...(trace?.traceId === undefined ? {} : { trace_id: trace.traceId }) };
   const exchange: Exchange = {
     request,
     response,
     context,
     route,
-    traceparent: currentTraceparent(),
+    trace,
+    isStream: false,
     startedMs: performance.now(),
   };
-  void withLogContext(context, async () => {
+  const answerIt = async (): Promise<void> => {
     try {
       const answer = await work(exchange);
       if (answer !== undefined) send(kit, exchange, answer);
-      logExchange(kit.log, exchange, answer?.status ?? response.statusCode);
+      endExchange(kit.log, exchange, answer?.status ?? response.statusCode);
     } catch (error) {
       refuse(kit, exchange, error);
     }
-  });
+  };
+  void withLogContext(context, () => (trace === undefined ? answerIt() : trace.run(answerIt)));
 }
 
 function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
@@ -61,7 +69,7 @@ function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
   if (!exchange.response.headersSent)
     send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
   else exchange.response.destroy();
-  logExchange(kit.log, exchange, problem.status, problem);
+  endExchange(kit.log, exchange, problem.status, problem);
 }
 
 /**
@@ -78,7 +86,7 @@ export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<stri
   return {
     'cache-control': 'no-store',
     'x-request-id': exchange.context.request_id,
-    ...(exchange.traceparent === undefined ? {} : { traceparent: exchange.traceparent }),
+    ...(exchange.trace?.traceparent === undefined ? {} : { traceparent: exchange.trace.traceparent }),
     ...(kit.isClosing() ? { connection: 'close' } : {}),
   };
 }
@@ -92,6 +100,20 @@ function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
     answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
   response.writeHead(answer.status, { ...commonHeaders(kit, exchange), ...answer.headers, ...length, ...unread });
   response.end(answer.text);
+}
+
+function endExchange(log: Log, exchange: Exchange, status: number, problem?: Problem): void {
+  const { request, context, startedMs, isStream } = exchange;
+  exchange.trace?.end({
+    method: request.method ?? '',
+    route: templateOf(exchange.route),
+    status,
+    startedMs,
+    endedMs: performance.now(),
+    isStream,
+    attributes: () => ({ 'url.path': request.url?.split('?', 1)[0], 'drydock.request_id': context.request_id }),
+  });
+  logExchange(log, exchange, status, problem);
 }
 
 /** Logs one line for each request: never its headers, its query or its body. */

@@ -121,7 +121,7 @@ export function createHandler<Tx>(
       requestId: claims.request_id,
       idempotencyKey,
       now: new Date(systemNowMs()),
-      traceparent: exchange.traceparent,
+      traceparent: exchange.trace?.traceparent,
       assertMatch: (read: () => unknown) => assertMatch(ifMatch, read),
       afterCommit: (work: () => unknown) => {
         afterwards.works.push(work);

@@ -10,6 +10,7 @@ import { type IdempotencyLimits, idempotencyLimits } from '../effects/idempotenc
 import { checksReplies } from '../process/config';
 import type { ReadyChecks } from '../process/foundation';
 import type { Log } from '../telemetry/log';
+import { continueTraces } from '../telemetry/telemetry';
 import { answerWithinMs } from './answer-in-time';
 import { authenticateRequest } from './authenticate';
 import { type ExchangeKit, runExchange } from './exchange';
@@ -73,6 +74,7 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
     checksReplies: options.checksReplies ?? checksReplies(),
     changed: options.changed,
     isClosing: () => closing,
+    traces: continueTraces(),
   };
   const app = createApp();
   mountHealth(app, kit, options.ready);
@@ -121,7 +123,8 @@ function createApp(): Express {
 }
 
 function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
-  const quiet: ExchangeKit = { ...kit, log: kit.log.child({}, { level: 'warn' }) };
+  // Probes come every second, and are neither logged nor counted.
+  const quiet: ExchangeKit = { ...kit, traces: undefined, log: kit.log.child({}, { level: 'warn' }) };
   app.get('/healthz', (request, response) =>
     runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()),
   );

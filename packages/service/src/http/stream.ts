@@ -62,6 +62,7 @@ export function createStreams(limits: StreamLimits): Streams {
       ends.add(end);
       const { signal } = end;
       exchange.response.once('close', () => end.abort());
+      exchange.isStream = true;
       currentRequestSpan()?.setAttributes({ [streamAttribute]: true });
       const lifetime = setTimeout(() => end.abort(), limits.lifetimeMs);
       try {

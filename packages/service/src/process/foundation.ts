@@ -32,5 +32,5 @@ export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
   database: () => database.sql().query('SELECT 1'),
 });
 
-/** The conditions under which the process is ready, by name. A check that rejects or takes longer than a second has failed. */
+/** The conditions of readiness, by name. A check that rejects or takes longer than a second has failed. */
 export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;

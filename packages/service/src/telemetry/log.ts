@@ -177,6 +177,8 @@ export interface LogContext {
   request_id?: string;
   workflow_id?: string;
   org_id?: string;
+  /** The trace of a request, which may have no span. Within a span each line also gets the id of the span. */
+  trace_id?: string;
 }
 
 const storage = new AsyncLocalStorage<LogContext>();

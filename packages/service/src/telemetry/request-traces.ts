@@ -1,12 +1,19 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import {
   type Attributes,
+  type Context,
+  context,
   type HrTime,
   isSpanContextValid,
   type Link,
   ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
   SpanKind,
+  type SpanOptions,
   SpanStatusCode,
+  TraceFlags,
   trace,
   ValueType,
 } from '@opentelemetry/api';
@@ -22,11 +29,14 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import type { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
+import { traceparentOf } from './spans';
 
 /*
- * The traces of customers' requests, which begin in the gateway. A span of a library around each request, with its
+ * The traces of customers' requests. They begin in the gateway. A span of a library around each request, with its
  * context, would cost the gateway more than the request itself. So when a request arrives, it gets only ids, for the
  * calls that it causes and for the answer. Its span is made when it ends, and only if the span is sent.
+ * A service does the same with a read that the gateway does not send. The spans of libraries, for the read and for each
+ * of its statements, cost a service an eighth of its processor time, and nearly all of them were dropped.
  */
 
 /** A request that has ended, as traces and metrics need it. */
@@ -61,15 +71,31 @@ export interface RequestTraces {
   begin(method: string, traceparent?: string): RequestTrace;
 }
 
+export interface ContinuedTrace extends RequestTrace {
+  /** Runs the work of the request, within the request's span if there is one already. */
+  run<T>(work: () => T): T;
+}
+
+export interface ContinuedTraces {
+  /** Continues the trace of a request. `route` is its path template. */
+  continue(request: Pick<IncomingMessage, 'method' | 'headers' | 'url'>, route: string | undefined): ContinuedTrace;
+}
+
 /**
- * Parses a `traceparent` of version 00, and the first four fields of a later version, into a link to its span. Returns
- * no link for anything else.
+ * Parses a `traceparent` of version 00, and the first four fields of a later version. Returns undefined for anything
+ * else.
  */
-function linksTo(traceparent: string | undefined): Link[] {
+function parseTraceparent(traceparent: unknown): SpanContext | undefined {
+  if (typeof traceparent !== 'string') return undefined;
   const [, traceId = '', spanId = '', flags = ''] =
-    /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/.exec(traceparent ?? '') ?? [];
+    /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/.exec(traceparent) ?? [];
   const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-  return isSpanContextValid(context) ? [{ context }] : [];
+  return isSpanContextValid(context) ? context : undefined;
+}
+
+function linksTo(traceparent: string | undefined): Link[] {
+  const context = parseTraceparent(traceparent);
+  return context === undefined ? [] : [{ context }];
 }
 
 const hasFailed = (status = 0): boolean => status >= 500;
@@ -196,13 +222,37 @@ function createDraw(share: number): () => boolean {
   };
 }
 
+/** Whether a request is sent although it was not drawn. */
+const isWorthSending = ({ status, startedMs, endedMs, isStream }: EndedRequest, slowMs: number): boolean =>
+  hasFailed(status) || (!isStream && endedMs - startedMs > slowMs);
+
+/** Begins the span of a request. */
+function beginSpan(
+  { method, route, ...times }: Pick<EndedRequest, 'method' | 'route'> & { startedMs?: number },
+  parent: Context,
+  { links, attributes }: { links?: Link[]; attributes?: Attributes } = {},
+): Span {
+  const own = { 'http.request.method': method, ...(route === undefined ? {} : { 'http.route': route }) };
+  const name = route === undefined ? method : `${method} ${route}`;
+  const options: SpanOptions = { kind: SpanKind.SERVER, attributes: { ...own, ...attributes } };
+  if (links !== undefined) options.links = links;
+  if (times.startedMs !== undefined) options.startTime = times.startedMs;
+  return trace.getTracer('@drydock/service').startSpan(name, options, parent);
+}
+
+function endSpan(span: Span, { status, endedMs, attributes }: EndedRequest): void {
+  if (status !== undefined) span.setAttribute('http.response.status_code', status);
+  for (const [name, value] of Object.entries(attributes())) if (value !== undefined) span.setAttribute(name, value);
+  if (hasFailed(status)) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(status));
+  span.end(endedMs);
+}
+
 /** Makes the traces of requests. `sampling` is null if no traces are sent; requests are then only counted. */
 export function createRequestTraces(
   ids: ForetoldIds,
   durations: RequestDurations,
   sampling: SamplingOptions | null,
 ): RequestTraces {
-  const tracer = trace.getTracer('@drydock/service');
   const isDrawn = createDraw(sampling?.readShare ?? 0);
   if (sampling === null) {
     const counted = {
@@ -213,21 +263,6 @@ export function createRequestTraces(
     return { begin: () => counted };
   }
 
-  const send = (own: { traceId: string; spanId: string }, request: EndedRequest, callers: string | undefined): void => {
-    const { method, route, status, startedMs, endedMs } = request;
-    const attributes = { 'http.request.method': method, 'http.response.status_code': status, ...request.attributes() };
-    const about = {
-      kind: SpanKind.SERVER,
-      startTime: startedMs,
-      links: linksTo(callers),
-      attributes: route === undefined ? attributes : { ...attributes, 'http.route': route },
-    };
-    const span = ids.as(own, () =>
-      tracer.startSpan(route === undefined ? method : `${method} ${route}`, about, ROOT_CONTEXT),
-    );
-    if (hasFailed(status)) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(status));
-    span.end(endedMs);
-  };
   return {
     begin: (method, callers) => {
       const own = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId() };
@@ -237,8 +272,53 @@ export function createRequestTraces(
         traceparent: `00-${own.traceId}-${own.spanId}-0${isSent ? 1 : 0}`,
         end: (request) => {
           durations.record(request);
-          const isSlow = !request.isStream && request.endedMs - request.startedMs > sampling.slowMs;
-          if (isSent || isSlow || hasFailed(request.status)) send(own, request, callers);
+          if (isSent || isWorthSending(request, sampling.slowMs))
+            endSpan(
+              ids.as(own, () => beginSpan(request, ROOT_CONTEXT, { links: linksTo(callers) })),
+              request,
+            );
+        },
+      };
+    },
+  };
+}
+
+/**
+ * Makes the traces of a service's requests, which the gateway has begun. With `isFull` every request has its span while
+ * it runs.
+ */
+export function createContinuedTraces(
+  durations: RequestDurations,
+  { slowMs, isFull }: { slowMs: number; isFull: boolean },
+): ContinuedTraces {
+  return {
+    continue: ({ method = '', headers, url }, route) => {
+      const parent = parseTraceparent(headers['traceparent']);
+      const isSent = parent === undefined || (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || !readMethods.has(method);
+      if (isSent || isFull) {
+        const within = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+        const span = beginSpan({ method, route }, within, { attributes: { 'url.path': url?.split('?', 1)[0] } });
+        const active = trace.setSpan(within, span);
+        return {
+          traceId: span.spanContext().traceId,
+          traceparent: traceparentOf(span.spanContext()),
+          run: (work) => context.with(active, work),
+          end: (request) => {
+            durations.record(request);
+            endSpan(span, request);
+          },
+        };
+      }
+      return {
+        traceId: parent.traceId,
+        traceparent: String(headers['traceparent']),
+        run: (work) => work(),
+        end: (request) => {
+          durations.record(request);
+          if (!isWorthSending(request, slowMs)) return;
+          // The span counts as sampled, because every other span is dropped.
+          const sampled = trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED });
+          endSpan(beginSpan(request, sampled), request);
         },
       };
     },

@@ -11,13 +11,15 @@ import {
 import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
-// Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent` tells
-// the other processes. The gateway decides for customers' requests (`request-traces.ts`). Every write and every
-// workflow is sent. Of the reads, and of the routine work that the clock starts, a share is sent. Each process holds
-// its spans of every other trace until its part of the trace has ended. It sends the spans if something in its part
-// failed or was slow, and otherwise drops them. After a failure, its `traceparent` tells the processes that are called
-// later to send their parts. A process that was called before the failure sends its part only if that part failed or
-// was slow. To send more, a collector would have to see whole traces and decide at their end (tail sampling).
+// Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent`
+// tells the other processes. The gateway decides for customers' requests (`request-traces.ts`). Every write and
+// every workflow is sent. Of the reads, and of the routine work that the clock starts, a share is sent. Of a
+// customer's read that is not sent, gateway and service each send one span if it fails or is slow. Each process
+// holds its spans of every other trace until its part of the trace has ended. It sends the spans if something in its
+// part failed or was slow, and otherwise drops them. After a failure, its `traceparent` tells the processes that are
+// called later to send their parts. A process that was called before the failure sends its part only if that part
+// failed or was slow. To send more, a collector would have to see whole traces and decide at their end (tail
+// sampling).
 
 /**
  * The most reads whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2

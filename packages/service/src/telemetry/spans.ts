@@ -2,7 +2,7 @@ import {
   type Attributes,
   context,
   type HrTime,
-  isSpanContextValid,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   trace,
@@ -97,17 +97,17 @@ export function nameOfCall(method: string, path: string): string | undefined {
  */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 
-/** The W3C `traceparent` of the active span; undefined while tracing is off. Workflows pass it to their workers. */
-export function currentTraceparent(): string | undefined {
-  const span = trace.getActiveSpan()?.spanContext();
-  if (span === undefined || !isSpanContextValid(span)) return undefined;
-  return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
-}
+/** The W3C `traceparent` of a span. */
+export const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 
 /** The span of a request in the server. */
 export interface RequestSpan {
   setAttributes(attributes: Attributes): void;
 }
+
+/** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for the name of no route. */
+export const templateOf = (route: string): string | undefined => route.split(' ')[1];
 
 /** The span of the running request, to which attributes can be added later. Undefined while tracing is off. */
 export function currentRequestSpan(): RequestSpan | undefined {

@@ -3,7 +3,6 @@ import { context, type Span } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { ExpressInstrumentation, ExpressLayerType } from '@opentelemetry/instrumentation-express';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { IORedisInstrumentation } from '@opentelemetry/instrumentation-ioredis';
 import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
@@ -18,7 +17,14 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { core, NodeSDK, tracing } from '@opentelemetry/sdk-node';
 import { PrismaInstrumentation } from '@prisma/instrumentation';
-import { createRequestTraces, ForetoldIds, RequestDurations, type RequestTraces } from './request-traces';
+import {
+  type ContinuedTraces,
+  createContinuedTraces,
+  createRequestTraces,
+  ForetoldIds,
+  RequestDurations,
+  type RequestTraces,
+} from './request-traces';
 import { createSafeExporter } from './safe-spans';
 import { createSampling, type Sampling, type SamplingOptions } from './sampling';
 import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
@@ -55,8 +61,7 @@ const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
 /**
- * Names a span by its path if the instrumentation knows only the method. Express names the route later, which replaces
- * this name.
+ * Names a span by its path, because the instrumentation knows only the method.
  */
 function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
   const name = nameOfCall(method ?? '', path ?? '');
@@ -75,11 +80,6 @@ const instrumentations = () => [
     headersToSpanAttributes: {},
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
-  }),
-  // This instrumentation only names the route. A span for each layer of Express would show nothing more than the server
-  // span.
-  new ExpressInstrumentation({
-    ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
   new UndiciInstrumentation({
     requireParentforSpans: !isFullDetail,
@@ -168,7 +168,11 @@ const tellTaken = (port: number) => (error: unknown) => {
   if (error instanceof Error) process.stderr.write(`/metrics cannot be served at port ${port}: ${error.message}\n`);
 };
 
-export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTraces(): RequestTraces } {
+export function startSdk(options: SdkOptions): {
+  stop(): Promise<void>;
+  beginTraces(): RequestTraces;
+  continueTraces(): ContinuedTraces;
+} {
   const sampling = createSampling(options.sampling);
   const ids = new ForetoldIds();
   const durations = new RequestDurations();
@@ -199,13 +203,24 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
     beginTraces: () => {
       sampling.beginsHere();
       // Only the instrumentation of the runtime stays on. The other instrumentations would trace each request and each
-      // of its calls a second time. They would also spend time on each layer of Express and each log line, for no
-      // result.
+      // of its calls a second time. They would also spend time on each log line, for no result.
       for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.
       context.disable();
       return createRequestTraces(ids, durations, options.tracesUrl === null ? null : options.sampling);
+    },
+    continueTraces: () => {
+      for (const each of own) {
+        if (!(each instanceof HttpInstrumentation)) continue;
+        // A service makes the spans of its requests itself. An instrumentation reads this setting when it is enabled.
+        each.disable();
+        each.setConfig({ ...each.getConfig(), disableIncomingRequestInstrumentation: true });
+        each.enable();
+      }
+      // Statements are measured within a span only, also where no span is sent.
+      const isFull = isFullDetail || options.tracesUrl === null;
+      return createContinuedTraces(durations, { slowMs: options.sampling.slowMs, isFull });
     },
     stop: async () => {
       await Promise.race([flush(), wait(flushMs, undefined, { ref: false })]);

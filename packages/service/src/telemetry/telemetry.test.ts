@@ -67,7 +67,7 @@ test('a request is one trace: the gateway’s, our server span, its SQL; the ans
   expect(await stop(service)).toBe(0);
   const trace = spans().filter(({ traceId }) => traceId === '0af7651916cd43dd8448eb211c80319c');
   const server = trace.find(({ parentSpanId }) => parentSpanId === 'b7ad6b7169203331');
-  expect(server).toMatchObject({ kind: 2, name: 'POST /v1/things/:name' });
+  expect(server).toMatchObject({ kind: 2, name: 'POST /v1/things/{name}' });
   expect(answer.headers['traceparent']).toBe(`00-${server?.traceId}-${server?.spanId}-01`);
   expect(trace.some(({ name, parentSpanId }) => name.startsWith('pg.query') && parentSpanId !== undefined)).toBe(true);
   expect(service.lines.find(({ msg }) => msg === 'request')).toMatchObject({ trace_id: server?.traceId });
@@ -75,6 +75,41 @@ test('a request is one trace: the gateway’s, our server span, its SQL; the ans
   expect(everything).toContain('kit-test');
   for (const secret of [idempotencyKey, 'eyJ', 'Bearer']) expect(everything).not.toContain(secret);
   expect(received.some(({ path }) => path === '/v1/metrics')).toBe(true);
+});
+
+test('of a read that the gateway does not send, the service sends one span if it fails or is slow; each is counted and its log line names the trace', async () => {
+  const before = spans().length;
+  const port = await findFreePort();
+  const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), OTEL_EXPORTER_PROMETHEUS_PORT: String(port) };
+  const [traceId, parentSpanId] = ['1af7651916cd43dd8448eb211c80319c', 'c7ad6b7169203331'];
+  const unsent = `00-${traceId}-${parentSpanId}-00`;
+  const service = await start(environment);
+  const answers = [];
+  for (const [name, traceparent] of [
+    ['quick', unsent],
+    ['broken', unsent],
+    ['sent', incoming],
+  ] as const)
+    answers.push(await service.get(name, { traceparent }));
+  expect(answers.map(({ status }) => status)).toEqual([200, 500, 200]);
+  expect(answers[0]?.headers['traceparent']).toBe(unsent);
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const counts = [...text.matchAll(/^http_server_request_duration_count\{(.*)\} (\d+)$/gm)];
+  const byStatus = counts.map(([, labels = '', count]) => [/status_code="(\d+)"/.exec(labels)?.[1], count]);
+  expect(Object.fromEntries(byStatus)).toEqual({ 200: '2', 500: '1' });
+  expect(await stop(service)).toBe(0);
+  const ofRead = spans()
+    .slice(before)
+    .filter((span) => span.traceId === traceId);
+  expect(ofRead).toMatchObject([{ name: 'GET /v1/things/{name}', kind: 2, parentSpanId }]);
+  const lines = service.lines.filter(({ msg }) => msg === 'request');
+  expect(lines.map(({ trace_id }) => trace_id)).toEqual([traceId, traceId, '0af7651916cd43dd8448eb211c80319c']);
+
+  const slow = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), TRACE_SLOW_MS: '0' });
+  const earlier = spans().length;
+  expect((await slow.get('slow', { traceparent: unsent })).status).toBe(200);
+  expect(await stop(slow)).toBe(0);
+  expect(spans().slice(earlier)).toMatchObject([{ traceId, parentSpanId, name: 'GET /v1/things/{name}' }]);
 });
 
 test('OpenTelemetry’s own variables say where spans go, with what headers and as whose, and the resource says what it is', async () => {
@@ -157,7 +192,7 @@ test('with a port for it and no collector /metrics is served, no span is recorde
   const service = await start({ OTEL_EXPORTER_PROMETHEUS_PORT: String(port) });
   expect((await service.post('counted', { traceparent: incoming })).status).toBe(201);
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  expect(text).toMatch(/^http_server_request_duration_count\{.*http_route="\/v1\/things\/:name".*\} 1$/m);
+  expect(text).toMatch(/^http_server_request_duration_count\{.*http_route="\/v1\/things\/\{name\}".*\} 1$/m);
   expect(text).toMatch(/^db_client_operation_duration_count\{db_operation_name="INSERT"\} 1$/m);
   expect(text).not.toContain('db_namespace');
   expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);

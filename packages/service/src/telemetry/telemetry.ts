@@ -1,4 +1,4 @@
-import type { RequestTraces } from './request-traces';
+import type { ContinuedTraces, RequestTraces } from './request-traces';
 
 /**
  * Telemetry, which starts when this file is loaded.
@@ -47,6 +47,12 @@ const running = start();
  * recording of that trace. Must be called before the first request. Undefined while telemetry is off.
  */
 export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
+
+/**
+ * Continues the traces of requests that the gateway has begun. It is for services. Must be called before the first
+ * request. Undefined while telemetry is off.
+ */
+export const continueTraces = (): ContinuedTraces | undefined => running?.continueTraces();
 
 /**
  * Sends held spans, for at most 2 s, because a dead collector must not delay the exit. It is the last phase of a

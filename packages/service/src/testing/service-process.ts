@@ -34,6 +34,19 @@ const makeThing = endpoint({
   tags: [],
 });
 
+const countThings = endpoint({
+  id: 'countThings',
+  service: 'hosting',
+  method: 'GET',
+  path: '/v1/things/{name}',
+  summary: 'Counts the things of a name; `broken` fails',
+  permissions: [],
+  params: { name: { schema: z.string(), notFound: 'site_not_found' } },
+  response: { status: 200, schema: z.strictObject({ count: z.int() }) },
+  problems: [],
+  tags: [],
+});
+
 async function main(): Promise<void> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const drainMs = config.DRAIN_SECONDS * 1_000;
@@ -51,6 +64,13 @@ async function main(): Promise<void> {
           if (params.name === 'held') await tx.query('SELECT pg_advisory_xact_lock(1)');
           await tx.query('INSERT INTO things (id, name) VALUES ($1::uuid, $2)', [id, params.name]);
           return { status: 201, body: { id } };
+        },
+      }),
+      route(countThings, {
+        read: async ({ params }) => {
+          if (params.name === 'broken') throw new Error('it is broken');
+          const { rows } = await pool.query('SELECT count(*)::int AS count FROM things WHERE name = $1', [params.name]);
+          return { status: 200, body: { count: rows[0].count } };
         },
       }),
     ],

@@ -44,7 +44,7 @@ export const keptJobs = { age: 86_400, count: 1_000 };
 const { age } = keptJobs;
 
 /**
- * Of this many jobs, one removes the finished jobs above `count`. In Postgres this reads all finished jobs of the queue,
+ * One job in this many removes the finished jobs above `count`. In Postgres this reads all finished jobs of the queue,
  * which would make each job a tenth slower.
  */
 const jobsPerTrim = 50;
