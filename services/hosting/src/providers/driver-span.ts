@@ -4,7 +4,8 @@ const tracer = trace.getTracer('@drydock/hosting');
 
 /**
  * Traces one phase of a driver's work as a span of its step. Outside of any span it makes none, because the span would
- * begin a trace. Attributes are names and counts only, so that no path, no URL and no customer's text gets into a trace.
+ * begin a trace. Attributes are names and counts only, so that no path, no URL and no customer's text gets into a
+ * trace.
  */
 export function withSpan<T>(
   name: string,
