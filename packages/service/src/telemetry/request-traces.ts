@@ -51,7 +51,7 @@ export interface EndedRequest {
   endedMs: number;
   /** Whether it was an event stream. A stream lasts as long as its client stays, so its duration means nothing. */
   isStream: boolean;
-  /** Called only if the request's span is sent. */
+  /** Called only if the request has a span. */
   attributes(): Record<string, string | undefined>;
 }
 
