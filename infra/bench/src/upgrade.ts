@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { createDatabaseHostClient, type DatabaseDescription, type DatabaseHostClient } from '@drydock/agent/database';
+import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/clients';
+import type { DatabaseDescription } from '@drydock/agent/database';
 import type { Major } from '@drydock/contracts/databases/major';
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import { SteadyWriter, writerTableSql } from '@drydock/postgres/testing/steady-writer';

@@ -35,5 +35,5 @@ export {
   readBlocks,
   readFacts,
 } from './read/open-archive';
-export { type OpenedEntry, openEntries } from './read/open-entries';
+export { type EntryInTurn, entriesInTurn, type OpenedEntry, openEntries } from './read/open-entries';
 export { piecesOf, verifyArchive, verifyChain, verifyPiece } from './read/verify-archive';

@@ -6,7 +6,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createDatabaseHostClient } from '@drydock/agent/database';
+import { createDatabaseHostClient } from '@drydock/agent/clients';
 import { findPostmaster } from '@drydock/postgres';
 import { runSql, withClient } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';

@@ -5,12 +5,8 @@ import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import {
-  type Claim,
-  createDatabaseHostClient,
-  type DatabaseDescription,
-  type DatabaseHostClient,
-} from '@drydock/agent/database';
+import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/clients';
+import type { DatabaseDescription } from '@drydock/agent/database';
 import { PortAllocator } from '@drydock/agent/host';
 import type { Major } from '@drydock/contracts/databases/major';
 import { settlePostgresFolder } from '@drydock/postgres';

@@ -1,4 +1,4 @@
-import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/agent/database';
+import { createDatabaseHostClient, createDatabaseHostReaderClient } from '@drydock/agent/clients';
 import { createIdempotencyPurge } from '@drydock/service/effects';
 import { type ApiProcess, composeApiProcess, createPager } from '@drydock/service/http';
 import { deriveKeys, layFoundation, type Process, secretBuffers } from '@drydock/service/process';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database';
+import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/clients';
 import { findFreePort } from '@drydock/process';
 import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
 import { newSecret } from '@drydock/testing/secret';

@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/site';
+import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/clients';
 import { ArchiveError, type ArchiveSource } from '@drydock/archive';
 import { type Mode, modeSchema } from '@drydock/contracts/platform/values';
 import { createIdempotencyPurge } from '@drydock/service/effects';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createSiteHostClient, type SiteHostClient } from '@drydock/agent/site';
+import { createSiteHostClient, type SiteHostClient } from '@drydock/agent/clients';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import type { Caller } from '@drydock/service/access';

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
+import { createSiteHostClient } from '@drydock/agent/clients';
 import { PortAllocator } from '@drydock/agent/host';
-import { createSiteHostClient } from '@drydock/agent/site';
 import { until } from '@drydock/testing/wait';
 import type { SiteHostConfig } from '../src/config';
 import { type TestClient, withPlaces } from './host';

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { createSiteHostClient } from '@drydock/agent/site';
+import { createSiteHostClient } from '@drydock/agent/clients';
 import { readSiteOnDisk } from '@drydock/site-agent/sites/site-on-disk';
 import { z } from 'zod';
 import { inRepo } from '../dev-config';

@@ -1,10 +1,3 @@
-export {
-  type Claim,
-  createDatabaseHostClient,
-  createDatabaseHostReaderClient,
-  type DatabaseHostClient,
-  type DatabaseHostReaderClient,
-} from './client';
 export { describeLoadFindings, findingsOfMysql, type LoadFindings, loadFindingsSchema } from './load-findings';
 export {
   type CutoverAnswer,

@@ -1,7 +1,6 @@
 export { Accounts, firstAccounts } from './accounts';
 export { CpuShares, niceOf, type WorkKind } from './cpu-shares';
 export { DatabaseAddress, Newcomers, type Verdict } from './database-address';
-export { isDiskFull } from './disk-full';
 export { carryInTurn, hearInTurn, hearUntil, type InTurn, joinInTurn } from './in-turn';
 export { listenStubbornly, PortAllocator } from './ports';
 export { runHost } from './run-host';

@@ -3,6 +3,6 @@ export { admitFence, Changes, Ledger, refuseStale, rememberFence } from './chang
 export { type ChildJob, runChildJob, type StartedChild } from './child-job';
 export { FairPlaces } from './fair-places';
 export { type NameProblem, type ProgramContext, runJobProgram } from './job-program';
-export { JobProblem } from './job-protocol';
+export { isDiskFull, JobProblem } from './job-protocol';
 export { jobRoutesOf } from './job-routes';
 export { type AnyJobKind, type JobContext, Jobs, jobKind } from './jobs';

@@ -1,11 +1,4 @@
 export {
-  type Claim,
-  createSiteHostClient,
-  createSiteHostReaderClient,
-  type SiteHostClient,
-  type SiteHostReaderClient,
-} from './client';
-export {
   type AppDescription,
   appDescriptionSchema,
   type EnsureSite,

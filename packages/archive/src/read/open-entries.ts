@@ -52,3 +52,51 @@ async function checkRoot(archive: OpenArchive, root: string, limits: ArchiveLimi
     for (const entry of numbered.block.entries) checkPath(entry.path, limits.depthMax);
   }
 }
+
+/** The content of an entry. It can be read once. */
+export interface EntryInTurn {
+  path: string;
+  content: AsyncIterable<Buffer>;
+}
+
+/**
+ * Gives entries to a reader that may request the next entry too early. An archive is read in order, so the next entry
+ * comes when the previous entry has been read to its end. A reader that calls `return` is released at once.
+ */
+export function entriesInTurn(
+  entries: AsyncGenerator<Pick<OpenedEntry, 'path' | 'content'>>,
+): AsyncIterable<EntryInTurn> {
+  let read: Promise<void> = Promise.resolve();
+  let isClosed = false;
+  let giveUp: () => void = () => {};
+  const closed = new Promise<void>((resolve) => {
+    giveUp = resolve;
+  });
+  const end = { done: true, value: undefined } as const;
+  const next = async (): Promise<IteratorResult<EntryInTurn>> => {
+    await Promise.race([read, closed]);
+    const result = isClosed ? end : await entries.next();
+    if (result.done === true) return end;
+    const { path, content } = result.value;
+    let finish: () => void = () => {};
+    read = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return { done: false, value: { path, content: untilRead(content(), finish) } };
+  };
+  const close = async (): Promise<IteratorResult<EntryInTurn>> => {
+    isClosed = true;
+    giveUp();
+    await entries.return(undefined);
+    return end;
+  };
+  return { [Symbol.asyncIterator]: () => ({ next, return: close }) };
+}
+
+async function* untilRead(content: AsyncIterable<Buffer>, finish: () => void): AsyncGenerator<Buffer> {
+  try {
+    yield* content;
+  } finally {
+    finish();
+  }
+}

@@ -1,7 +1,14 @@
 import type { DumpJob, DumpResult, LoadDumpJob, VerifyDumpJob } from '@drydock/agent/database';
 import { type ProgramContext, remoteArchives } from '@drydock/agent/jobs';
-import { decodeKeys, openEntries, pack, type StreamEntry, streamRoot } from '@drydock/archive';
-import { type Section, sectionsInTurn } from '@drydock/postgres';
+import {
+  decodeKeys,
+  type EntryInTurn,
+  entriesInTurn,
+  openEntries,
+  pack,
+  type StreamEntry,
+  streamRoot,
+} from '@drydock/archive';
 
 /** The only root in the archive of a database. */
 const root = 'database';
@@ -51,8 +58,8 @@ export function readSections(
   archives: Archives,
   siteId: string,
   archive: VerifyDumpJob | LoadDumpJob,
-): AsyncIterable<Section> {
+): AsyncIterable<EntryInTurn> {
   const expected = { archiveId: archive.archive_id, siteId, orgId: archive.org_id, manifestMac: archive.manifest_mac };
   const chain = [{ source: archives.source(0), expected }];
-  return sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root }));
+  return entriesInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root }));
 }

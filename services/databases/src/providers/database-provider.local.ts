@@ -1,11 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type {
-  Claim,
-  DatabaseDescription,
-  DatabaseHostClient,
-  DatabaseHostReaderClient,
-  UpgradeStage,
-} from '@drydock/agent/database';
+import type { Claim, DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/agent/clients';
+import type { DatabaseDescription, UpgradeStage } from '@drydock/agent/database';
 import { deriveKeys, deriveKeysOf, encodeKeys, type RootKey } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import { translated, unavailableIfDown, unknownAsNull } from './database-errors';

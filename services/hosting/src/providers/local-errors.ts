@@ -1,5 +1,4 @@
-import { isDiskFull } from '@drydock/agent/host';
-import { JobProblem } from '@drydock/agent/jobs';
+import { isDiskFull, JobProblem } from '@drydock/agent/jobs';
 import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site';
 import { ArchiveError } from '@drydock/archive';
 import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition';

@@ -1,11 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import {
-  firstReleaseId,
-  type PackSpec,
-  type SiteDescription,
-  type SiteHostClient,
-  type SiteHostReaderClient,
-} from '@drydock/agent/site';
+import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/clients';
+import { firstReleaseId, type PackSpec, type SiteDescription } from '@drydock/agent/site';
 import { type ArchiveLink, deriveKeys, deriveKeysOf, encodeKeys, type RootKey, saltBytes } from '@drydock/archive';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { request } from 'undici';

@@ -1,4 +1,4 @@
-import { isDiskFull } from '@drydock/agent/host';
+import { isDiskFull } from '@drydock/agent/jobs';
 import { ArchiveError } from '@drydock/archive';
 import {
   type ArchiveKind,

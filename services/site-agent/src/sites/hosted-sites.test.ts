@@ -4,8 +4,9 @@
  */
 import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/clients';
 import { createControlClient, nothing } from '@drydock/agent/control';
-import { createSiteHostClient, createSiteHostReaderClient, siteHostProtocol } from '@drydock/agent/site';
+import { siteHostProtocol } from '@drydock/agent/site';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';

@@ -2,8 +2,7 @@ import { execFile } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { isDiskFull } from '@drydock/agent/host';
-import { type NameProblem, remoteArchives, runJobProgram } from '@drydock/agent/jobs';
+import { isDiskFull, type NameProblem, remoteArchives, runJobProgram } from '@drydock/agent/jobs';
 import {
   archiveRoots,
   type CountRowsSpec,
@@ -29,11 +28,20 @@ import {
   type StreamEntry,
   streamRoot,
 } from '@drydock/archive';
-import { TransferError as MariadbError } from '@drydock/mysql';
-import { isPermanentSqlState, TransferError as PostgresError } from '@drydock/postgres';
-import { createConnection, escapeId } from 'mysql2/promise';
-import pg from 'pg';
-import { dumpOf, loadInto } from '../database/dump-and-load';
+import type { SiteTransfer } from '../database/postgres-transfer';
+
+/** The transfer of the job's engine, once it is loaded. */
+let transfer: SiteTransfer | null = null;
+
+/** Loads the packages of one engine only, because a job waits until its program has loaded. */
+async function loadTransfer(engine: ProgramDatabase['engine']): Promise<SiteTransfer> {
+  const loaded =
+    engine === 'mariadb'
+      ? await import('../database/mariadb-transfer.js')
+      : await import('../database/postgres-transfer.js');
+  transfer = loaded.transfer;
+  return loaded.transfer;
+}
 
 /**
  * This program carries out one job on a site's content, in the site's box and as the site's account. It sees the files
@@ -43,11 +51,9 @@ import { dumpOf, loadInto } from '../database/dump-and-load';
 const nameProblem: NameProblem = (error) => {
   const detail = error instanceof Error ? error.message : String(error);
   if (isDiskFull(error)) return { code: 'no_space', detail };
-  if (!(error instanceof PostgresError || error instanceof MariadbError)) {
-    const isPermanent = error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
-    return isPermanent ? { code: 'transfer.dump_failed', detail, facts: { reason: detail, permanent: 'yes' } } : null;
-  }
-  const { code, object, reason, isPermanent } = error;
+  const failure = transfer?.failureOf(error) ?? null;
+  if (failure === null) return null;
+  const { code, object, reason, isPermanent } = failure;
   return {
     code: `transfer.${code}`,
     detail,
@@ -55,49 +61,9 @@ const nameProblem: NameProblem = (error) => {
   };
 };
 
-const answerMs = 30_000;
-
-/** The codes of Postgres and MariaDB for a table that does not exist. */
-const unknownTable: ReadonlySet<string> = new Set(['42P01', 'ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR']);
-
-/** The number of rows of a table as its owner counts them; null if the table does not exist. */
 async function countRows(url: string, table: CountRowsSpec): Promise<{ rows: number | null }> {
-  try {
-    return { rows: await (url.startsWith('mysql:') ? countInMariadb(url, table) : countInPostgres(url, table)) };
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && unknownTable.has(String(error.code))) return { rows: null };
-    throw error;
-  }
-}
-
-async function countInPostgres(connectionString: string, { schema, name }: CountRowsSpec): Promise<number> {
-  const connection = new pg.Client({
-    connectionString,
-    connectionTimeoutMillis: answerMs,
-    statement_timeout: answerMs,
-  });
-  connection.on('error', () => undefined);
-  await connection.connect();
-  try {
-    const table = `${connection.escapeIdentifier(schema)}.${connection.escapeIdentifier(name)}`;
-    const { rows } = await connection.query<{ count: string }>(`SELECT pg_catalog.count(*) FROM ONLY ${table}`);
-    return Number(rows[0]?.count ?? 0);
-  } finally {
-    await connection.end();
-  }
-}
-
-async function countInMariadb(uri: string, { schema, name }: CountRowsSpec): Promise<number> {
-  const connection = await createConnection({ uri, connectTimeout: answerMs, rowsAsArray: true });
-  connection.on('error', () => undefined);
-  try {
-    const sql = `SELECT count(*) FROM ${escapeId(schema, true)}.${escapeId(name, true)}`;
-    const [rows] = await connection.query({ sql, timeout: answerMs });
-    const [[count] = []] = rows as unknown[][];
-    return Number(count);
-  } finally {
-    connection.destroy();
-  }
+  const { countRows: count } = await loadTransfer(url.startsWith('mysql:') ? 'mariadb' : 'postgres');
+  return { rows: await count(url, table) };
 }
 
 export interface ReleaseToPack {
@@ -135,10 +101,11 @@ async function packRelease({
   progress,
 }: ReleaseToPack): Promise<PackResult> {
   const skipped = new SkippedPaths();
+  const { dump } = await loadTransfer(database.engine);
   const packed = await pack({
     roots: [
       directoryRoot(archiveRoots.files, filesDir, releasesDir),
-      streamRoot(archiveRoots.database, dumpOf(database, new AbortController().signal)),
+      streamRoot(archiveRoots.database, dump(database, new AbortController().signal)),
       streamRoot(archiveRoots.folder, folderEntry(filesDir, skipped)),
     ],
     sink,
@@ -207,7 +174,8 @@ async function stageRelease({ chain, key, filesDir, database, progress }: Releas
   };
   const load = async (): Promise<StageResult['database']> => {
     if (database === null) return [];
-    return loadInto(database, openEntries({ chain, key, root: archiveRoots.database, signal }), signal);
+    const engine = await loadTransfer(database.engine);
+    return engine.load(database, openEntries({ chain, key, root: archiveRoots.database, signal }), signal);
   };
   const [ofFiles, ofDatabase] = [files(), load()];
   try {

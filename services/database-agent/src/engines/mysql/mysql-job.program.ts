@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { type DumpResult, findingsOfMysql, type LoadedDump, type TryDumpResult } from '@drydock/agent/database';
-import { isDiskFull } from '@drydock/agent/host';
-import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
+import { isDiskFull, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
 import {
   catchUpServer,
   checkServer,

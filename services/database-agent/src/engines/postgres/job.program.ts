@@ -1,6 +1,5 @@
 import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database';
-import { isDiskFull } from '@drydock/agent/host';
-import { JobProblem, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
+import { isDiskFull, JobProblem, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
 import {
   askRows,
   catchUp,

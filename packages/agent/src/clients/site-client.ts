@@ -17,7 +17,7 @@ import {
   type SiteDescription,
   siteDescriptionSchema,
   siteHostProtocol,
-} from './protocol';
+} from '../site/protocol';
 
 import {
   type CountRowsSpec,
@@ -28,9 +28,7 @@ import {
   type StageResult,
   type StageSpec,
   stageResultSchema,
-} from './site-jobs.protocol';
-
-export type { Claim } from '../control/control-client';
+} from '../site/site-jobs.protocol';
 
 /** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface SiteHostClient {

@@ -8,8 +8,6 @@ import {
   nothing,
   type Wanted,
 } from '../control/control-client';
-import { type ServedArchives, serveArchives } from '../jobs/archive-channel';
-import { runJob } from '../jobs/job-client';
 import {
   type CutoverAnswer,
   comparisonSchema,
@@ -34,9 +32,9 @@ import {
   type UpgradeJudgement,
   type UpgradeStage,
   type VerifyDumpJob,
-} from './protocol';
-
-export type { Claim } from '../control/control-client';
+} from '../database/protocol';
+import { type ServedArchives, serveArchives } from '../jobs/archive-channel';
+import { runJob } from '../jobs/job-client';
 
 export interface StageWanted {
   /** The id of the job. A repeated call with this id is about the same job. */

@@ -1,9 +1,9 @@
-import { type Entry, sectionsInTurn } from './section';
+import { entriesInTurn, type OpenedEntry } from './open-entries';
 
 async function* pieces(text: string): AsyncGenerator<Buffer> {
   for (const letter of text) yield Buffer.from(letter);
 }
-async function* entriesOf(...texts: string[]): AsyncGenerator<Entry> {
+async function* entriesOf(...texts: string[]): AsyncGenerator<Pick<OpenedEntry, 'path' | 'content'>> {
   for (const text of texts) yield { path: text, content: () => pieces(text) };
 }
 
@@ -13,11 +13,11 @@ const textOf = async (content: AsyncIterable<Buffer>): Promise<string> => {
   return text;
 };
 
-test('a loader that asks ahead gets the next section only when the one before has been read to its end', async () => {
-  const sections = sectionsInTurn(entriesOf('first', 'second'))[Symbol.asyncIterator]();
-  const first = await sections.next();
+test('a loader that asks ahead gets the next entry only when the one before has been read to its end', async () => {
+  const given = entriesInTurn(entriesOf('first', 'second'))[Symbol.asyncIterator]();
+  const first = await given.next();
   let isGiven = false;
-  const ahead = sections.next().then((result) => {
+  const ahead = given.next().then((result) => {
     isGiven = true;
     return result;
   });
@@ -25,13 +25,13 @@ test('a loader that asks ahead gets the next section only when the one before ha
   expect(isGiven).toBe(false);
   expect(await textOf(first.value?.content)).toBe('first');
   expect(await textOf((await ahead).value?.content)).toBe('second');
-  expect((await sections.next()).done).toBe(true);
+  expect((await given.next()).done).toBe(true);
 });
 
 test('a loader that gives up is let go, though it never read what it was given', async () => {
-  const sections = sectionsInTurn(entriesOf('first', 'second'))[Symbol.asyncIterator]();
-  await sections.next();
-  const ahead = sections.next();
-  await sections.return?.();
+  const given = entriesInTurn(entriesOf('first', 'second'))[Symbol.asyncIterator]();
+  await given.next();
+  const ahead = given.next();
+  await given.return?.();
   expect((await ahead).done).toBe(true);
 });

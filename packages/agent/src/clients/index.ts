@@ -1,0 +1,13 @@
+export type { Claim } from '../control/control-client';
+export {
+  createDatabaseHostClient,
+  createDatabaseHostReaderClient,
+  type DatabaseHostClient,
+  type DatabaseHostReaderClient,
+} from './database-client';
+export {
+  createSiteHostClient,
+  createSiteHostReaderClient,
+  type SiteHostClient,
+  type SiteHostReaderClient,
+} from './site-client';
