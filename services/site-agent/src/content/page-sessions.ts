@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { createPool, type Pool, type PoolConnection } from 'mysql2/promise';
+import type { createPool, Pool, PoolConnection } from 'mysql2/promise';
 import pg, { type Connection, type Submittable } from 'pg';
 
 /** How long one query of a page may take. */
@@ -131,9 +131,15 @@ export interface PageSessions {
   take(): Promise<PageSession>;
 }
 
-/** `onOpen` is called with the number of each session. */
-export const openPageSessions = (url: string, onOpen: (number: number) => void): PageSessions =>
-  url.startsWith('mysql:') ? new MariadbSessions(url, onOpen) : new PostgresSessions(url, onOpen);
+/**
+ * `onOpen` is called with the number of each session. The driver of MariaDB is loaded only for a site that has one,
+ * because a process of each site runs this.
+ */
+export async function openPageSessions(url: string, onOpen: (number: number) => void): Promise<PageSessions> {
+  if (!url.startsWith('mysql:')) return new PostgresSessions(url, onOpen);
+  const driver = await import('mysql2/promise');
+  return new MariadbSessions(driver, url, onOpen);
+}
 
 /** A socket that counts the bytes it receives, so that a value of a gigabyte never gets into memory. */
 class CountedSocket extends Socket {
@@ -207,10 +213,10 @@ class PostgresSessions implements PageSessions {
 class MariadbSessions implements PageSessions {
   private readonly pool: Pool;
 
-  constructor(url: string, onOpen: (number: number) => void) {
+  constructor(driver: { createPool: typeof createPool }, url: string, onOpen: (number: number) => void) {
     const { searchParams, username: user, password, pathname } = new URL(url);
     const socketPath = searchParams.get('socketPath') ?? '';
-    this.pool = createPool({
+    this.pool = driver.createPool({
       ...{ user, password, database: pathname.slice(1) },
       connectionLimit: connectionsMax,
       maxIdle: connectionsMax,

@@ -118,7 +118,7 @@ export interface SessionEvents {
 
 /** Renders pages, each in one read-only transaction of the site's own role, so that a page shows a single moment. */
 export class PageRenderer {
-  private readonly sessions: PageSessions;
+  private readonly sessions: Promise<PageSessions>;
   private readonly events: SessionEvents;
 
   constructor(databaseUrl: string, events: SessionEvents) {
@@ -140,7 +140,7 @@ export class PageRenderer {
   }
 
   private async renderParts(parts: PagePart[]): Promise<string> {
-    const session = await this.sessions.take();
+    const session = await (await this.sessions).take();
     session.allowBytes(bytesMax);
     let isLate = false;
     const timer = setTimeout(() => {

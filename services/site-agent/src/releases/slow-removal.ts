@@ -39,6 +39,14 @@ interface RemovalSettings {
   againMs?: number;
 }
 
+interface WaitingFolder {
+  folder: string;
+  /** Resolves at the end of the try. */
+  tried: Promise<void>;
+  /** The bytes at the last count, or null. A folder in the trash only shrinks, so this is the most that it has. */
+  bytesMost: number | null;
+}
+
 /** The owner of a folder. */
 type Owner = Pick<SiteRecord, 'site_id' | 'organisation_id'>;
 
@@ -64,10 +72,8 @@ export class SlowRemoval {
   private readonly againMs: number;
   private readonly places = new FairPlaces(atOnceMax);
   private readonly running = new Set<Promise<void>>();
-  /**
-   * The folders of each site whose removal has not been tried to the end. Each promise resolves at the end of the try.
-   */
-  private readonly waiting = new Map<string, Map<string, Promise<void>>>();
+  /** The folders of each site whose removal has not been tried to the end. */
+  private readonly waiting = new Map<string, Set<WaitingFolder>>();
   private readonly stopping = new AbortController();
   /** Each folder in the trash, with the time of its arrival. */
   private readonly since = new Map<string, number>();
@@ -105,13 +111,14 @@ export class SlowRemoval {
       throw error;
     }
     this.since.set(aside, now);
-    const ofSite = this.waiting.get(siteId) ?? new Map<string, Promise<void>>();
+    const ofSite = this.waiting.get(siteId) ?? new Set<WaitingFolder>();
     this.waiting.set(siteId, ofSite);
-    const tried = this.begin(aside, organisation, 0).then(() => {
-      ofSite.delete(aside);
+    const waiting: WaitingFolder = { folder: aside, tried: this.begin(aside, organisation, 0), bytesMost: null };
+    ofSite.add(waiting);
+    void waiting.tried.then(() => {
+      ofSite.delete(waiting);
       if (ofSite.size === 0 && this.waiting.get(siteId) === ofSite) this.waiting.delete(siteId);
     });
-    ofSite.set(aside, tried);
   }
 
   /**
@@ -129,19 +136,27 @@ export class SlowRemoval {
       const waiting = this.waiting.get(siteId);
       if (waiting === undefined || waiting.size < waitingMax) return;
       const folders = [...waiting];
-      if (await this.isSmall(folders.map(([folder]) => folder))) return;
-      await Promise.race([...folders.map(([, tried]) => tried), aborted]);
+      if (await this.isSmall(folders)) return;
+      await Promise.race([...folders.map(({ tried }) => tried), aborted]);
     }
   }
 
-  private async isSmall(folders: readonly string[]): Promise<boolean> {
-    const places = (await Promise.all(folders.map(filesFoldersIn))).flat();
+  private async isSmall(folders: readonly WaitingFolder[]): Promise<boolean> {
+    const isFirstCount = folders.every(({ bytesMost }) => bytesMost === null);
     let bytes = 0;
-    for (const files of places) {
-      bytes += await this.bytesOf(files);
-      if (bytes > this.siteBytes) return false;
+    for (const waiting of folders) {
+      waiting.bytesMost ??= await this.bytesIn(waiting.folder);
+      bytes += waiting.bytesMost;
     }
-    return true;
+    if (bytes <= this.siteBytes) return true;
+    for (const waiting of folders) waiting.bytesMost = null;
+    return isFirstCount ? false : this.isSmall(folders);
+  }
+
+  private async bytesIn(folder: string): Promise<number> {
+    let bytes = 0;
+    for (const files of await filesFoldersIn(folder)) bytes += await this.bytesOf(files);
+    return bytes;
   }
 
   /** The bytes of the files on disk. Infinity for files that cannot be counted, such as files of root. */
