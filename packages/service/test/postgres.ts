@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { testPostgres } from '@drydock/postgres/testing/postgres';
-import pg from 'pg';
-import { pgDatabase, poolConfig } from '../src/database/pool';
+import type pg from 'pg';
+import { openPool, pgDatabase } from '../src/database/pool';
 import type { Database } from '../src/database/sql';
 
 export interface TestDatabase {
@@ -23,7 +23,7 @@ const kitSql = ['idempotency', 'audit'].map((name) =>
 /** Starts a database for one test, with the package's tables and those of `extraSql`. */
 export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
   const postgres = await testPostgres({ sql: [...kitSql, ...extraSql] });
-  const pool = new pg.Pool(poolConfig(postgres.url));
+  const pool = openPool(postgres.url);
   pool.on('error', () => undefined); // a session that the end of the database ended
   const statements: string[] = [];
   const close = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 import { testPostgres } from '@drydock/postgres/testing/postgres';
 import pg from 'pg';
 import { classifyDatabaseError } from './database-error';
-import { pgDatabase, poolConfig } from './pool';
+import { openPool, pgDatabase } from './pool';
 
 const scales = ['1', '10'] as const;
 const usual = process.env['DRYDOCK_TIMEOUT_SCALE'];
@@ -15,7 +15,7 @@ const limitsSql = `SELECT name, setting::int AS ms FROM pg_settings
 test.each(scales)('every statement, lock and idle transaction has a limit in Postgres, times %s', async (scale) => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
   const postgres = await testPostgres({ sql: [] });
-  const pool = new pg.Pool(poolConfig(postgres.url));
+  const pool = openPool(postgres.url);
   const { rows } = await pool.query<{ name: string; ms: number }>(limitsSql);
   await pool.end();
   await postgres.close();
@@ -31,7 +31,7 @@ test('whoever waits for a row that is never given back is told that the database
   const postgres = await testPostgres({
     sql: ['CREATE TABLE things (id int PRIMARY KEY)', 'INSERT INTO things VALUES (1)'],
   });
-  const pool = new pg.Pool(poolConfig(postgres.url));
+  const pool = openPool(postgres.url);
   const holder = new pg.Client({ connectionString: postgres.url });
   await holder.connect();
   await holder.query('BEGIN; SELECT FROM things FOR UPDATE');

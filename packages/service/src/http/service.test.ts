@@ -1,12 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import net, { type AddressInfo } from 'node:net';
 import jwt from 'jsonwebtoken';
-import pg from 'pg';
 import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { caller, definitions, type Fixture, startFixture, tokenSecret } from '../../test/fixture';
 import { type BoundRequest, signInternalToken, signRequestToken, tokenKey } from '../access/internal-token';
-import { pgDatabase, poolConfig } from '../database/pool';
+import { openPool, pgDatabase } from '../database/pool';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -304,7 +303,7 @@ test('a service closes at once although a client holds a silent connection and a
 });
 
 test('without its database a service is alive, not ready, and answers 503 with what is missing and Retry-After', async () => {
-  const pool = new pg.Pool(poolConfig('postgresql://nobody@127.0.0.1:1/nothing'));
+  const pool = openPool('postgresql://nobody@127.0.0.1:1/nothing');
   const other = await startFixture({ database: pgDatabase(pool), ready: { database: () => pool.query('SELECT 1') } });
   const { port } = other.service.server.address() as AddressInfo;
   const ready = await send(`http://127.0.0.1:${port}/readyz`);

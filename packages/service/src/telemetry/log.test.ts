@@ -18,6 +18,11 @@ test('secrets are struck out wherever they stand, and each line carries the ids 
     ),
   );
   log.info('outside');
+  log.child({ secret: 'hunter2' }).info({ jobs: [{ token: 'hunter2' }] }, 'of a child');
+  const request = new (class {
+    password = 'hunter2';
+  })();
+  log.error({ err: Object.assign(new Error('refused'), { request, config: { token: 'hunter2' } }) }, 'of an error');
   expect(lines.join('')).not.toContain('hunter2');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
     service: 'keys',

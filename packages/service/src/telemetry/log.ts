@@ -2,29 +2,25 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Writable } from 'node:stream';
 import type { Problem } from '@drydock/contracts/platform/problem';
 import pino, { type DestinationStream, type Logger } from 'pino';
-import { redact } from './redact';
+import { redact, struckOut } from './redact';
 
 export type Log = Logger;
 
-const secretNames = [
+const secretNames: ReadonlySet<string> = new Set([
   'authorization',
   'token',
   'secret',
   'password',
   'idempotencyKey',
   'idempotency_key',
+  'idempotency-key',
   'secret_access_key',
   'database_url',
   'cookie',
-];
-/**
- * Paths of secrets in log lines: at the top level and up to two levels below it, also as names of headers. Log lines
- * have no deeper levels with secrets.
- */
-const redactedPaths = [
-  ...secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
-  ...['["idempotency-key"]', '["set-cookie"]'].flatMap((name) => [name, `*${name}`, `*.*${name}`]),
-];
+  'set-cookie',
+]);
+/** How many levels below a line's members are searched for secret names. */
+const secretDepthMax = 2;
 
 /**
  * Makes a log that writes JSON lines to stdout and never waits for their reader (`createLogOutput`). Every line has
@@ -39,8 +35,12 @@ export function createLog(options: { service: string; level?: string; destinatio
       level: options.level ?? 'info',
       base: { service: options.service },
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: redactedPaths, censor: '[redacted]' },
+      formatters: {
+        level: (label) => ({ level: label }),
+        log: (fields) => withoutSecrets(fields, 0),
+      },
+      // For the fields of a child log, which `formatters` does not see.
+      redact: { paths: [...secretNames].map((name) => `["${name}"]`), censor: struckOut },
       serializers: { err: serializeError },
       mixin: () => ({ ...currentLogContext() }),
       hooks: { streamWrite: redact },
@@ -123,6 +123,26 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
   };
 }
 
+/** The fields, with secrets redacted. Pino's own redaction takes 30 µs a line, because it follows each path alone. */
+function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<string, unknown> {
+  let shown = fields;
+  for (const [name, value] of Object.entries(fields)) {
+    const safe = secretNames.has(name) && value !== undefined ? struckOut : withoutSecretsIn(value, depth);
+    if (safe === value) continue;
+    if (shown === fields) shown = { ...fields };
+    shown[name] = safe;
+  }
+  return shown;
+}
+
+function withoutSecretsIn(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || depth >= secretDepthMax) return value;
+  if (Array.isArray(value)) return value.map((item) => withoutSecretsIn(item, depth + 1));
+  // An error is redacted when it is serialized. Other objects with a form of their own, such as dates, have no members.
+  if (value instanceof Error || 'toJSON' in value) return value;
+  return withoutSecrets(value as Record<string, unknown>, depth + 1);
+}
+
 /** Fields in which Postgres quotes the refused row or value. They are customers' data, which must not be logged. */
 const rowFields: readonly string[] = ['detail', 'where', 'internalQuery'];
 /** The depth to which an error is searched. An error of Prisma contains Postgres' own error three levels down. */
@@ -134,16 +154,13 @@ const serializeError = (error: unknown): unknown =>
 
 function withoutRows(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutRows(item, depth + 1));
-  if (
-    typeof value !== 'object' ||
-    value === null ||
-    depth > depthMax ||
-    !(depth === 0 || isPlain(value) || value instanceof Error)
-  )
-    return value;
+  if (typeof value !== 'object' || value === null || depth > depthMax) return value;
+  if (!(depth === 0 || isPlain(value) || value instanceof Error)) return withoutSecretsIn(value, depth);
   // An error with a severity comes from Postgres. In other errors, `detail` is the text for the caller.
   const shown = Object.entries(value).filter(([name]) => !('severity' in value && rowFields.includes(name)));
-  return Object.fromEntries(shown.map(([name, item]) => [name, withoutRows(item, depth + 1)]));
+  return Object.fromEntries(
+    shown.map(([name, item]) => [name, secretNames.has(name) ? struckOut : withoutRows(item, depth + 1)]),
+  );
 }
 
 function isPlain(value: object): boolean {

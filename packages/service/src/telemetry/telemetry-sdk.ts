@@ -68,6 +68,13 @@ function nameCall(span: Span, method: string | undefined, path: string | undefin
   if (name !== undefined) span.updateName(name);
 }
 
+/** Traces statements, but not pools, whose connections `database/pool` counts. */
+class StatementInstrumentation extends PgInstrumentation {
+  protected override init() {
+    return super.init().filter(({ name }) => name !== 'pg-pool');
+  }
+}
+
 /**
  * The instrumentations. No instrumentation records headers, values of statements or bodies, so tokens and idempotency
  * keys are in no span. All spans are cleaned once more before they are sent (`safe-spans`).
@@ -85,7 +92,7 @@ const instrumentations = () => [
     requireParentforSpans: !isFullDetail,
     requestHook: (span, { method, path }) => nameCall(span, method, path),
   }),
-  new PgInstrumentation({
+  new StatementInstrumentation({
     requireParentSpan: true,
     enhancedDatabaseReporting: false,
     ignoreConnectSpans: !isFullDetail,

@@ -194,6 +194,9 @@ test('with a port for it and no collector /metrics is served, no span is recorde
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   expect(text).toMatch(/^http_server_request_duration_count\{.*http_route="\/v1\/things\/\{name\}".*\} 1$/m);
   expect(text).toMatch(/^db_client_operation_duration_count\{db_operation_name="INSERT"\} 1$/m);
+  const [, pool] =
+    /^db_client_connection_pending_requests\{db_client_connection_pool_name="(\w+)"\} 0$/m.exec(text) ?? [];
+  expect(text).toContain(`db_client_connection_pool_name="${pool}",db_client_connection_state="idle"} 1\n`);
   expect(text).not.toContain('db_namespace');
   expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
   expect(await stop(service)).toBe(0);

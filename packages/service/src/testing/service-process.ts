@@ -1,8 +1,8 @@
 import { endpoint } from '@drydock/contracts/platform/endpoint';
-import pg from 'pg';
+import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
-import { pgDatabase, poolConfig } from '../database/pool';
+import { openPool, pgDatabase } from '../database/pool';
 import { route } from '../http/route';
 import { createService } from '../http/service';
 import { readConfig } from '../process/config';
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   const drainMs = config.DRAIN_SECONDS * 1_000;
   const lifetime = createLifetime(log, shutdownLimitMs + drainMs);
   closeOnSignal(lifetime, log);
-  const pool = new pg.Pool(poolConfig(config.DATABASE_URL));
+  const pool = openPool(config.DATABASE_URL);
   lifetime.onClose('database', () => pool.end());
   const service = createService({
     name: config.SERVICE_NAME,

@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util';
 import { idSchema, type Mode } from '@drydock/contracts/platform/values';
 import { subjectPaths } from '@drydock/contracts/platform/workflows';
-import { type Database, pgDatabase, poolConfig, type Sql } from '@drydock/service/database';
+import { type Database, openPool, pgDatabase, type Sql } from '@drydock/service/database';
 import { audit } from '@drydock/service/effects';
 import { runCommand } from '@drydock/service/process';
-import { Pool } from 'pg';
 import { viewColumns, viewWorkflow, type WorkflowRow } from '../store/read-workflow';
 import { abandonWorkflow, isUnfinished, retryWorkflow } from '../store/workflow-states';
 
@@ -52,7 +51,7 @@ export function runStaffCommand(
       return 2;
     }
     const { DATABASE_URL } = readCommandConfig();
-    const pool = new Pool(poolConfig(DATABASE_URL, { max: 1, applicationName: `${service}-command` }));
+    const pool = openPool(DATABASE_URL, { max: 1, applicationName: `${service}-command` });
     try {
       const database = pgDatabase(pool);
       if (decision === undefined) {

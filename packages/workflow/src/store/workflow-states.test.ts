@@ -1,6 +1,6 @@
 import { testPostgres } from '@drydock/postgres/testing/postgres';
-import { pgDatabase, poolConfig, type Sql } from '@drydock/service/database';
-import { Pool } from 'pg';
+import { openPool, pgDatabase, type Sql } from '@drydock/service/database';
+import type { Pool } from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { workflowTables } from '../testing/world';
 import type { ClaimKey, Direction, StepStatus, WorkflowStatus } from './claim.types';
@@ -183,7 +183,7 @@ describe('the statements of the state machine', () => {
 
   beforeAll(async () => {
     const postgres = await testPostgres({ sql: workflowTables });
-    pool = new Pool(poolConfig(postgres.url));
+    pool = openPool(postgres.url);
     close = postgres.close;
   });
   afterAll(async () => {
@@ -250,7 +250,7 @@ function assertRefusal(error: unknown): void {
 
 test('workers that raise the fences at the same moment never give out a number twice, nor a lower one later', async () => {
   const postgres = await testPostgres({ sql: workflowTables });
-  const pool = new Pool({ ...poolConfig(postgres.url), max: 12 });
+  const pool = openPool(postgres.url, { max: 12 });
   pool.on('error', () => undefined);
   const { transaction, sql } = pgDatabase(pool);
   const nextFence = async (): Promise<bigint> =>

@@ -1,6 +1,5 @@
 import { writeSync } from 'node:fs';
-import { pgDatabase, poolConfig } from '@drydock/service/database';
-import { Pool } from 'pg';
+import { openPool, pgDatabase } from '@drydock/service/database';
 import type { Log } from '../definition/definition';
 import { createEngine } from '../runner/engine';
 import { createListener } from '../store/listener';
@@ -25,7 +24,7 @@ const say =
   };
 const log: Log = { debug: () => undefined, info: say('info'), warn: say('warn'), error: say('error') };
 
-const pool = new Pool(poolConfig(setting('DATABASE_URL')));
+const pool = openPool(setting('DATABASE_URL'));
 pool.on('error', () => undefined);
 const database = pgDatabase(pool);
 const listener = createListener({ connectionString: setting('DATABASE_URL'), log });

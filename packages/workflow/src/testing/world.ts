@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { testPostgres } from '@drydock/postgres/testing/postgres';
-import { type Database, pgDatabase, poolConfig } from '@drydock/service/database';
+import { type Database, openPool, pgDatabase } from '@drydock/service/database';
 import { type TestQueue, testQueue } from '@drydock/service/testing/test-queue';
 import { type Leases, openLeases } from '@drydock/testing/leases';
 import type { QueueBackend } from '@drydock/testing/scope';
-import { Pool, type PoolClient } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { uuidv7 } from 'uuidv7';
 import type { Log, WorkflowDefinition } from '../definition/definition';
 import { createDispatcher, type Dispatcher } from '../dispatch/dispatcher';
@@ -68,7 +68,7 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
     testPostgres({ sql: [...workflowTables, boxTables] }),
     testQueue(backend),
   ]);
-  const pool = new Pool(poolConfig(postgres.url));
+  const pool = openPool(postgres.url);
   pool.on('error', () => undefined);
   const database = pgDatabase(pool);
   const boxes = mkdtempSync(path.join(tmpdir(), 'drydock-boxes-'));

@@ -1,8 +1,8 @@
 import {
   type InTransaction,
+  openPool,
   type PoolLimits,
   type PrismaDatabase,
-  poolConfig,
   prismaDatabase,
 } from '@drydock/service/database';
 import { PrismaPg } from '@prisma/adapter-pg';
@@ -16,4 +16,6 @@ export type Tx = InTransaction<Reader>;
 export type DatabasesDatabase = PrismaDatabase<Reader>;
 
 export const openDatabase = (url: string, limits: PoolLimits): DatabasesDatabase =>
-  prismaDatabase<Reader>(new PrismaClient({ adapter: new PrismaPg(poolConfig(url, limits)) }));
+  prismaDatabase<Reader>(
+    new PrismaClient({ adapter: new PrismaPg(openPool(url, limits), { disposeExternalPool: true }) }),
+  );
