@@ -49,7 +49,7 @@ async function makeSite(
   host: Child,
   { sitesDir, secret }: { sitesDir: string; secret: string },
 ): Promise<ServedSite> {
-  const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/agent/dist/site/client.js'));
+  const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/agent/dist/clients/site-client.js'));
   const client = createSiteHostClient({ url: host.url, secret });
   const open = async (): Promise<{ record: z.infer<typeof recordSchema>; filesDir: string }> => {
     const siteId = randomUUID();

@@ -1,4 +1,3 @@
-export type { Claim } from '../control/control-client';
 export {
   createDatabaseHostClient,
   createDatabaseHostReaderClient,

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Claim, DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/agent/clients';
+import type { DatabaseHostClient, DatabaseHostReaderClient } from '@drydock/agent/clients';
+import type { Claim } from '@drydock/agent/control';
 import type { DatabaseDescription, UpgradeStage } from '@drydock/agent/database';
 import { deriveKeys, deriveKeysOf, encodeKeys, type RootKey } from '@drydock/archive';
 import type { Major } from '@drydock/contracts/databases/major';
