@@ -63,7 +63,7 @@ export async function startChild(
  */
 const microsecondsPerTick = 10_000;
 
-function cpuTimeOf(pid: number | undefined): CpuTime {
+export function cpuTimeOf(pid: number | undefined): CpuTime {
   let stat: string;
   try {
     stat = readFileSync(`/proc/${pid}/stat`, 'latin1');

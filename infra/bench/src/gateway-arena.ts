@@ -89,7 +89,7 @@ export function rowOf(
   what: string,
   name: string,
   peerName: string,
-  bar: number,
+  bar?: number,
 ): Row {
   const [ours, peers] = [results.get(name), results.get(peerName)];
   if (ours === undefined || peers === undefined) throw new Error(`${name} and ${peerName} were not both measured`);
@@ -102,7 +102,7 @@ export function rowOf(
     peer: peerName,
     peerValue: shown(middle(peers)),
     ratio: median(ratios),
-    bar,
+    ...(bar === undefined ? {} : { bar }),
   };
 }
 

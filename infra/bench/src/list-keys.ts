@@ -1,4 +1,5 @@
 import path from 'node:path';
+import type { TestStack } from '@drydock/testing/stack';
 import { request } from 'undici';
 import { startChild } from './children';
 import { requestsPerSecond } from './load';
@@ -9,6 +10,16 @@ import { environmentOf, startBenchStack } from './stack';
 const rounds = 3;
 const keys = 100;
 
+/** Makes more keys than a page of the list has. */
+export async function addKeys({ base_url, live_key }: TestStack['demo']): Promise<void> {
+  const headers = { authorization: `Bearer ${live_key}`, 'content-type': 'application/json' };
+  for (let number = 0; number < keys; number += 1) {
+    const body = JSON.stringify({ name: `key ${number}`, scopes: ['sites.view'] });
+    const answer = await request(`${base_url}/v1/api-keys`, { method: 'POST', headers, body });
+    await answer.body.dump();
+  }
+}
+
 /**
  * Compares `GET /v1/api-keys` through gateway and service with the same query in one process that has only Express and
  * Prisma. Both use the same database.
@@ -18,15 +29,7 @@ export async function benchListKeys(): Promise<void> {
   const { base_url, live_key, org_id } = stack.demo;
   const headers = { authorization: `Bearer ${live_key}` };
   try {
-    for (let number = 0; number < keys; number += 1) {
-      const body = JSON.stringify({ name: `key ${number}`, scopes: ['sites.view'] });
-      const answer = await request(`${base_url}/v1/api-keys`, {
-        method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json' },
-        body,
-      });
-      await answer.body.dump();
-    }
+    await addKeys(stack.demo);
     const bare = await startChild(path.join(__dirname, 'bare-list-keys.js'), {
       DATABASE_URL: environmentOf(stack.processes(), 'keys', 'DATABASE_URL'),
       ORG_ID: org_id,

@@ -1,43 +1,91 @@
-import type { Child } from './children';
+import type { TestStack } from '@drydock/testing/stack';
+import { type Child, cpuTimeOf } from './children';
 import { loadOnce, rowOf, startArena } from './gateway-arena';
-import type { LoadResult } from './load';
-import { printRows, say } from './report';
+import { addKeys } from './list-keys';
+import { type LoadResult, runLoad } from './load';
+import { printRows, type Row, say } from './report';
+import { startBenchStack } from './stack';
 
 const pairs = 4;
 const rounds = 10;
 const roundSeconds = 2;
 const off = 'without telemetry';
+/** V8 compiles hot code for several seconds. A load of this time comes first and is not counted. */
+const warmUpSeconds = 8;
+const stackPairs = 2;
+const stackRounds = 15;
 
 /**
- * Compares a gateway that sends telemetry, for each kind of collector, with a gateway without telemetry. Both are
- * loaded at the same time, because the machine's speed changes more between rounds than telemetry changes the result.
- * Each pair has new processes, because V8 compiles each process differently.
+ * Compares what sends telemetry with what does not: a whole Drydock, and its gateway alone for each kind of collector.
+ * Processes are started anew for each pair, because V8 compiles each process differently.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();
   try {
+    const collector = (await arena.startCollector('collector')).url;
     const endpoints = {
-      'with a collector': (await arena.startCollector('collector')).url,
+      'with a collector': collector,
       'with a slow collector': (await arena.startCollector('slow-collector')).url,
       'with a collector that never answers': (await arena.startCollector('hanging-collector')).url,
       'with a collector that is not there': 'http://127.0.0.1:9',
     };
-    const rows = [];
+    const through = await compareStacks('with a collector', collector);
+    const rows: Row[] = [rowOf(through, 'GET /v1/api-keys of a whole Drydock', 'with a collector', off, 0.97)];
     for (const [name, url] of Object.entries(endpoints)) {
       const results = await compareAtOnce(name, arena.startGateway, { OTEL_EXPORTER_OTLP_ENDPOINT: url });
-      rows.push(rowOf(results, 'GET through the gateway, 32 connections each', name, off, 0.97));
+      rows.push(rowOf(results, 'GET through the gateway, 32 connections each', name, off));
     }
     printRows(
       'Telemetry',
       rows,
-      `Ours has a collector (\`OTEL_EXPORTER_OTLP_ENDPOINT\`), and every other setting as it is. ${pairs} pairs of processes, ${rounds} rounds of ${roundSeconds} s each, both at once; the ratio is the median of the rounds' own.`,
+      `Ours has a collector (\`OTEL_EXPORTER_OTLP_ENDPOINT\`), and every other setting as it is. The processor time of the whole is that of gateway and service, ${stackPairs} pairs, in turns; that of the gateway alone has a service that answers at once, ${pairs} pairs of processes, ${rounds} rounds of ${roundSeconds} s each, both at once. The ratio is the median of the rounds' own.`,
     );
   } finally {
     await arena.stop();
   }
 }
 
-/** Loads both gateways at the same time. Resolves with the results of each, by round. */
+/** Loads two whole Drydocks in turns. Resolves with the results of each, by round. */
+async function compareStacks(name: string, endpoint: string): Promise<Map<string, LoadResult[]>> {
+  const results = new Map<string, LoadResult[]>([
+    [name, []],
+    [off, []],
+  ]);
+  for (let pair = 0; pair < stackPairs; pair += 1) {
+    const sending = await startBenchStack({ environment: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } });
+    const silent = await startBenchStack();
+    const both = [[name, sending] as const, [off, silent] as const];
+    try {
+      for (const [, stack] of both) {
+        await addKeys(stack.demo);
+        await loadKeys(stack, warmUpSeconds);
+      }
+      for (let round = 0; round < stackRounds; round += 1) {
+        both.reverse();
+        for (const [who, stack] of both) results.get(who)?.push(await loadKeys(stack, 1));
+      }
+    } finally {
+      await sending.stop();
+      await silent.stop();
+    }
+    say(`pair ${pair + 1} of ${stackPairs} of a whole Drydock`);
+  }
+  return results;
+}
+
+function loadKeys({ demo, processes }: TestStack, seconds: number): Promise<LoadResult> {
+  const { gateway, keys } = processes();
+  const headers = { authorization: `Bearer ${demo.live_key}` };
+  return runLoad({ url: `${demo.base_url}/v1/api-keys`, headers, seconds, warmUpSeconds: 0 }, () => {
+    const [ofGateway, ofKeys] = [cpuTimeOf(gateway?.pid), cpuTimeOf(keys?.pid)];
+    return ofGateway === undefined || ofKeys === undefined ? undefined : ofGateway + ofKeys;
+  });
+}
+
+/**
+ * Loads both gateways at the same time, because the machine's speed changes more between rounds than telemetry changes
+ * the result. Resolves with the results of each, by round.
+ */
 async function compareAtOnce(
   name: string,
   start: (env?: Record<string, string>) => Promise<Child>,
@@ -55,8 +103,7 @@ async function compareAtOnce(
       Promise.all(
         both.map(async ([who, child]) => [who, await loadOnce(child, { seconds, warmUpSeconds: 0 })] as const),
       );
-    // V8 compiles hot code for several seconds, so this load is not counted.
-    await load(8);
+    await load(warmUpSeconds);
     for (let round = 0; round < rounds; round += 1)
       for (const [who, result] of await load(roundSeconds)) results.get(who)?.push(result);
     await Promise.all(both.map(([, child]) => child.stop()));

@@ -311,7 +311,7 @@ export function createContinuedTraces(
       }
       return {
         traceId: parent.traceId,
-        traceparent: String(headers['traceparent']),
+        traceparent: traceparentOf(parent),
         run: (work) => work(),
         end: (request) => {
           durations.record(request);

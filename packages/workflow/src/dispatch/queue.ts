@@ -40,7 +40,7 @@ const callTimeoutMs = 1_500;
 export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
 
 /** Finished jobs that a dashboard can show: those of the last day (in seconds), and about `count` of a queue. */
-export const keptJobs = { age: 86_400, count: 1_000 };
+const keptJobs = { age: 86_400, count: 1_000 };
 const { age } = keptJobs;
 
 /**

@@ -8,7 +8,6 @@ import type { RunEnd } from '../store/claim.types';
 import { markFailed } from '../store/telemetry';
 import {
   isPostgresQueue,
-  keptJobs,
   openQueue,
   postgresConnection,
   probeJob,
@@ -48,8 +47,6 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     prefix: queuePrefix(queueName),
     telemetry: queueTelemetry(queueName),
     concurrency: options.concurrency,
-    removeOnComplete: keptJobs,
-    removeOnFail: keptJobs,
     // Milliseconds to pause after a refused connection. BullMQ's default is 15 s.
     runRetryDelay: 1_000,
     // Seconds that a blocking call waits for a job. BullMQ has the same limit for the wait for a delayed job.
