@@ -52,10 +52,14 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
     [off, []],
   ]);
   for (let pair = 0; pair < stackPairs; pair += 1) {
-    const sending = await startBenchStack({ environment: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } });
-    const silent = await startBenchStack();
-    const both = [[name, sending] as const, [off, silent] as const];
+    const started: TestStack[] = [];
+    const start = async (environment: Record<string, string> = {}): Promise<TestStack> => {
+      const stack = await startBenchStack({ environment });
+      started.push(stack);
+      return stack;
+    };
     try {
+      const both = [[name, await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })] as const, [off, await start()] as const];
       for (const [, stack] of both) {
         await addKeys(stack.demo);
         await loadKeys(stack, warmUpSeconds);
@@ -65,8 +69,7 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
         for (const [who, stack] of both) results.get(who)?.push(await loadKeys(stack, 1));
       }
     } finally {
-      await sending.stop();
-      await silent.stop();
+      await Promise.all(started.map((stack) => stack.stop()));
     }
     say(`pair ${pair + 1} of ${stackPairs} of a whole Drydock`);
   }

@@ -22,7 +22,9 @@ test('secrets are struck out wherever they stand, and each line carries the ids 
   const request = new (class {
     password = 'hunter2';
   })();
-  log.error({ err: Object.assign(new Error('refused'), { request, config: { token: 'hunter2' } }) }, 'of an error');
+  const refused = Object.assign(new Error('refused'), { request, config: { token: 'hunter2' } });
+  log.error({ err: refused }, 'of an error');
+  log.error({ cause: refused, tries: [{ cause: refused }] }, 'of errors under other names');
   expect(lines.join('')).not.toContain('hunter2');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
     service: 'keys',

@@ -123,7 +123,7 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
   };
 }
 
-/** The fields, with secrets redacted. Pino's own redaction takes 30 µs a line, because it follows each path alone. */
+/** The fields, with secrets redacted. Pino's own redaction takes 44 µs a line, because it follows each path alone. */
 function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<string, unknown> {
   let shown = fields;
   for (const [name, value] of Object.entries(fields)) {
@@ -136,10 +136,11 @@ function withoutSecrets(fields: Record<string, unknown>, depth: number): Record<
 }
 
 function withoutSecretsIn(value: unknown, depth: number): unknown {
+  if (value instanceof Error) return serializeError(value);
   if (typeof value !== 'object' || value === null || depth >= secretDepthMax) return value;
   if (Array.isArray(value)) return value.map((item) => withoutSecretsIn(item, depth + 1));
-  // An error is redacted when it is serialized. Other objects with a form of their own, such as dates, have no members.
-  if (value instanceof Error || 'toJSON' in value) return value;
+  // Objects with a form of their own, such as dates, have no members.
+  if ('toJSON' in value) return value;
   return withoutSecrets(value as Record<string, unknown>, depth + 1);
 }
 
