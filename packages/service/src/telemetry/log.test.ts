@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { context, trace } from '@opentelemetry/api';
 import { startTestDatabase } from '../../test/postgres';
-import { createLog, withLogContext } from './log';
+import { createLog } from './log';
+import { withLogContext } from './log-context';
 
 test('secrets are struck out wherever they stand, and each line carries the ids of its work', () => {
   const lines: string[] = [];
@@ -34,6 +36,22 @@ test('secrets are struck out wherever they stand, and each line carries the ids 
     org_id: 'o-1',
   });
   expect(JSON.parse(lines[1] ?? '')).not.toHaveProperty('request_id');
+});
+
+test('a line within a span has the ids of the span beside the fields of its request', async () => {
+  const lines: string[] = [];
+  const log = createLog({ service: 'keys', destination: { write: (line) => void lines.push(line) } });
+  const ids = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 };
+  await withLogContext({ request_id: 'r-1', trace_id: 'of the request' }, () =>
+    context.with(trace.setSpanContext(context.active(), ids), async () => {
+      await Promise.resolve();
+      log.info('within');
+      withLogContext({ workflow_id: 'w-1' }, () => log.info('deeper'));
+    }),
+  );
+  const [within, deeper] = lines.map((line) => JSON.parse(line) as unknown);
+  expect(within).toMatchObject({ request_id: 'r-1', trace_id: ids.traceId, span_id: ids.spanId });
+  expect(deeper).toMatchObject({ workflow_id: 'w-1', trace_id: ids.traceId, span_id: ids.spanId });
 });
 
 test('a secret in the middle of a text or of an error is struck out by its form, and the line stays JSON', () => {

@@ -1,7 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Writable } from 'node:stream';
 import type { Problem } from '@drydock/contracts/platform/problem';
 import pino, { type DestinationStream, type Logger } from 'pino';
+import { currentLogFields } from './log-context';
 import { redact, struckOut } from './redact';
 
 export type Log = Logger;
@@ -24,8 +24,8 @@ const secretDepthMax = 2;
 
 /**
  * Makes a log that writes JSON lines to stdout and never waits for their reader (`createLogOutput`). Every line has
- * `service`, and the `request_id`, `workflow_id` and `org_id` of its work; `trace_id` and `span_id` come from the
- * telemetry preload. Secrets are redacted by the name of their member. In every line they are also redacted by their
+ * `service`, the `request_id`, `workflow_id` and `org_id` of its work, and the `trace_id` and `span_id` of its span.
+ * Secrets are redacted by the name of their member. In every line they are also redacted by their
  * form, and by their value if they are this process's own (`redact`). Nevertheless no secret should be logged. Rows
  * that Postgres quotes in its errors are left out.
  */
@@ -42,7 +42,7 @@ export function createLog(options: { service: string; level?: string; destinatio
       // For the fields of a child log, which `formatters` does not see.
       redact: { paths: [...secretNames].map((name) => `["${name}"]`), censor: struckOut },
       serializers: { err: serializeError },
-      mixin: () => ({ ...currentLogContext() }),
+      mixin: currentLogFields,
       hooks: { streamWrite: redact },
     },
     options.destination ?? standardLogOutput(options.service),
@@ -186,22 +186,3 @@ export function isKnownOutage({ code, details }: Problem): boolean {
   toldMs.set(dependency, nowMs);
   return false;
 }
-
-/**
- * The fields of every log line of one request or one run of a workflow. They can be changed, because the organisation
- * is known only after the token was verified.
- */
-export interface LogContext {
-  request_id?: string;
-  workflow_id?: string;
-  org_id?: string;
-  /** The trace of a request, which may have no span. Within a span each line also gets the id of the span. */
-  trace_id?: string;
-}
-
-const storage = new AsyncLocalStorage<LogContext>();
-
-/** Runs `work`. Each line that is logged in it, however deep, has the fields of `context`. */
-export const withLogContext = <T>(context: LogContext, work: () => T): T => storage.run(context, work);
-
-const currentLogContext = (): LogContext | undefined => storage.getStore();

@@ -298,11 +298,10 @@ export function createContinuedTraces(
       if (isSent || isFull) {
         const within = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
         const span = beginSpan({ method, route }, within, { attributes: { 'url.path': url?.split('?', 1)[0] } });
-        const active = trace.setSpan(within, span);
         return {
           traceId: span.spanContext().traceId,
           traceparent: traceparentOf(span.spanContext()),
-          run: (work) => context.with(active, work),
+          run: (work) => context.with(trace.setSpan(context.active(), span), work),
           end: (request) => {
             durations.record(request);
             endSpan(span, request);

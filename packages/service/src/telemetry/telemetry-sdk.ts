@@ -1,12 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { context, type Span } from '@opentelemetry/api';
+import { type ContextManager, context, type Span } from '@opentelemetry/api';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { IORedisInstrumentation } from '@opentelemetry/instrumentation-ioredis';
 import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
-import { PinoInstrumentation } from '@opentelemetry/instrumentation-pino';
 import { RuntimeNodeInstrumentation } from '@opentelemetry/instrumentation-runtime-node';
 import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
 import { envDetector, hostDetector, resourceFromAttributes } from '@opentelemetry/resources';
@@ -25,6 +24,7 @@ import {
   RequestDurations,
   type RequestTraces,
 } from './request-traces';
+import './log-context';
 import { createSafeExporter } from './safe-spans';
 import { createSampling, type Sampling, type SamplingOptions } from './sampling';
 import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
@@ -98,7 +98,6 @@ const instrumentations = () => [
     ignoreConnectSpans: !isFullDetail,
   }),
   ...(isFullDetail ? [new PrismaInstrumentation(), redisInstrumentation()] : []),
-  new PinoInstrumentation({ disableLogSending: true }),
   new RuntimeNodeInstrumentation(),
 ];
 
@@ -185,6 +184,8 @@ export function startSdk(options: SdkOptions): {
   const durations = new RequestDurations();
   const own = instrumentations();
   const sdk = new NodeSDK({
+    // With null the SDK keeps the manager of `log-context`. Its types omit null.
+    contextManager: null as unknown as ContextManager,
     // Baggage is not passed on, because no process of Drydock uses it, and a caller could send anything in it.
     textMapPropagator: new core.W3CTraceContextPropagator(),
     idGenerator: ids,
@@ -210,7 +211,7 @@ export function startSdk(options: SdkOptions): {
     beginTraces: () => {
       sampling.beginsHere();
       // Only the instrumentation of the runtime stays on. The other instrumentations would trace each request and each
-      // of its calls a second time. They would also spend time on each log line, for no result.
+      // of its calls a second time.
       for (const each of own) if (!(each instanceof RuntimeNodeInstrumentation)) each.disable();
       // The current context is not needed any more. While a context is in use, Node follows each promise and each
       // socket, which costs a tenth of a request.
