@@ -4,26 +4,24 @@ import type { BackupLocation } from '../providers/backup-storage';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import type { SkippedSummary } from './skipped.view';
 
-/**
- * The storage key of a completed backup, and the facts that its archive must match. An archive that does not match is
- * refused.
- */
+/** The storage key of a completed backup, and the recorded facts. An archive that does not match them is refused. */
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
   /** Bytes of the content, unpacked. */
   rawBytes: number;
+  /** Of the manifest, in hex. */
   checksumSha256: string;
   manifestMac: string;
 }
 
 /**
- * The facts about an archive that is verified and locked. Times are ISO 8601 text, because a step's output is kept as
- * JSON.
+ * The facts about an archive that is verified and locked. Times are ISO 8601 text, because the output of a step is
+ * stored as JSON.
  */
 export interface KeptBackup {
   completedAt: string;
-  /** Null: the storage has no lock. */
+  /** Null if the storage has no locks. */
   lockedUntil: string | null;
   location: BackupLocation;
 }
@@ -38,7 +36,7 @@ export interface Backup {
   sequence: number;
   includesFiles: boolean;
   includesDatabase: boolean;
-  /** Null until it has completed. */
+  /** Null until the backup has completed. */
   archive: StoredArchive | null;
   errorCode: string;
   skipped: SkippedSummary;
@@ -46,7 +44,7 @@ export interface Backup {
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
-  /** Null: the backup is kept until its deleted site is purged. */
+  /** Null if the backup is kept until its deleted site is purged. */
   expiresAt: Date | null;
   lockedUntil: Date | null;
   /** The place where the archive was written. */
