@@ -27,10 +27,7 @@ export function sealCredentials(key: Buffer, place: SealedPlace, credentials: Of
   return Buffer.concat([version, iv, sealed, cipher.final(), cipher.getAuthTag()]);
 }
 
-/**
- * Throws if none of the keys has sealed the credentials, if they were sealed for another place, or if they were
- * altered.
- */
+/** Throws if none of the keys has sealed the credentials for this place, or if they were altered. */
 export function openCredentials(keys: CurrentFirst<Buffer>, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
   const [key, ...others] = keys;
   try {
@@ -65,9 +62,9 @@ function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCrede
 const rowsMax = 500;
 
 /**
- * Seals credentials with the current key if another key has sealed them, so that the other key can be removed. The work
- * runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once, because
- * a row is replaced only if it has not changed since it was read.
+ * Seals the credentials that a former key has sealed with the current one, so that the former key can be removed. Runs
+ * once at the start of a process, and only while the secret is rotated. Two processes may do it at once: a row is
+ * replaced only if it has not changed since it was read.
  */
 export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
   let running: Promise<void> = Promise.resolve();

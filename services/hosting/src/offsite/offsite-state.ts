@@ -63,7 +63,7 @@ const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
   prefix,
 });
 
-/** `copies` are all copies at the destination, because an incremental copy depends on its parents. */
+/** `copies` are all copies at the destination, because the chain of `copy` is among them. */
 function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
   const ancestors = ancestryOf(copies, copy).slice(0, -1);
   const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
@@ -87,10 +87,6 @@ const phaseOfStep: Readonly<Record<string, OffsiteRestorePhase>> = {
   clear: 'staging',
 };
 
-/**
- * A restore is unfinished until its last step. After `thaw` the site is restored, but its safety copy is still being
- * made.
- */
 function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsite['restore']> {
   return {
     workflow_id: view.id,
@@ -103,6 +99,7 @@ function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsit
   };
 }
 
+/** Stays `switching` after `thaw`, when visitors use the restored site, because its safety copy is still being made. */
 function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   if (status === 'succeeded') return 'done';
   if (status === 'failed') return 'failed';
@@ -111,7 +108,7 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   return phaseOfStep[current?.name ?? ''] ?? 'switching';
 }
 
-/** The list name in every cursor over copies. Several endpoints return such cursors. */
+/** The list that cursors are bound to. Every endpoint that answers this state gives cursors of this one list. */
 export const copyList = getSiteOffsite.id;
 
 /** The facts that the rules of offsite copies need, as `tx` sees them. */
@@ -125,7 +122,7 @@ export async function readOffsiteWorld(
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
 }
 
-/** Reads the state within `tx`. In a request's transaction the state includes the work that was just accepted. */
+/** Reads the state within `tx`, so that the answer of a request shows the work that it has just accepted. */
 export async function readOffsiteState(
   context: Pick<HandlerContext, 'database'>,
   tx: Reader,
@@ -148,7 +145,7 @@ export const getOffsite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getSiteOffsiteEndpoint>;
 
-/** Shows one copy by the same rules as the list. A copy that is still being taken answers 404. */
+/** A copy that is still being taken answers 404, because the list does not have it either. */
 export const getOffsiteCopy = (context: HandlerContext) =>
   ({
     read: async (request) => {

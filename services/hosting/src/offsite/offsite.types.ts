@@ -2,11 +2,11 @@ import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import type { SkippedSummary } from '../backups/skipped.view';
 import type { RecordedAnswer } from '../sites/probe.rules';
 
-/** The recorded facts about a completed copy. Every read of the copy is compared with them. */
+/** The recorded facts about a completed copy. Every read is compared with them. */
 export interface CopyArchive {
   objectKey: string;
   sizeBytes: number;
-  /** Bytes of the archive's own content, unpacked. */
+  /** Bytes of the archive's own content, unpacked; without those of its parents. */
   rawBytes: number;
   manifestSha256: string;
   manifestMac: string;
@@ -17,17 +17,17 @@ export interface Copy {
   destinationId: string;
   kind: OffsiteCopyKind;
   status: 'running' | 'completed' | 'failed';
-  /** The copy that an incremental one continues. */
+  /** The copy that an incremental copy continues. */
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
-  /** The paths skipped in the whole site. An incremental copy also lists all of them. */
+  /** Of the whole site, also in an incremental copy. */
   skipped: SkippedSummary;
   /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
   verifiedAt: Date | null;
-  /** The time when the copy was found to be gone from the storage. */
+  /** The time when the storage was found not to have the copy any more. */
   missingAt: Date | null;
 }
