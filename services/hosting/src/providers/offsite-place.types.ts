@@ -16,11 +16,11 @@ export interface Destination extends OffsitePlace {
   siteId: string;
   orgId: string;
   mode: Mode;
-  /** The credentials, which only the holders of the key can decrypt; null once they are removed. */
+  /** Null once the credentials were removed. */
   sealedCredentials: Buffer | null;
   encryptionKeyId: string | null;
   lastErrorCode: string;
 }
 
-/** The fields that sealed credentials are bound to. Credentials that were copied into another row cannot be opened. */
+/** The fields that sealed credentials are bound to, so that credentials copied into another row cannot be opened. */
 export type SealedPlace = Pick<Destination, 'siteId' | 'endpoint' | 'bucket' | 'prefix'>;

@@ -4,22 +4,22 @@ import type { ClientChannel } from 'ssh2';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../site-host';
 import type { SshConnection } from './ssh-connection';
 
-/** Aborts a call when no data has moved for some time. */
+/** Aborts a call if no data has moved for some time. */
 interface SilenceWatch {
   signal: AbortSignal;
-  /** Called whenever data has moved. Restarts the time limit for silence. */
+  /** Call it whenever data has moved. */
   heard(): void;
   end(): void;
 }
 
-/** `reason` makes the error with which the aborted call rejects. */
+/** `reason` makes the error of the aborted call. */
 function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), silenceMs);
   return { signal: controller.signal, heard: () => void timer.refresh(), end: () => clearTimeout(timer) };
 }
 
-/** The exit codes of the remote scripts that mean permanent refusals. */
+/** The exit codes of the scripts that mean a permanent refusal. */
 const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
   90: 'stale_fence',
   91: 'moved',
@@ -31,15 +31,15 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
 };
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
-/** Matches errors of a database server that went away during the load. Such an error says nothing about the dump. */
+/** Errors of a database server that went away. They say nothing about the dump. */
 const lostServer = new RegExp(
   'connection to server|server closed the connection|terminating connection|could not connect|' +
     'database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) ',
 );
 
 /**
- * Matches errors of a dump that come again at every attempt. Other errors may come from a lock, a limit or a table that
- * was just dropped.
+ * Errors of a dump that every attempt would meet. Others may come from a lock, a limit or a table that was just
+ * dropped.
  */
 const unreadable = new RegExp(
   'query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|' +
@@ -47,7 +47,7 @@ const unreadable = new RegExp(
     String.raw`\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):`,
 );
 
-/** Returns the object that the tools name, and the server's message about the object. */
+/** The object that the tools name, and the server's message about it. */
 function contentIn(errors: string): RefusedContent {
   const object =
     /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ??
@@ -60,7 +60,7 @@ function contentIn(errors: string): RefusedContent {
   return { object, reason: reason ?? 'the database server refuses it' };
 }
 
-/** Thrown when a remote command failed for a transient reason. */
+/** A command on the host failed for a transient reason. */
 export class RemoteError extends Error {
   constructor(detail: string) {
     super(detail);
@@ -68,9 +68,7 @@ export class RemoteError extends Error {
   }
 }
 
-/**
- * Whether a failed command got an answer of the database, even a bad answer. A lost connection or server is no answer.
- */
+/** Whether the database has answered the failed command, however badly. A lost connection or server is no answer. */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof RemoteError && !error.message.includes('a lost connection') && !lostServer.test(error.message);
 
@@ -86,13 +84,13 @@ export function remoteFailure(exitCode: number | null, errors: string): Error {
 }
 
 export interface RemoteCall {
-  /** The command line, in which every word is quoted already. */
+  /** The command line. Every word is quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
-  /** The time without a byte in either direction after which the host counts as hanging. */
+  /** After this time without a byte in either direction the host counts as hanging. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
-  /** Receives each line of stderr. */
+  /** Gets each line of stderr. */
   onErrorLine?: (line: string) => void;
 }
 
@@ -104,7 +102,7 @@ interface Ending {
   errors: string;
 }
 
-/** Resolves when the channel has closed; never rejects. */
+/** Resolves once the channel has closed. Never rejects. */
 function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void): Promise<Ending> {
   let errors = '';
   let rest = '';
@@ -125,9 +123,9 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 }
 
 interface Feeding {
-  /** Resolves with the error that stopped the input, or with null if the command took all of it. Never rejects. */
+  /** Resolves with null once the command has taken all input, or with the error that stopped it. Never rejects. */
   done: Promise<unknown>;
-  /** The error that `input` itself has thrown. Such an error says nothing about the host. */
+  /** The error that `input` itself has thrown. It says nothing about the host. */
   sourceError(): unknown;
 }
 
@@ -187,7 +185,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // If a command ended before it had read all its input, its exit code has the real reason.
+    // The exit code tells why a command ended before it had read all its input.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;

@@ -4,23 +4,23 @@ import { type DatabaseEngine, movingScripts, type RemoteScript, textOfScript } f
 import { type RemoteCall, runRemote, streamRemote } from './run-remote';
 import type { SshConfig, SshTools } from './ssh-connection';
 
-/** Quotes one word for a POSIX shell, whatever it contains. Throws for NUL, which no argument can carry. */
+/** Quotes one word for a POSIX shell, whatever is in it. Throws for NUL, which no argument can hold. */
 function quoteArgument(argument: string): string {
   if (argument.includes('\0')) throw new Error('NUL in an argument of a remote command');
   return `'${argument.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /**
- * The command line for a constant script. The script gets the arguments as $1, $2, …, so that the shell never parses
- * them as a command. The host itself ends the command and every process that it has started after `limitSeconds`,
- * because a lost connection ends no process on the host.
+ * The command line for a constant script. The arguments reach it as $1, $2, …, so the shell never parses them. After
+ * `limitSeconds` the host itself ends the command and all that it has started, because a lost connection ends nothing
+ * on the host.
  */
 export const remoteCommand = (script: string, args: readonly string[], limitSeconds: number): string =>
   ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args]
     .map(quoteArgument)
     .join(' ');
 
-/** A host's database server. Address and port are valid on the host itself. */
+/** The database server of a host. Address and port are those on the host itself. */
 interface DatabaseServer {
   engine: DatabaseEngine;
   host: string;
@@ -36,7 +36,7 @@ export function databaseServerOf({ database_admin_url: url }: Pick<SshConfig, 'd
   const engine = protocol.startsWith('postgres') ? 'postgres' : 'mysql';
   return {
     engine,
-    // The database's programs take an IPv6 address without the brackets of a URL.
+    // The programs of the database take an IPv6 address without brackets.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     port: port === '' ? defaultPort[engine] : port,
     user: decodeURIComponent(username),
@@ -48,9 +48,8 @@ const word = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 const fencePattern = /^\d{1,18}$/;
 
 /**
- * `total` is the number of seconds after which the host ends a script. `silence` is the number of seconds without
- * output after which this process gives up. `silence` is long for scripts that move data, because a database builds a
- * large index without any output.
+ * In seconds. After `total` the host ends a script, after `silence` without a byte this process gives up. `silence` is
+ * long where data moves, because a database builds a large index without any output.
  */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
 
@@ -59,16 +58,16 @@ function requireWord(value: string, what: string): string {
   return value;
 }
 
-/** A hash of 112 bits, so that names with their prefix stay within the 32 characters that MySQL allows for a user. */
+/** 112 bits, so that a name with its prefix has at most the 32 characters that MySQL allows for a user. */
 const hashOf = (...parts: readonly string[]): string =>
   createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
 
-/** The site's own role, which may connect only to the site's databases. */
+/** The role of the site. It may connect only to the databases of the site. */
 export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
 /**
- * The name of the database that a release gets if it is staged with files and data. A release that is staged with only
- * files shares the database of the current release. So release.json names the database that a release really uses.
+ * The database of a release that is staged with files and data. A release that is staged with files alone shares the
+ * database of the current one, so release.json tells which database a release really has.
  */
 export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string =>
   `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
@@ -79,11 +78,11 @@ export const urlOf = ({ public_url_template: template }: SshConfig, { mode, site
 export interface SiteCall {
   script: RemoteScript;
   site: SiteRef;
-  /** '0' for a call that changes nothing. */
+  /** '0' (the default) for a call that changes nothing. */
   fence?: string;
   releaseId?: string;
   args?: readonly string[];
-  /** Input that follows the administrator's password. */
+  /** The input after the password of the administrator. */
   input?: AsyncIterable<Buffer>;
   signal?: AbortSignal | undefined;
   onErrorLine?: (line: string) => void;
@@ -110,10 +109,10 @@ function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
   };
 }
 
-/** Runs one script for one site. Resolves with its output. @throws SiteHostError, RemoteError */
+/** Runs a script for a site. Resolves with its output. @throws SiteHostError, RemoteError */
 export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> =>
   runRemote(tools.connection, remoteCallOf(tools, call));
 
-/** Works like {@link runOnSite}, but yields the output as a stream, which ends only after the script has succeeded. */
+/** Like {@link runOnSite}, but yields the output as it comes, and ends only once the script has succeeded. */
 export const streamFromSite = (tools: SshTools, call: SiteCall): AsyncGenerator<Buffer> =>
   streamRemote(tools.connection, remoteCallOf(tools, call));
