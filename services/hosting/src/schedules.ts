@@ -13,14 +13,10 @@ import { platformOrgId, platformResourceKey, platformSubject } from './sites/sit
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
 /**
- * The time of the first drill, in minutes from now. By then a new installation may have a backup. Without a backup, the
- * drill tries again the next day.
+ * The first drill comes this soon, when a new installation may have a backup. Without one it tries again the next day.
  */
 const firstDrillMinutes = 3;
-/**
- * The age in days at which a passed drill is repeated. It is a little less than a week, because the last drill may have
- * run late.
- */
+/** A passed drill is repeated at this age: a little less than a week, because the last one may have run late. */
 const drillAgeDays = 6.5;
 
 interface Regular {
@@ -43,7 +39,6 @@ const regulars = (now: Date): Regular[] => [
   },
 ];
 
-/** Schedules the regular work of both modes. */
 export async function scheduleRegulars(sql: Sql): Promise<void> {
   for (const mode of modeSchema.options) {
     for (const { kind, input = {}, ...when } of regulars(new Date())) {
@@ -63,10 +58,7 @@ export async function scheduleRegulars(sql: Sql): Promise<void> {
   }
 }
 
-/**
- * Purges run every hour in each mode. The sweep of packages/workflow starts them from rows in Postgres, so they start
- * even if the queue is lost.
- */
+/** A purge runs every hour in each mode. */
 const intervalSeconds = 3_600;
 
 async function schedulePurges(sql: Sql): Promise<void> {
@@ -86,16 +78,14 @@ async function schedulePurges(sql: Sql): Promise<void> {
 }
 
 /**
- * Each function writes the rows of some schedules. The sweep of packages/workflow starts the work when it is due.
- * Writing the same rows again changes nothing.
+ * Each function writes rows, from which the relay starts work when it is due, even if the queue is lost. Writing the
+ * same rows again changes nothing.
  */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];
 
 const retryMs = 5_000;
 
-/**
- * Writes the schedules, and tries again while Postgres does not answer. The start of a worker does not wait for this.
- */
+/** Writes the schedules, and tries again while Postgres does not answer. A worker starts without waiting for this. */
 export function keepSchedules(database: HostingDatabase, log: Log): { stop(): void } {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;

@@ -19,7 +19,7 @@ import { createSiteWorkflow } from './sites/create-site.workflow';
 import { vendorRestoreWorkflow } from './vendor-snapshots/vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-snapshots/vendor-take-snapshot.workflow';
 
-/** Every workflow of this service. The crash tests kill a worker in every step of each workflow. */
+/** Every workflow of this service. The crash tests kill a worker in each step of each. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createSiteWorkflow,
   deleteSiteWorkflow,
