@@ -41,7 +41,7 @@ describe('a chain', () => {
     expect(ancestryOf(copies, named).length).toBeLessThanOrEqual(copies.length);
   });
 
-  it('is continued at its newest whole end', () => {
+  it('is continued at the newest copy whose chain is whole', () => {
     expect(ids(chainToContinue([a, b, c]))).toEqual(['a', 'b', 'c']);
     expect(ids(chainToContinue([a, b, copyOf('c', 'b', 3, { missingAt: at })]))).toEqual(['a', 'b']);
     expect(ids(chainToContinue([a, b, c, copyOf('d', null, 4)]))).toEqual(['d']);

@@ -39,7 +39,7 @@ describe('a nightly backup is due', () => {
     expect(isDue({ ...site, scheduled: [failed, failed, failed] }, at('03:00'))).toBe(false);
   });
 
-  it('not while somebody is at work on the site, and then again', () => {
+  it('not while there is other work on the site, and then again', () => {
     expect(isDue({ ...site, isBusy: true }, at('03:00'))).toBe(false);
     expect(isDue(site, at('03:10'))).toBe(true);
   });
@@ -51,7 +51,7 @@ describe('a nightly backup is due', () => {
   });
 });
 
-describe('a site is looked at again', () => {
+describe('a site is considered again', () => {
   const tomorrow = new Date('2026-11-22T02:00:00Z');
 
   it('at its next slot when its backup is begun, was taken, or cannot be taken at all', () => {
@@ -63,7 +63,7 @@ describe('a site is looked at again', () => {
     expect(nextLook({ ...site, createdAt: at('02:30'), isBusy: true }, at('03:00'))).toEqual(tomorrow);
   });
 
-  it('minutes later when it is owed a backup that cannot be begun now', () => {
+  it('minutes later when a backup is due that cannot be begun now', () => {
     expect(nextLook({ ...site, isBusy: true }, at('03:00'))).toEqual(at('03:05'));
     expect(nextLook({ ...site, status: 'restoring' }, at('03:00'))).toEqual(at('03:05'));
   });
