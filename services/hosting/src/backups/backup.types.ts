@@ -10,7 +10,7 @@ export interface StoredArchive {
   sizeBytes: number;
   /** Bytes of the content, unpacked. */
   rawBytes: number;
-  /** Of the manifest, in hex. */
+  /** The SHA-256 of the manifest, in hex. */
   checksumSha256: string;
   manifestMac: string;
 }

@@ -57,7 +57,7 @@ export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, '
 });
 
 /** The reason why `caller` cannot restore the site now; '' if there is none. */
-export async function judgeDeletedSite(
+export async function checkDeletedSite(
   tx: Reader,
   record: DeletedSite,
   { caller, hasObject, now }: { caller: Caller; hasObject: boolean; now: Date },
@@ -111,7 +111,7 @@ export const getDeletedSite = (context: HandlerContext) =>
         status: 200,
         body: viewDeletedSite(
           record,
-          await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now }),
+          await checkDeletedSite(context.database.pool, record, { caller, hasObject, now }),
         ),
       };
     },

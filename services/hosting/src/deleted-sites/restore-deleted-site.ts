@@ -20,8 +20,8 @@ import { siteResourceKey } from '../sites/site.types';
 import { type DeletedSite, deletedSitePath, deletedSiteSubject, purgeDueAt } from './deleted-site.rules';
 import { isLetGo, reviveSite, setRestoredAt } from './deleted-site.store';
 import {
+  checkDeletedSite,
   holdDeletedSite,
-  judgeDeletedSite,
   lookForObject,
   readDeletedSite,
   viewDeletedSite,
@@ -62,7 +62,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
         lookForObject(context, record, request),
         mayOfferDatabase(context, record),
       ]);
-      const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
+      const reason = await checkDeletedSite(context.database.pool, record, { caller, hasObject, now });
       const refusal = await refuseRevival(context, context.database.pool, record, { reason, isDatabaseOffered });
       const dueAt = purgeDueAt(record);
       const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
@@ -121,7 +121,7 @@ export const restoreDeletedSite = (context: HandlerContext) =>
     execute: async (tx: Tx, request, { hasObject, isDatabaseOffered }) => {
       const { caller, now } = request;
       const record = await holdDeletedSite(tx, request);
-      const reason = await judgeDeletedSite(tx, record, { caller, hasObject, now });
+      const reason = await checkDeletedSite(tx, record, { caller, hasObject, now });
       assertAllowed(await refuseRevival(context, tx, record, { reason, isDatabaseOffered }));
       if (!(await reviveSite(tx, record))) throw problem('domain_in_use', { extra: { reason_code: 'domain_in_use' } });
       const { siteId, backupId, platform, primaryDomain: domain } = record;

@@ -38,7 +38,7 @@ export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy
 }
 
 /** The copies as if none were missing, for a caller that looks into the storage next. */
-export const presumably = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
+export const assumePresent = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
 
 /** The chain that the next incremental copy continues: the newest complete one. Null if there is none. */
 export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {

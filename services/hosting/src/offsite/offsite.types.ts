@@ -21,7 +21,7 @@ export interface Copy {
   parentId: string | null;
   sequence: number;
   archive: CopyArchive | null;
-  /** Of the whole site, also in an incremental copy. */
+  /** The paths skipped in the whole site, also in an incremental copy. */
   skipped: SkippedSummary;
   /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;

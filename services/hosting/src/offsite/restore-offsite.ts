@@ -12,7 +12,7 @@ import { changeStatus } from '../sites/site.store';
 import { onSite, type Site, sitePath } from '../sites/site.types';
 import { holdSite, readListPage, readSite } from '../sites/site-record';
 import { lookAtChain } from './fetch-chain';
-import { findNamed, presumably, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
+import { assumePresent, findNamed, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { recordPresence } from './offsite.store';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 import { lookMs, storageUnavailable } from './open-destination';
@@ -25,7 +25,7 @@ import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { database } = context;
   const known = await readOffsiteWorld(context, database.pool, site);
-  const world = { ...known, copies: presumably(known.copies) };
+  const world = { ...known, copies: assumePresent(known.copies) };
   const copy = findNamed(world.copies, copyId);
   const chain = copy === null ? null : restorableChain(world.copies, copy);
   if (world.destination === null || chain === null || refuseRestore(world, copy) !== null) return null;

@@ -11,7 +11,7 @@ import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf, sandboxBehaviour } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { clearFetched, fetchChain, type StoredChain, spooledChain } from './fetch-chain';
-import { presumably, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
+import { assumePresent, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { listCopies, markVerified, recordOutcome } from './offsite.store';
 import { offsiteLimits, onStorage, requireDestination, withStorage } from './open-destination';
 
@@ -119,7 +119,7 @@ async function recheckOffsite(
   const site = await findSite(pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const destination = await requireDestination(context, step);
-  const copies = presumably(await listCopies(pool, destination));
+  const copies = assumePresent(await listCopies(pool, destination));
   const copy = copies.find(({ id }) => id === copyId) ?? null;
   assertStillAllowed(
     refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null, destination, copies }, copy),

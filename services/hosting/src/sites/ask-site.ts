@@ -2,7 +2,7 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import { fencedCall, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/context';
 import { hostOf, type Probe } from '../providers/site-host';
-import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
+import { mayBeTransient, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 
 /** How long to wait for a site that does not answer. Every start of the step is a try. */
 export interface ProbeTries {
@@ -45,7 +45,7 @@ export async function askSite(
   recorded: RecordedAnswer = noAnswer,
 ): Promise<Probe> {
   const probe = await hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
-  if ((isAnswered(probe) && !isForTheMoment(probe, recorded)) || step.attempt >= triesMax) return probe;
+  if ((isAnswered(probe) && !mayBeTransient(probe, recorded)) || step.attempt >= triesMax) return probe;
   step.log.warn(
     { internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax },
     'the site does not serve yet',

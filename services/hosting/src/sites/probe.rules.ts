@@ -41,7 +41,7 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
  * Whether the answer may be transient. A 503 may come from a busy host. It counts as the site's own answer if the
  * recorded one is a server error.
  */
-export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
+export const mayBeTransient = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);
 
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);

@@ -109,7 +109,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(runRemote(connection, { command, input: nothing(), silenceMs: 30_000 })).rejects.toBeInstanceOf(
       RemoteError,
     );
-    // What the command has started may end a moment later.
+    // The children of the command may end a moment later.
     await until(() => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(mark), {
       what: 'the end of all of it',
     });
