@@ -18,9 +18,9 @@ import type { Destination } from '../providers/offsite-place.types';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import { type ListPage, readListPage, readSite } from '../sites/site-record';
 import { ancestryOf, findNamed, type OffsiteWorld, restorableChain } from './offsite.rules';
-import { findActive, listCopies } from './offsite.store';
+import { findActive, findLastWorkflow, listCopies } from './offsite.store';
 import type { Copy } from './offsite.types';
-import { findLastRestore } from './restore.store';
+import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 export interface OffsiteFacts {
   destination: Destination | null;
@@ -130,10 +130,18 @@ export async function readOffsiteState(
   page: ListPage,
 ): Promise<SiteOffsite> {
   const world = await readOffsiteWorld(context, tx, site);
-  const last = await findLastRestore(tx, site);
-  const found = last === null ? undefined : await readWorkflowById(context.database.sql(tx), last.workflowId);
-  const restore = last === null || found === undefined ? null : { view: found.view, copyId: last.copyId };
-  return viewOffsite({ ...world, restore }, page);
+  return viewOffsite({ ...world, restore: await readLastRestore(context, tx, site) }, page);
+}
+
+async function readLastRestore(
+  { database }: Pick<HandlerContext, 'database'>,
+  tx: Reader,
+  site: Site,
+): Promise<OffsiteFacts['restore']> {
+  const last = await findLastWorkflow(tx, site, restoreOffsiteWorkflow.kind);
+  const found = last === null ? undefined : await readWorkflowById(database.sql(tx), last.id);
+  if (last === null || found === undefined) return null;
+  return { view: found.view, copyId: restoreOffsiteWorkflow.input.parse(last.input).copyId };
 }
 
 export const getOffsite = (context: HandlerContext) =>

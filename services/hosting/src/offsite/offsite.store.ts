@@ -247,3 +247,16 @@ export async function recordPresence(
     data: { missingAt: null },
   });
 }
+
+/** The site's newest workflow of this kind. Null if there was none. */
+export async function findLastWorkflow(
+  tx: Reader,
+  { id: subjectId, orgId, mode }: OwnedSite,
+  kind: string,
+): Promise<{ id: string; input: unknown } | null> {
+  return tx.workflow.findFirst({
+    where: { kind, subjectType: 'site', subjectId, orgId, mode },
+    orderBy: { id: 'desc' },
+    select: { id: true, input: true },
+  });
+}
