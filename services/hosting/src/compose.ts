@@ -37,8 +37,7 @@ import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
 import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';
 import { twentyiTimeline, twentyiTimelineReader } from './providers/vendor-timeline.twentyi';
 import { routes } from './routes';
-import { keepSchedules } from './schedules';
-import { workflows } from './workflows';
+import { keepSchedules, workflows } from './workflows';
 
 /**
  * Keeps sandbox backups and live backups in two storages, so that a customer's tests never touch live backups. The mode

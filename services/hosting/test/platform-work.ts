@@ -5,8 +5,8 @@ import { until } from '@drydock/testing/wait';
 import { startWorkflow, type WorkflowStart } from '@drydock/workflow/store';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
-import { scheduleRegulars } from '../src/schedules';
 import { platformOrgId, platformSubject } from '../src/sites/site.types';
+import { scheduleRegulars } from '../src/workflows';
 
 type Definition = NonNullable<WorkflowStart['definition']>;
 
