@@ -15,9 +15,8 @@ import { askForRecord } from '../sites/ask-site';
 import { assertStillAllowed } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { findSite } from '../sites/site.store';
-import { refuseCopy, restorableChain, type StoredCopy } from './offsite.rules';
+import { type CopyArchive, refuseCopy, restorableChain, type StoredCopy } from './offsite.rules';
 import { findCopy, listCopies, markCopied, markCopyFailed, recordOutcome } from './offsite.store';
-import type { CopyArchive } from './offsite.types';
 import { offsiteLimits, onStorage, readsAtOnce, requireDestination, withStorage } from './open-destination';
 
 const input = z.strictObject({

@@ -17,9 +17,8 @@ import type { Reader } from '../context/database.store';
 import type { Destination } from '../providers/offsite-place.types';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import { type ListPage, readListPage, readSite } from '../sites/site-record';
-import { ancestryOf, findNamed, type OffsiteWorld, restorableChain } from './offsite.rules';
+import { ancestryOf, type Copy, findNamed, type OffsiteWorld, restorableChain } from './offsite.rules';
 import { findActive, findLastWorkflow, listCopies } from './offsite.store';
-import type { Copy } from './offsite.types';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 export interface OffsiteFacts {

@@ -1,6 +1,5 @@
 import type { Destination } from '../providers/offsite-place.types';
-import { ancestryOf, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
-import type { Copy } from './offsite.types';
+import { ancestryOf, type Copy, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
 
 const at = new Date('2026-03-01T00:00:00Z');
 const copyOf = (id: string, parentId: string | null, sequence: number, change: Partial<Copy> = {}): Copy => ({

@@ -1,8 +1,39 @@
+import type { SiteBackup } from '@drydock/contracts/hosting/backups';
+import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { Destination } from '../providers/offsite-place.types';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-import type { Copy, CopyArchive } from './offsite.types';
+/** The recorded facts about a completed copy. Every read is compared with them. */
+export interface CopyArchive {
+  objectKey: string;
+  sizeBytes: number;
+  /** Bytes of the archive's own content, unpacked; without those of its parents. */
+  rawBytes: number;
+  manifestSha256: string;
+  manifestMac: string;
+}
+
+export interface Copy {
+  id: string;
+  destinationId: string;
+  kind: OffsiteCopyKind;
+  status: 'running' | 'completed' | 'failed';
+  /** The copy that an incremental copy continues. */
+  parentId: string | null;
+  sequence: number;
+  archive: CopyArchive | null;
+  /** The paths skipped in the whole site, also in an incremental copy. */
+  skipped: SiteBackup['skipped'];
+  /** How the site answered when the copy was taken. */
+  answer: RecordedAnswer;
+  createdAt: Date;
+  completedAt: Date | null;
+  verifiedAt: Date | null;
+  /** The time when the storage was found not to have the copy any more. */
+  missingAt: Date | null;
+}
 
 /** The facts that every rule about a site's copies needs. */
 export interface OffsiteWorld {

@@ -7,7 +7,7 @@ import type { Destination } from '../providers/offsite-place.types';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
-import type { Copy, CopyArchive } from './offsite.types';
+import type { Copy, CopyArchive } from './offsite.rules';
 
 function toDestination({ credentials, createdAt: _createdAt, state: _state, ...row }: DestinationRow): Destination {
   return { ...row, sealedCredentials: credentials === null ? null : Buffer.from(credentials) };
