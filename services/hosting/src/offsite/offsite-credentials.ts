@@ -3,8 +3,7 @@ import type { CurrentFirst } from '@drydock/service/process';
 import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import type { HostingDatabase } from '../context/database.store';
-import type { SealedPlace } from '../providers/offsite-place.types';
-import type { OffsiteCredentials } from '../providers/offsite-storage';
+import type { OffsiteCredentials, SealedPlace } from '../providers/offsite-storage';
 import { listSealed, replaceCredentials } from './offsite.store';
 
 const version = Buffer.from([1]);

@@ -10,28 +10,31 @@ import {
 import { problem } from '@drydock/contracts/platform/problem';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import type { ReadHandlers } from '@drydock/service/http';
-import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { isInProgress } from '@drydock/workflow/definition';
 import { findUnfinished, readWorkflowById } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Reader } from '../context/database.store';
-import type { Destination } from '../providers/offsite-place.types';
+import type { Destination } from '../providers/offsite-storage';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import { type ListPage, readListPage, readSite } from '../sites/site-record';
 import { ancestryOf, type Copy, findNamed, type OffsiteWorld, restorableChain } from './offsite.rules';
 import { findActive, findLastWorkflow, listCopies } from './offsite.store';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-export interface OffsiteFacts {
+/** The facts of the rules, as the database has them. The newest copy comes first. */
+interface OffsiteFacts extends OffsiteWorld {
   destination: Destination | null;
-  /** The copies at the destination, newest first. */
-  copies: readonly Copy[];
-  unfinished: UnfinishedWorkflow | null;
-  /** The site's last restore from a copy. */
-  restore: { view: WorkflowView; copyId: string } | null;
+}
+
+/** A restore from a copy. */
+interface Restore {
+  view: WorkflowView;
+  copyId: string;
 }
 
 function viewOffsite(
-  { destination, copies, unfinished, restore }: OffsiteFacts,
+  { destination, copies, unfinished }: OffsiteFacts,
+  restore: Restore | null,
   { asked, pageOf }: ListPage,
 ): SiteOffsite {
   const finished = copies.filter(({ status }) => status !== 'running');
@@ -50,7 +53,7 @@ function viewOffsite(
     last_error_code: destination?.lastErrorCode ?? '',
     copies: shown.data,
     page: shown.page,
-    restore: restore === null ? null : viewRestore(restore.view, restore.copyId),
+    restore: restore === null ? null : viewRestore(restore),
   };
 }
 
@@ -86,7 +89,7 @@ const phaseOfStep: Readonly<Record<string, OffsiteRestorePhase>> = {
   clear: 'staging',
 };
 
-function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsite['restore']> {
+function viewRestore({ view, copyId }: Restore): NonNullable<SiteOffsite['restore']> {
   return {
     workflow_id: view.id,
     copy_id: copyId,
@@ -115,7 +118,7 @@ export async function readOffsiteWorld(
   { database }: Pick<HandlerContext, 'database'>,
   tx: Reader,
   site: Site,
-): Promise<OffsiteWorld> {
+): Promise<OffsiteFacts> {
   const destination = await findActive(tx, site);
   const copies = destination === null ? [] : await listCopies(tx, destination);
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
@@ -129,14 +132,14 @@ export async function readOffsiteState(
   page: ListPage,
 ): Promise<SiteOffsite> {
   const world = await readOffsiteWorld(context, tx, site);
-  return viewOffsite({ ...world, restore: await readLastRestore(context, tx, site) }, page);
+  return viewOffsite(world, await readLastRestore(context, tx, site), page);
 }
 
 async function readLastRestore(
   { database }: Pick<HandlerContext, 'database'>,
   tx: Reader,
   site: Site,
-): Promise<OffsiteFacts['restore']> {
+): Promise<Restore | null> {
   const last = await findLastWorkflow(tx, site, restoreOffsiteWorkflow.kind);
   const found = last === null ? undefined : await readWorkflowById(database.sql(tx), last.id);
   if (last === null || found === undefined) return null;

@@ -1,4 +1,3 @@
-import type { Destination } from '../providers/offsite-place.types';
 import { ancestryOf, type Copy, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
 
 const at = new Date('2026-03-01T00:00:00Z');
@@ -49,7 +48,7 @@ describe('a chain', () => {
 });
 
 describe('a restore is refused', () => {
-  const destination = { id: 'd' } as Destination;
+  const destination = { id: 'd' };
   const world = {
     site: { status: 'active', platform: 'local' } as const,
     unfinished: null,

@@ -1,7 +1,6 @@
 import type { SiteBackup } from '@drydock/contracts/hosting/backups';
 import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
-import type { Destination } from '../providers/offsite-place.types';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
@@ -39,7 +38,8 @@ export interface Copy {
 export interface OffsiteWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
-  destination: Destination | null;
+  /** Null if no destination is configured. */
+  destination: { id: string } | null;
   /** All copies at the destination. */
   copies: readonly Copy[];
 }

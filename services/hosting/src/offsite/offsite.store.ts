@@ -3,7 +3,7 @@ import { storable } from '../backups/backup.store';
 import { type SkippedSummary, skippedSummarySchema } from '../backups/skipped.view';
 import type { Reader, Tx } from '../context/database.store';
 import type { OffsiteCopy as CopyRow, OffsiteDestination as DestinationRow } from '../generated/prisma/client';
-import type { Destination } from '../providers/offsite-place.types';
+import type { Destination } from '../providers/offsite-storage';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';

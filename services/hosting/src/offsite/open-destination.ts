@@ -1,7 +1,6 @@
 import { fail, type StepContext, StepFailure } from '@drydock/workflow/definition';
 import type { WorkContext } from '../context/context';
-import type { Destination } from '../providers/offsite-place.types';
-import type { OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
+import type { Destination, OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
 import { definiteFailure } from '../sites/definite-failure';
 import { findUsable } from './offsite.store';
 

@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import type { ResolveAll } from '@drydock/service/outbound';
-import type { OffsitePlace } from './offsite-place.types';
-import { OffsiteError } from './offsite-storage';
+import { OffsiteError, type OffsitePlace } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };

@@ -11,8 +11,13 @@ import { ArchiveError, type ArchiveSource, isObjectName, manifestName } from '@d
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import { forEachAtOnce } from './for-each-at-once';
 import { asMissingObject, translateS3 } from './offsite-errors';
-import type { OffsitePlace } from './offsite-place.types';
-import { type OffsiteDeadlines, OffsiteError, type OffsiteStorage, type OpenOffsite } from './offsite-storage';
+import {
+  type OffsiteDeadlines,
+  OffsiteError,
+  type OffsitePlace,
+  type OffsiteStorage,
+  type OpenOffsite,
+} from './offsite-storage';
 import {
   type BodyLimits,
   digestObjectBody,
