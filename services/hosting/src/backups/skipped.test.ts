@@ -131,34 +131,31 @@ async function replaceArchive(siteId: string, backupId: string, folder: string):
 
 const missing = missingForLoss();
 const itWith = missing === '' ? it : it.skip;
-itWith(
-  `the restore has a finding that names a path that the host does not restore completely${missing}`,
-  async () => {
-    const siteId = await makeSite(world);
-    await fillSite(world, siteId, 1);
-    const backupId = await makeBackup(world, siteId);
-    const folder = mkdtempSync(path.join(inMemory, 'drydock-'));
-    try {
-      writeFileSync(path.join(folder, 'index.html'), 'whole');
-      writeFileSync(path.join(folder, 'large'), 'content');
-      execFileSync('setfattr', [...attribute, path.join(folder, 'large')]);
-      await replaceArchive(siteId, backupId, folder);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-    const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, {
-      body: { backup_id: backupId },
-    });
-    const detail = expect.stringMatching(
-      /^The backup holds more than the host could restore: large \(the file system did not take its extended attributes/,
-    );
-    expect(await ended(world, accepted.headers['location'])).toMatchObject({
-      status: 'succeeded',
-      findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
-    });
-    expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
-  },
-);
+itWith(`the restore has a finding that names a path that the host does not restore completely${missing}`, async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const backupId = await makeBackup(world, siteId);
+  const folder = mkdtempSync(path.join(inMemory, 'drydock-'));
+  try {
+    writeFileSync(path.join(folder, 'index.html'), 'whole');
+    writeFileSync(path.join(folder, 'large'), 'content');
+    execFileSync('setfattr', [...attribute, path.join(folder, 'large')]);
+    await replaceArchive(siteId, backupId, folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, {
+    body: { backup_id: backupId },
+  });
+  const detail = expect.stringMatching(
+    /^The backup holds more than the host could restore: large \(the file system did not take its extended attributes/,
+  );
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({
+    status: 'succeeded',
+    findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
+  });
+  expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
+});
 
 it('the finding names ten of the paths that were not restored whole, and counts the others', () => {
   const paths = Array.from({ length: 12 }, (_, number) => ({ path: `path-${number}`, reason: 'refused' }));
