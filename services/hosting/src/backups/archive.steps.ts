@@ -7,9 +7,8 @@ import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { hostOf } from '../providers/site-host';
 import { definitely } from '../sites/definite-failure';
-import { lockEnd } from './backup.rules';
+import { type KeptBackup, lockEnd, type StoredArchive } from './backup.rules';
 import { findBackup, findLastRawBytes, replaceSkipped } from './backup.store';
-import type { KeptBackup, StoredArchive } from './backup.types';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**

@@ -17,9 +17,8 @@ import type { Reader } from '../context/database.store';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import { type ListPage, readListPage, readSite } from '../sites/site-record';
-import { allowanceOf, allowanceWindowStart, noAllowance, refuseBackup, statusAt } from './backup.rules';
+import { allowanceOf, allowanceWindowStart, type Backup, noAllowance, refuseBackup, statusAt } from './backup.rules';
 import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type SkippedRow } from './backup.store';
-import type { Backup } from './backup.types';
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
 /** The list that cursors are bound to. Every endpoint that answers a backup surface gives cursors of this one list. */

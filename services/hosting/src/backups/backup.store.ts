@@ -7,7 +7,7 @@ import type { BackupLocation } from '../providers/backup-storage';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
-import type { Backup, KeptBackup, StoredArchive } from './backup.types';
+import type { Backup, KeptBackup, StoredArchive } from './backup.rules';
 import { type SkippedSummary, sampleSize } from './skipped.view';
 
 /** Records the paths that an attempt at a backup has skipped. Replaces the list of an earlier attempt. */

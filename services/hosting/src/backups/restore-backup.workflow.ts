@@ -8,9 +8,8 @@ import type { RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf, sandboxBehaviour } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { movingLimits, verifyStored } from './archive.steps';
-import { refuseRestore } from './backup.rules';
+import { refuseRestore, type StoredArchive } from './backup.rules';
 import { findBackup } from './backup.store';
-import type { StoredArchive } from './backup.types';
 import { assertRoom, discardStaged, isRestored, replacedBy, stageRelease } from './restore.steps';
 import { restoreEnd, switchOver, switchOverInput } from './switch-over.steps';
 

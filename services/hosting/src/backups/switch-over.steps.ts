@@ -32,9 +32,8 @@ import {
   packBackup,
   verifyWritten,
 } from './archive.steps';
-import { expiryOf } from './backup.rules';
+import { expiryOf, type KeptBackup } from './backup.rules';
 import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
-import type { KeptBackup } from './backup.types';
 import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
 export const switchOverInput = {

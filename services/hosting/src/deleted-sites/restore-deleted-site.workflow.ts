@@ -3,9 +3,8 @@ import { type SiteDatabase, type SitePlatform, sitePlatformSchema } from '@drydo
 import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { freezeTtlMs, frozenLimits, movingLimits, verifyStored } from '../backups/archive.steps';
-import { expiryOf } from '../backups/backup.rules';
+import { expiryOf, type StoredArchive } from '../backups/backup.rules';
 import { findBackup } from '../backups/backup.store';
-import type { StoredArchive } from '../backups/backup.types';
 import { assertRebuilt, assertRoom, stageRelease } from '../backups/restore.steps';
 import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -3,7 +3,7 @@ import { immutabilityReasonSchema, restoreDrillReasonSchema } from '@drydock/con
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
-import type { StoredArchive } from '../backups/backup.types';
+import type { StoredArchive } from '../backups/backup.rules';
 import {
   type BackupProofs,
   drilledPlatforms,
