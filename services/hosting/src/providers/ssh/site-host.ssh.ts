@@ -14,10 +14,9 @@ import type {
   SiteHostReader,
   SiteRef,
 } from '../site-host';
-import { isAnswer } from './run-remote';
+import { databaseOf, isAnswer, runOnSite, type SiteCall, urlOf } from './run-on-site';
 import { packOverSsh, stageOverSsh } from './ssh-archive';
 import { type SshHosts, type SshTools, toolsOf } from './ssh-connection';
-import { databaseOf, runOnSite, type SiteCall, urlOf } from './ssh-site';
 
 const firstRelease = 'first';
 

@@ -24,8 +24,8 @@ import {
   type StagedRelease,
 } from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
+import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './run-on-site';
 import type { SshArchiveTools } from './ssh-connection';
-import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './ssh-site';
 
 /**
  * An archive has two roots of one stream each: the output of a program on the host. The path of a stream tells which

@@ -1,4 +1,4 @@
-import { remoteFailure } from './run-remote';
+import { remoteFailure } from './run-on-site';
 import { skippedIn } from './ssh-archive';
 
 const policy = `pg_dump: error: Dumping the contents of table "orders" failed: PQgetResult() failed.

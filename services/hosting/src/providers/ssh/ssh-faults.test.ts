@@ -11,10 +11,9 @@ import { canMountSmallDisk, describeOnHost, openSshRig, type SshRig } from '../.
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
 import { localBackupStorage } from '../backup-storage.local';
 import { type SiteHost, SiteHostError, type SiteRef } from '../site-host';
-import { RemoteError, runRemote } from './run-remote';
+import { RemoteError, remoteCommand, runRemote } from './run-on-site';
 import { sshSiteHost } from './site-host.ssh';
 import { SshConnection } from './ssh-connection';
-import { remoteCommand } from './ssh-site';
 
 const onHost = describeOnHost();
 const archiveKey = randomBytes(32);
