@@ -196,7 +196,10 @@ async function probeRestored(
   return askSite(context, step, platform, whileFrozen, answer);
 }
 
-/** Longer than a probe and the pause before the next one. Also longer than the lease of a worker that dies. */
+/**
+ * The freeze lasts longer than a probe and the pause before the next one, and longer than the lease of a worker that
+ * dies.
+ */
 const probeFreezeMs = 45_000;
 
 function probeFailed(probe: Probe, failed: readonly string[], recorded: RecordedAnswer): Error {

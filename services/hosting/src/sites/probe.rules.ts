@@ -28,8 +28,8 @@ export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAn
 });
 
 /**
- * Which of HTTP and SQL answer worse after a restore than the record allows. One that failed when the backup was taken
- * may fail again, the other must work. Both must answer.
+ * The parts that answer worse after a restore than the record allows. A part that failed when the backup was taken may
+ * fail again, the other must work. Both must answer.
  */
 export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: RecordedAnswer): Array<'HTTP' | 'SQL'> {
   const isPageAllowed = isGoodPage(probe.httpStatus) || (probe.httpStatus >= 500 && failedHttp(recorded));

@@ -124,7 +124,10 @@ export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint
   return backupSequence;
 }
 
-/** Since when the organisation has proven that it controls the domain of the site. Null if it has only claimed it. */
+/**
+ * The time since which the organisation has proven that it controls the domain of the site. Null if it has only claimed
+ * it.
+ */
 export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | null> {
   const { domainProvenAt } = await tx.site.findUniqueOrThrow({
     where: { id: siteId },
@@ -166,9 +169,9 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
 
 /** Domains that other sites hold, so that a deleted site may not get them back. */
 export interface HeldDomains {
-  /** Those of sites of the same organisation. */
+  /** Domains of sites of the same organisation. */
   own: ReadonlySet<string>;
-  /** Those that some organisation has proven. */
+  /** Domains that some organisation has proven. */
   proven: ReadonlySet<string>;
 }
 

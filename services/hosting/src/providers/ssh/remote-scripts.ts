@@ -61,12 +61,13 @@ point() {
 # Whether the current folder is an application for Passenger.
 is_app() { [ -f app.js ] || [ -f passenger_wsgi.py ] || [ -f config.ru ]; }
 restart_seconds() { stat -c %Y tmp/restart.txt 2>/dev/null || echo 0; }
-# A dump failed. The caller decides by the messages whether the error is transient. A killed program exits with 1.
+# A dump failed. The caller decides by the messages whether the error is transient. Exits with 1 if the program
+# was killed.
 refuse_content() {
   [ "$1" -lt 126 ] || exit 1
   exit 96
 }
-# The server refuses the dump. A killed program exits with 1, because that says nothing about the dump.
+# The server refuses the dump. Exits with 1 if the program was killed, which says nothing about the dump.
 refuse_dump() {
   [ "$1" -lt 126 ] || exit 1
   exit 95
