@@ -24,7 +24,7 @@ import { platformOrgId, platformResourceKey, platformSubject } from './sites/sit
 import { vendorRestoreWorkflow } from './vendor-snapshots/vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-snapshots/vendor-take-snapshot.workflow';
 
-/** Every workflow of this service. The crash tests kill a worker in each step of each. */
+/** Every workflow of this service. The crash tests kill a worker in every step of every one. */
 export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createSiteWorkflow,
   deleteSiteWorkflow,

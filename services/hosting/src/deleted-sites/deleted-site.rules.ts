@@ -72,8 +72,8 @@ export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean
   record.purgedAt !== null || purgeDueAt(record) <= now;
 
 /**
- * The first reason, in the order of the code, why the site cannot be restored; '' if there is none. The field
- * `restorable` and the request use this rule.
+ * The first reason, in the order below, why the site cannot be restored; '' if there is none. The field `restorable`
+ * and the request use this rule.
  */
 export function reasonNotRestorable(
   { record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld,

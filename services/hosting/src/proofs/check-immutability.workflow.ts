@@ -124,7 +124,7 @@ async function deleteControl(
   const leftMs = Date.parse(planted.controlUntil) + clockSlackMs - now().getTime();
   if (leftMs > 0) await wait(leftMs, undefined, { signal });
   const isGone = !(await storage.exists(planted.control));
-  // An earlier attempt of this step has deleted an object that is gone.
+  // If the object is gone, an earlier attempt of this step has deleted it.
   const answer = isGone ? 'deleted' : await storage.delete(planted.control);
   return answer === 'deleted' && !(await storage.exists(planted.control))
     ? found(planted)

@@ -166,8 +166,8 @@ function differs(step: StepContext<unknown, unknown>, what: object): 'content_mi
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**
- * Takes samples from an archive: hashes of some files and the row counts of some tables. They are as old as the backup,
- * because its MACs seal them.
+ * Takes samples from an archive: hashes of some files and the row counts of some tables. They show the site as it was
+ * packed, because the MACs of the archive seal its index.
  * @throws ArchiveError, TransferError
  */
 export async function recordSentinels(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels> {

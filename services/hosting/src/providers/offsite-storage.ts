@@ -35,9 +35,9 @@ export interface OffsiteCredentials {
 /** A call counts as failed after these times. */
 export interface OffsiteDeadlines {
   connectMs: number;
-  /** Without any byte. */
+  /** The time without any byte. */
   idleMs: number;
-  /** For one object, from its first byte to its last. */
+  /** The time for one object, from its first byte to its last. */
   objectMs: number;
 }
 

@@ -23,7 +23,7 @@ export interface VendorItem {
   points: readonly VendorPoint[];
 }
 
-/** The timelines of a package, as the vendor tells them now. Every flag is its own. */
+/** The timelines of a package, as the vendor tells them now. Every flag is the vendor's. */
 export interface VendorListing {
   isAvailable: boolean;
   isPermitted: boolean;

@@ -75,9 +75,9 @@ refuse_dump() {
 `;
 
 /**
- * The scripts' functions for MariaDB or MySQL. The names of a site's databases begin with the name of its role. A grant
- * reads a name as a pattern, so `_` gets a backslash. In binary mode the client executes none of its own commands from
- * its input, so a dump can run no program on the host.
+ * The scripts' functions for MariaDB or MySQL. The names of a site's databases contain the hash in the name of its
+ * role. A grant reads a name as a pattern, so `_` gets a backslash. In binary mode the client executes none of its own
+ * commands from its input, so a dump can run no program on the host.
  */
 const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)

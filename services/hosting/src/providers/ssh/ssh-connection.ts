@@ -62,7 +62,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
           return shown.fingerprint === address.host_key_fingerprint;
         },
       });
-      // A call is a few small messages. With Nagle's algorithm it takes 150 ms, without 30 ms.
+      // A call is a few small messages. With Nagle's algorithm it takes 150 ms, without it 30 ms.
       client.setNoDelay(true);
     });
     return client;
@@ -74,7 +74,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** The MaxSessions of OpenSSH is 10 by default. */
+/** Fewer than OpenSSH allows: its MaxSessions is 10 by default. */
 const channelsMax = 8;
 
 interface Line {
