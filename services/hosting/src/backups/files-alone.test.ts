@@ -85,7 +85,7 @@ it('a deleted site comes back with its files and an empty database', async () =>
     databaseUrl,
     "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace); END $$",
   );
-  // The site works as any other: its database takes tables, and its backup has them.
+  // The site works like any other: its database takes tables, and its backup has them.
   await runSql(databaseUrl, 'CREATE TABLE version AS SELECT 3 AS v');
   const made = await stateOf(world, siteId);
   const backupId = await makeBackup(world, siteId);

@@ -158,7 +158,7 @@ describe('expiry', () => {
     expect(await look(last)).toBe('completed kept 1');
   });
 
-  it('expires the last backup of a site that was restored since, as any other', async () => {
+  it('expires the last backup of a site that was restored since, like any other', async () => {
     const last = await stored({ expiresInHours: -1 });
     await world.api.rows(
       `INSERT INTO deleted_sites (id, site_id, org_id, mode, name, primary_domain, platform, daily_backups, backup_retention_days, backup_sequence, backup_id, reason, deleted_at, restored_at)
