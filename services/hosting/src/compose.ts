@@ -24,8 +24,7 @@ import type { BackupReader, BackupStorage } from './providers/backup-storage';
 import { localBackupStorage } from './providers/backup-storage.local';
 import { s3BackupReader, s3BackupStorage } from './providers/backup-storage.s3';
 import { createDomainProofs } from './providers/domain-proof';
-import type { Destination } from './providers/offsite-place.types';
-import type { OffsiteDrivers, OffsiteReaders, OpenOptions } from './providers/offsite-storage';
+import type { Destination, OffsiteDrivers, OffsiteReaders, OpenOptions } from './providers/offsite-storage';
 import { s3OffsiteStorage } from './providers/offsite-storage.s3';
 import type { S3Place } from './providers/s3-bucket';
 import { localDrillProbe, localSiteHost, localSiteHostReader } from './providers/site-host.local';
@@ -37,12 +36,11 @@ import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
 import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';
 import { twentyiTimeline, twentyiTimelineReader } from './providers/vendor-timeline.twentyi';
 import { routes } from './routes';
-import { keepSchedules } from './schedules';
-import { workflows } from './workflows';
+import { keepSchedules, workflows } from './workflows';
 
 /**
- * Keeps sandbox backups apart from live backups, so that a client's tests never touch live backups. The mode is the
- * first part of every key.
+ * Keeps sandbox backups and live backups in two storages, so that a customer's tests never touch live backups. The mode
+ * is the first part of every key.
  */
 export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox: BackupStorage }): BackupStorage {
   const of = (mode: string): BackupStorage => (mode === 'sandbox' ? sandbox : live);
@@ -62,7 +60,7 @@ export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox:
 
 const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
-/** Looks in `current`, and then in `former`, where older backups may be. */
+/** Looks in `current`, and then in `former`, which may hold older backups. */
 const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({
   locationIn: (mode) => current.locationIn(mode),
   placeIn: (mode) => current.placeIn(mode),
@@ -70,8 +68,8 @@ const movedReader = (current: BackupReader, former: BackupReader): BackupReader 
 });
 
 /**
- * Writes to `current`. Backups in `former` stay in `former` and are still found, so that object storage can be
- * configured at any time.
+ * Writes to `current`, and still finds the backups in `former`. So an installation may configure object storage at any
+ * time.
  */
 export function movedStorage(current: BackupStorage, former: BackupStorage): BackupStorage {
   return {
@@ -111,7 +109,7 @@ function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): BackupStor
   return storageByMode({ live: movedStorage(s3, local), sandbox: local });
 }
 
-/** Opens the places of backups for a process that only checks whether a backup exists. */
+/** Opens the storage for the API, which only checks whether a backup exists. */
 function openBackupReader(config: ServerConfig, lifetime: Lifetime): BackupReader {
   const { BACKUPS_S3_READER_ACCESS_KEY_ID: id, BACKUPS_S3_READER_SECRET_ACCESS_KEY: secret } = config;
   const local = localBackupStorage(config.BACKUPS_DIR);
@@ -141,7 +139,7 @@ interface Credential {
   names: string;
 }
 
-/** @throws Error if only some of the settings are given, so that no backup is stored in an unintended place */
+/** Null if no setting is given. Throws if only some are given, so that no backup is stored in an unintended place. */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
   const {
     BACKUPS_S3_ENDPOINT: endpoint,
@@ -155,7 +153,7 @@ function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Pla
   throw new Error(`BACKUPS_S3_BUCKET, ${names} are needed together`);
 }
 
-/** Opens the configured ssh host of each mode. Without any ssh host, the platform ssh is not offered. */
+/** Opens the ssh host of each mode that has one. */
 function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
   const open = (text: string | undefined, name: string): SshTools | undefined => {
     if (text === undefined) return undefined;
@@ -173,7 +171,7 @@ const sshModesOf = (hosts: SshHosts): Mode[] => modeSchema.options.filter((mode)
 
 const hasSshHost = (hosts: SshHosts): boolean => sshModesOf(hosts).length > 0;
 
-/** Opens the vendor's account of each mode that has one. The sandbox uses an emulator of the vendor. */
+/** Opens the vendor's account of each mode that has one. The account of the sandbox is at an emulator. */
 function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_KEY },
@@ -182,7 +180,7 @@ function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines 
   return openAccounts(accounts, twentyiTimeline, lifetime);
 }
 
-/** Opens the vendor's accounts for the API process, with keys that allow only reading. */
+/** Opens the vendor's accounts for the API, with keys that can only read. */
 function openVendorReaders(config: ServerConfig, lifetime: Lifetime): VendorTimelineReaders {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_READER_KEY },
@@ -225,7 +223,7 @@ const allowedIn = ({ DRYDOCK_OFFSITE_ALLOW: list = '' }: Settings): ReadonlySet<
 const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) =>
   deriveKeys(SERVICE_SECRET, 'offsite-credentials');
 
-/** Opens a destination with the credentials that are sealed in it. */
+/** Opens a destination with its sealed credentials. */
 function openerOf(settings: Settings) {
   const open = s3OffsiteStorage({ allowed: allowedIn(settings) });
   const keys = credentialKeysOf(settings);
@@ -236,12 +234,12 @@ function openerOf(settings: Settings) {
   };
 }
 
-/** Access to customers' storage for requests, which seal credentials and read a storage without changing it. */
+/** Access to customers' storage for requests. They seal credentials, and read a storage without changing it. */
 function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const [key] = credentialKeysOf(settings);
   return {
-    // Sandbox sites may use only emulators. The setting that allows endpoints by name lists the emulators.
+    // Sandbox sites may use only emulators, which DRYDOCK_OFFSITE_ALLOW names.
     allows: (endpoint, mode) =>
       mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint)),
     seal: (place, credentials) => sealCredentials(key, place, credentials),
@@ -260,13 +258,13 @@ function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DI
   };
 }
 
-/** The API and the workers use this name for the queue and for the gateway's tokens. */
+/** The name of the queue, and of the service in the tokens of the gateway. */
 const serviceName = 'hosting';
 
 /** The quota does not count sites whose creation failed. */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
-/** The process that answers requests. It reads other systems, and writes only to its own database. */
+/** The process that answers requests. It only reads other systems, and writes to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
@@ -307,7 +305,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
 }
 
-/** The process that runs workflows. No other process has drivers and the key of the archives. */
+/** The process that runs workflows. Only it has drivers and the key of the archives. */
 export function composeWorker(config: WorkerConfig): Process {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

@@ -19,7 +19,7 @@ const siteFields = {
   SITE_HOST_URL: urlField('Where the site-host process takes control calls'),
 };
 
-/** The API's own secret for the site host. The site host refuses changes that are signed with this secret. */
+/** The API's own secret. The site host refuses changes that are signed with it. */
 const askSiteHost = {
   SITE_HOST_READER_SECRET: secretsField(
     'Signs questions to the site-host process, which has the same value; it can change nothing there',
@@ -29,7 +29,7 @@ const changeSiteHost = { SITE_HOST_SECRET: secretsField('Signs control calls to 
 
 const given = () => z.string().min(1).optional();
 
-/** Settings of the bucket for backups. Without them backups stay in BACKUPS_DIR. */
+/** The bucket of the backups. Without it they stay in BACKUPS_DIR. */
 const bucketFields = {
   BACKUPS_S3_ENDPOINT: z
     .url('must be a URL')
@@ -46,7 +46,7 @@ const bucketFields = {
     .meta({ description: 'Folder within the bucket' }),
 };
 
-/** The API lists the bucket. Its key cannot read or remove an archive. */
+/** The API only lists the bucket. Its key can neither read nor remove an archive. */
 const listBucket = {
   BACKUPS_S3_READER_ACCESS_KEY_ID: given().meta({
     description: 'Access key that may list the bucket and its versions, and nothing else',
@@ -61,7 +61,7 @@ const changeBucket = {
 const optional = (name: string) => z.url('must be a URL').optional().meta({ description: name });
 const vendorKey = (description: string) => z.string().min(8).optional().meta({ description, secret: true });
 
-/** Without these settings, the platform vendor is not offered. */
+/** Without these settings no site can be of platform vendor. */
 const vendorFields = {
   VENDOR_URL: optional("Base of the hosting vendor's API; unset, no live site can be of platform vendor"),
   VENDOR_SANDBOX_URL: optional('The same for sandbox sites: an emulator, never the vendor'),
@@ -87,7 +87,7 @@ const sshHost = (description: string) =>
     .optional()
     .meta({ description, secret: true });
 
-/** Without these settings, the platform ssh is not offered. */
+/** Without these settings no site can be of platform ssh. */
 const sshFields = {
   SSH_SITE_HOST: sshHost(
     'The host of live sites of platform ssh, as JSON (README); the private key is in a file that it names',
@@ -123,7 +123,6 @@ const domainFields = {
     .meta({ description: "Name servers that are asked for proofs, address:port,address:port; unset, the system's" }),
 };
 
-/** The folder of the spool. By default it is in the system's folder for temporary files. */
 const spoolFields = {
   SPOOL_DIR: z
     .string()
@@ -132,7 +131,7 @@ const spoolFields = {
     .meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
 };
 
-/** The API opens no archive, so it has no archive key. Its secrets for other systems allow only reading. */
+/** The API opens no archive, so it has no archive key. With its secrets it can only read other systems. */
 export const serverShape = {
   ...serviceFields('hosting'),
   ...apiFields,
@@ -203,6 +202,5 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** The commands of staff need only the database's URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('hosting'), environment);

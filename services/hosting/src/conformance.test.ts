@@ -40,7 +40,7 @@ beforeAll(async () => {
     owner,
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings,
-    // No site host runs, so no application is known. No worker runs, so no customer's storage can be tested.
+    // Without a site host no application is known. Without a worker no storage of a customer can be probed.
     cannotSucceed: {
       getSiteApp: '503 dependency_unavailable',
       restartSiteApp: '503 dependency_unavailable',
@@ -78,7 +78,7 @@ async function makeThings(caller: Caller, endpoint: EndpointDefinition): Promise
   };
 }
 
-/** Creates a site with the content that the operation needs. */
+/** A site with what the operation needs. */
 async function makeSite(
   caller: Caller,
   { path: about }: EndpointDefinition,

@@ -18,11 +18,6 @@ import { workflows } from './workflows';
 
 const scope = crashScope({ delicate: ['switch', 'pack', 'provision', 'destroy'] });
 
-/**
- * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
- * processes run their own definitions.
- */
-
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: HostingWorld;
   beforeAll(async () => {

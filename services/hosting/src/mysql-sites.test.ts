@@ -1,9 +1,4 @@
-/**
- * Sites with MySQL go through every operation that one-life.test.ts tests with Postgres.
- *
- * @tier long
- * @processes
- */
+/** Runs on sites with MySQL what one-life.test.ts runs with Postgres. */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
@@ -41,7 +36,7 @@ withPrograms('a site with MySQL', () => {
   const backups = async () =>
     ((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface).backups;
 
-  it('is served, and shown with the database that it was ordered with', async () => {
+  it('is served, and shown with the requested database', async () => {
     expect(first.page).toBe('200 file=1 row=1');
     expect(await read()).toMatchObject({ status: 'active', platform: 'local', database: 'mysql' });
   });

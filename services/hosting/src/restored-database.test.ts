@@ -1,9 +1,4 @@
-/**
- * Restores Drydock's own database to earlier moments during all kinds of work.
- *
- * @tier long
- * @processes
- */
+/** Puts Drydock's own database back to earlier moments during all kinds of work. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,12 +22,12 @@ interface Work {
   kind: string;
   siteId: string;
   workflowId: string;
-  /** The content before and after the work. */
+  /** The content of the site before and after the work. */
   before: string;
   after: string;
 }
 
-/** The recorded outcome of the work in the older database. */
+/** The end of the work, as the database that was put back records it. */
 interface End {
   status: string;
   error: string | null;
@@ -77,7 +72,7 @@ describe('a database that was put back from a backup', () => {
   };
   const pointOf = (siteId: string) => points.get(siteId) ?? { id: '', state: '' };
 
-  /** Starts six kinds of work at the same time, each on its own site. */
+  /** Starts six kinds of work at once, each on a site of its own. */
   const beginAll = async (version: number): Promise<Work[]> => {
     const { restored, offsite, deleted, packed, copied } = sites;
     const removed = await makeSite(world);
@@ -129,8 +124,8 @@ describe('a database that was put back from a backup', () => {
   };
 
   /**
-   * Starts work that the older database does not know. The work restores the safety copy, so that the site has its
-   * earlier content again.
+   * Starts work that the database will not know once it is put back: a restore of the safety copy, which gives the site
+   * its earlier content again.
    */
   const beginLater = async ({ siteId }: Work): Promise<void> => {
     const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
@@ -175,7 +170,7 @@ describe('a database that was put back from a backup', () => {
     return `${work.kind} ${status}${error === null ? '' : ` ${error}`}`;
   };
 
-  it('a removal that was over when its database was put back to its beginning is removed with its last backup', async () => {
+  it('a removed site whose database is put back to before its removal is removed again, with its last backup', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
     const before = await see(siteId);
@@ -195,7 +190,7 @@ describe('a database that was put back from a backup', () => {
   }, 600_000);
 
   it(
-    `ends all of its unfinished work without staff, and locks nothing, ${count} times`,
+    `ends all of its unfinished work without staff and leaves no site locked, ${count} times`,
     async () => {
       const random = new SeededRandom(seed);
       const ends = new Map<string, number>();
@@ -221,7 +216,7 @@ describe('a database that was put back from a backup', () => {
         }
         await world.endWorkers();
         await putBack(world.api.postgres.adminUrl, moment);
-        // The older database contains leases of workers that have ended since.
+        // The database now has leases of workers that have ended since.
         await world.expireLeases();
         hire();
         await over(works);
@@ -248,7 +243,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
         ).toEqual([]);
-        // The backups become scheduled backups, so that they do not use up the allowance in the next round.
+        // As scheduled backups they do not use up the allowance in the next round.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }
       expect(fenceViolations(world.ledger())).toEqual([]);

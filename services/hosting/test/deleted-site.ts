@@ -9,12 +9,12 @@ export interface GivenDeletion {
   reason?: 'dunning' | 'customer' | 'staff' | 'abuse';
   daysAgo?: number;
   domain?: string;
-  /** If false, the backup has a row but no object in the storage. */
+  /** If false, the storage lacks the backup, although there is a row of it. */
   hasObject?: boolean;
   hasBackup?: boolean;
   purged?: boolean;
   restored?: boolean;
-  /** False when the site had only claimed its domain. */
+  /** False if the site had only claimed its domain. */
   isProven?: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface GivenDeletedSite {
   domain: string;
 }
 
-/** The record of the deletion after which this site was not restored. @throws Error if the site has no such record */
+/** The id of the record of the site, which was deleted and not restored since. @throws Error if there is none */
 export async function deletionOf(api: ServiceApi, siteId: string): Promise<string> {
   const [row] = await api.rows<{ id: string }>(
     'SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL',
@@ -34,7 +34,7 @@ export async function deletionOf(api: ServiceApi, siteId: string): Promise<strin
   return row.id;
 }
 
-/** Writes the rows and the object of a deleted site, without creating and deleting a site. */
+/** Writes the rows and the object of a deleted site, which never existed. */
 export async function givenDeletedSite(
   api: ServiceApi,
   backupsDir: string,

@@ -15,10 +15,7 @@ const credentials = { accessKeyId: 'CUSTOMERKEY', secretAccessKey: 'the-customer
 export const startCustomerStorage = (): Promise<RunningS3> =>
   startS3({ accounts: [{ ...credentials, buckets: ['*'] }], buckets: [{ name: bucket, hasObjectLock: false }] });
 
-/**
- * Writes the rows and the manifest of a full copy in a site's storage, without packing the site. Resolves with the
- * copy's id.
- */
+/** Writes the rows and the manifest of a full copy, without packing a site. Resolves with the id of the copy. */
 export async function givenCopy(
   api: ServiceApi,
   { endpoint }: RunningS3,

@@ -6,11 +6,11 @@ import { type TestVendor, vendorContent } from './vendor';
 
 export interface GivenVendorSite {
   siteId: string;
-  /** The handle of a point of its website. */
+  /** The handle of a restore point of the website. */
   timestamp: string;
 }
 
-/** Creates a site that is a package at the vendor, with a restore point of its whole content. */
+/** A site that is a package at the vendor, with a restore point of its whole content. */
 export async function givenVendorSite(api: ServiceApi, vendor: TestVendor, caller: Caller): Promise<GivenVendorSite> {
   const { orgId, mode } = caller;
   const siteId = await givenSite(api, caller);

@@ -1,6 +1,5 @@
 import type { StartedProcess } from './ssh-processes';
 
-/** The login to a database of a host. */
 export interface Login {
   user: string;
   password: string;
@@ -12,8 +11,8 @@ export interface HostDatabase extends StartedProcess {
   adminUrl: string;
   /** The first value of the first row. */
   ask(login: Login, sql: string): Promise<string>;
-  /** Everything is of this version afterwards. */
+  /** Replaces the whole content by content of this version. */
   fill(login: Login, version: number): Promise<void>;
-  /** A fingerprint of the database's content, which is equal for equal content. */
+  /** Equal for equal content. */
   fingerprint(login: Login): Promise<string>;
 }

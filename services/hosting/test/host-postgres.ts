@@ -9,7 +9,10 @@ import { freePort, isRoot, startProcess } from './ssh-processes';
 
 const serversDir = '/usr/lib/postgresql';
 
-/** Debian's server programs, in the version of its client programs. Null if they are not installed. */
+/**
+ * Debian's server programs in the newest installed version, which is also that of its client programs. Null if there
+ * are none.
+ */
 export function findPostgresDir(): string | null {
   const versions = existsSync(serversDir)
     ? readdirSync(serversDir).sort((left, right) => Number(right) - Number(left))

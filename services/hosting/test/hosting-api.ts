@@ -79,10 +79,7 @@ export async function givenBackup(
   return id;
 }
 
-/**
- * Makes every request that waits for a worker time out at once. Normally a request waits ten seconds for a worker. For
- * suites without a worker.
- */
+/** For suites without a worker: a request stops waiting for one at once, instead of after ten seconds. */
 export async function giveNoTimeToStart(api: ServiceApi): Promise<void> {
   await api.rows(
     `CREATE FUNCTION start_by_now() RETURNS trigger LANGUAGE plpgsql AS

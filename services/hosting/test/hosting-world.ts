@@ -17,13 +17,13 @@ import { uuidv7 } from 'uuidv7';
 import { hosting } from './hosting-api';
 
 export interface HostingWorld extends ServiceWorld {
-  /** The folder and the database of a site's content. The site host's API does not show them. */
+  /** The folder and the database of a site's content, which the API of the site agent does not show. */
   placeOf(siteId: string): Promise<SitePlace>;
   host: SiteHostClient;
   sitesDir: string;
   backupsDir: string;
   archiveKey: Buffer;
-  /** The changes that the site host was requested to make, and whether it made them. */
+  /** The changes that were requested of the site agent, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 
@@ -35,7 +35,7 @@ const inThisProcess: StartSiteAgent = async (config) => {
   return { url, stop: () => lifetime.close() };
 };
 
-/** A service's world with a site agent. `more` goes to API and workers. */
+/** Opens a world with an API, workers and a site agent. `more` is environment of the API and of the workers. */
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,
@@ -104,8 +104,7 @@ export async function openWorld(
 }
 
 /**
- * Creates a site. Without `platform` or `database` the service chooses them. Resolves with the site's id when the site
- * is served.
+ * Creates a site and resolves with its id when it is served. Without `platform` and `database` it gets the defaults.
  */
 export async function makeSite(
   world: HostingWorld,

@@ -39,7 +39,7 @@ function answerTo(query: Buffer, records: ReadonlyMap<string, string[]>): Buffer
   const values = query.readUInt16BE(at + 1) === txt ? (records.get(labels.join('.').toLowerCase()) ?? []) : [];
   const header = Buffer.alloc(headerBytes);
   query.copy(header, 0, 0, 2);
-  // The flags of a response with recursion available. Without a record the code is NXDOMAIN.
+  // The flags of a response with recursion available. The code is NXDOMAIN if there is no record.
   header.writeUInt16BE(values.length > 0 ? 0x8180 : 0x8183, 2);
   header.writeUInt16BE(1, 4);
   header.writeUInt16BE(values.length, 6);
@@ -49,7 +49,7 @@ function answerTo(query: Buffer, records: ReadonlyMap<string, string[]>): Buffer
 function recordOf(value: string): Buffer {
   const text = Buffer.from(value);
   const head = Buffer.alloc(12);
-  // The record's name is a pointer to the name in the question.
+  // The name is a pointer to the name in the question.
   head.writeUInt16BE(0xc000 | headerBytes, 0);
   head.writeUInt16BE(txt, 2);
   head.writeUInt16BE(classIn, 4);

@@ -24,13 +24,13 @@ export interface OffsiteWorld extends HostingWorld {
   /** The keys in the customer's bucket that begin with `below`. */
   keys(below: string): string[];
   readObject(key: string): Buffer;
-  /** Puts an object by S3, as the customer would. */
+  /** Puts an object by S3, as its customer would. */
   putObject(key: string, bytes: Buffer): Promise<void>;
 }
 
 /**
- * A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. `more`
- * goes to API and workers.
+ * Opens a world whose customers keep copies in a storage on loopback, which DRYDOCK_OFFSITE_ALLOW names. `more` is
+ * environment of the API and of the workers.
  */
 export async function openOffsiteWorld(
   backend: QueueBackend,
@@ -95,10 +95,7 @@ export async function openOffsiteWorld(
   };
 }
 
-/**
- * Requests a restore from a copy, and waits for its end. Resolves with a refusal of the request, or with the ended
- * workflow.
- */
+/** Resolves with the ended restore from a copy, or with the refusal of the request. */
 export async function restoreCopy(world: OffsiteWorld, siteId: string, copyId: string) {
   const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
   return answer.status === 202 ? ended(world, answer.headers['location']) : answer;

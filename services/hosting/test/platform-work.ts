@@ -5,14 +5,14 @@ import { until } from '@drydock/testing/wait';
 import { startWorkflow, type WorkflowStart } from '@drydock/workflow/store';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
-import { scheduleRegulars } from '../src/schedules';
 import { platformOrgId, platformSubject } from '../src/sites/site.types';
+import { scheduleRegulars } from '../src/workflows';
 
 type Definition = NonNullable<WorkflowStart['definition']>;
 
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
-/** Keeps the schedules from starting work, so that a test that counts work or causes faults starts all work itself. */
+/** Keeps the schedules from starting work, for tests that count work or cause faults and start all work themselves. */
 export async function stopClock(api: ServiceApi): Promise<void> {
   await scheduleRegulars(sqlOf(api));
   await api.rows("UPDATE workflow_schedule SET next_run_at = now() + interval '1 day'");

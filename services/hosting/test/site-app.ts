@@ -3,14 +3,14 @@ import path from 'node:path';
 import type { HostingWorld } from './hosting-world';
 
 /**
- * The application identifies its process by a random number, because in its own sandbox every application may have the
- * same pid.
+ * The application identifies its process by a random number, because in its box every application may have the same
+ * pid.
  */
 const source = `const number = require('node:crypto').randomInt(2 ** 47);
 require('node:http').createServer((_request, answer) => answer.end(String(number))).listen(3000);
 `;
 
-/** Puts an application on the site, which answers with the number of its process. `text` replaces its code. */
+/** Makes the site an application that answers with the number of its process. `text` replaces its code. */
 export async function putApp({ placeOf }: HostingWorld, siteId: string, text = source): Promise<void> {
   writeFileSync(path.join((await placeOf(siteId)).filesDir, 'app.js'), text);
 }

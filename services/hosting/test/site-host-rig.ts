@@ -5,7 +5,7 @@ import { localSiteHost } from '../src/providers/site-host.local';
 import { openWorld } from './hosting-world';
 import { fillSite, type SiteState, stateOf } from './site-state';
 
-/** A real host of one platform and its driver. Tests fill and read a site without the driver. */
+/** A real host of one platform, and its driver. Tests fill and read its sites without the driver. */
 export interface SiteHostRig {
   driver: SiteHost;
   sitesDir: string;
@@ -15,7 +15,7 @@ export interface SiteHostRig {
   close(): Promise<void>;
 }
 
-/** Opens a rig on the local host. `database` is the engine of the sites that its driver makes. */
+/** Opens a local host. `database` is the engine of the sites that the driver makes. */
 export async function openLocalRig(archiveKey: Buffer, database?: SiteDatabase): Promise<SiteHostRig> {
   const world = await openWorld('postgres', callerOf());
   const driver = localSiteHost({ client: world.host, archiveKey });

@@ -10,7 +10,7 @@ import { mariadbFilling, mariadbFingerprint } from './host-mariadb';
 import { fillingSql } from './host-postgres';
 import type { HostingWorld } from './hosting-world';
 
-/** Gives a site a page that shows the version of its file and of its row, some files, and tables of that version. */
+/** Gives a site a page that shows the version of its file and of its row, and files and tables of that version. */
 export async function fillSite(world: HostingWorld, siteId: string, version: number): Promise<void> {
   await fillRelease(await world.placeOf(siteId), version);
 }
@@ -39,7 +39,7 @@ export interface SiteState {
   database: string;
 }
 
-/** Reads everything that a restore replaces, which is the served page, the whole tree and the whole database. */
+/** All that a restore replaces: the served page, the whole tree and the whole database. */
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
   const { url } = await world.host.readSite(siteId);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
@@ -68,7 +68,7 @@ export async function pageOf(url: string): Promise<string> {
   return `${response.status} ${await response.text()}`;
 }
 
-/** Modification times count to the millisecond, because Node cannot set them to the nanosecond. */
+/** A digest of a tree. Modification times count by the millisecond, because Node cannot set them to the nanosecond. */
 export function hashTree(root: string): string {
   const hash = createHash('sha256');
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()) {
@@ -94,8 +94,8 @@ export async function runSql(url: string, sql: string): Promise<void> {
 const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
 
 /**
- * Makes a socket, which no archive holds. The program runs in the socket's folder, because the whole path is too long
- * for the call.
+ * Makes a socket, which no archive holds. The program runs in its folder, because the whole path is too long for the
+ * call.
  */
 export const makeSocket = (file: string): Buffer =>
   execFileSync('perl', ['-MSocket', '-e', bindSocket, path.basename(file)], { cwd: path.dirname(file) });

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
 import { describeWith } from '@drydock/testing/skipped';
+import { roleOf, urlOf } from '../src/providers/ssh/run-on-site';
 import { sshSiteHost } from '../src/providers/ssh/site-host.ssh';
 import { parseSshHost, type SshHostConfig } from '../src/providers/ssh/ssh-config';
 import { SshConnection } from '../src/providers/ssh/ssh-connection';
-import { roleOf, urlOf } from '../src/providers/ssh/ssh-site';
 import type { HostDatabase, Login } from './host-database';
 import { missingForMariadb, startHostMariadb } from './host-mariadb';
 import { findPostgresDir, startHostPostgres } from './host-postgres';
@@ -23,12 +23,12 @@ export interface SshRig extends SiteHostRig {
   sshd: StartedSshd;
   database: HostDatabase;
   loginOf(site: { mode: string; siteId: string }): Login;
-  /** The changes that the host was requested to make, and whether it made them. */
+  /** The changes that were requested of the host, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 
 interface RigOptions {
-  /** The size in MiB of a separate disk for the sites. By default the sites have no separate disk. */
+  /** The size in MiB of a disk of its own for the sites. None by default. */
   diskMegabytes?: number;
 }
 
@@ -122,7 +122,7 @@ async function openRig(
 export const openSshRig = (archiveKey: Buffer, options?: RigOptions): Promise<SshRig> =>
   openRig(archiveKey, startHostPostgres, options);
 
-/** A host for each database that a host over ssh may have. `missing` names the programs that this machine lacks. */
+/** A host for each database. `missing` names the programs that this machine lacks for it. */
 export const sshRigs = [
   {
     name: 'ssh with Postgres',
@@ -136,10 +136,10 @@ export const sshRigs = [
   },
 ] as const;
 
-/** Returns a `describe` for one of {@link sshRigs}. It skips its suite if this machine lacks programs of that rig. */
+/** A `describe` for one of {@link sshRigs}, which skips its suite if this machine lacks programs. */
 export const describeOn = ({ missing }: Pick<(typeof sshRigs)[number], 'missing'>) => describeWith(missing);
 
 const [onPostgres] = sshRigs;
 
-/** Works like {@link describeOn} with Postgres, for suites that need only one kind of database. */
+/** {@link describeOn} with Postgres, for suites that need only one database. */
 export const describeOnHost = () => describeOn(onPostgres);

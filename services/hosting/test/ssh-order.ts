@@ -4,7 +4,7 @@ import type { ArchiveAtHand, FencedCallWithProgress, SiteHost, SiteRef } from '.
 
 let fence = 0;
 
-/** The arguments of one call, with a greater fence than the previous call. */
+/** The arguments of a call, with a greater fence than the call before. */
 export const nextOrder = (signal: AbortSignal = AbortSignal.timeout(60_000)): FencedCallWithProgress => ({
   fence: String(++fence),
   workflowId: 'ssh',

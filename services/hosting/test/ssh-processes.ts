@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0;
 export const isOnPath = (name: string): boolean =>
   (process.env['PATH'] ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, name)));
 
-/** The programs that a host over ssh needs and this machine lacks, `more` included; '' if no program is missing. */
+/** The programs that a host over ssh needs and this machine lacks, those in `more` included; '' if there are all. */
 export function missingForSshd(more: readonly string[]): string {
   const programs = ['tar', 'flock', 'timeout', 'ssh-keygen', ...more].filter((name) => !isOnPath(name));
   return [...(existsSync(sshd) ? [] : ['sshd']), ...programs].join(', ');
@@ -84,11 +84,11 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
     'StrictModes no',
     'PasswordAuthentication no',
     'PermitRootLogin prohibit-password',
-    // HOME is this folder, so that the shell does not run the start files of the account's own home.
+    // With this HOME the shell does not run the start files of the account.
     `SetEnv HOME=${folder}`,
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
-  // A server that runs as root requires this folder, which the system makes at its start.
+  // As root the server needs this folder, which the system makes at its start.
   if (isRoot) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   const started = await startProcess(spawn(sshd, ['-D', '-e', '-f', config], { stdio: 'ignore' }), port);
   const fingerprint =

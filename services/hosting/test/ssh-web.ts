@@ -28,9 +28,7 @@ async function renderPage(folder: string, askDatabase: (sql: string) => Promise<
   return query === undefined || sql === undefined ? page : page.replace(query, await askDatabase(sql));
 }
 
-/**
- * Runs applications by Passenger's contract. After a change of tmp/restart.txt a fresh process answers every request.
- */
+/** Runs applications by Passenger's contract: a fresh process answers from the next change of tmp/restart.txt on. */
 class Apps {
   readonly #running = new Map<string, App>();
 
@@ -70,8 +68,8 @@ function forward({ port }: App, response: ServerResponse): void {
 const siteUrlPattern = /^\/(live|sandbox)\/([^/]+)\/$/;
 
 /**
- * Serves the release at each site's `current` link. Runs applications. Answers visitors 503 while the maintenance flag
- * is set.
+ * Serves the current release of each site and runs applications. Answers 503 to visitors while the maintenance flag is
+ * set.
  */
 export async function serveSites(
   sitesDir: string,

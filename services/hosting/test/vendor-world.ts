@@ -16,7 +16,7 @@ export interface VendorSite {
   packageId: string;
 }
 
-/** Hosting with a vendor beside it. */
+/** Opens a world with the emulator of a vendor. */
 export async function openVendorWorld(
   backend: QueueBackend,
   caller: Caller,
@@ -35,9 +35,7 @@ export async function openVendorWorld(
   };
 }
 
-/**
- * Creates a site of the platform vendor. The site has a restore point of its first content, and now has other content.
- */
+/** A site of platform vendor that has a restore point of its first content, and other content since. */
 export async function makeVendorSite(world: VendorWorld, name = 'Shop'): Promise<VendorSite> {
   const siteId = await makeSite(world, name, 'vendor');
   const [row] = await world.api.rows<{ package_id: string }>(
@@ -66,7 +64,7 @@ export const restore = (
   options: object = {},
 ): Promise<ServiceAnswer> => world.api.call('POST', `${snapshotsPath(siteId)}/restore`, { body, ...options });
 
-/** Polls the surface as a client would. */
+/** Polls the surface, as a client would, until nothing is in progress. */
 export const atRest = (world: VendorWorld, siteId: string): Promise<VendorSnapshotSurface> =>
   until(
     async () => {

@@ -15,11 +15,11 @@ export interface VendorContent {
 export interface TestVendor {
   url: string;
   keys: { live: string; sandbox: string };
-  /** The environment of the API and of the workers. */
+  /** Environment of the API and of the workers. */
   environment: Record<string, string>;
   content(packageId: string): Promise<VendorContent>;
   fill(packageId: string, content: VendorContent): Promise<void>;
-  /** The vendor's own nightly point of everything. */
+  /** Makes a restore point of the whole package, as the vendor does every night. */
   keepPoints(packageId: string): Promise<void>;
   change(packageId: string, change: object): Promise<void>;
   fault(wish: FaultWish): Promise<void>;

@@ -17,8 +17,8 @@ interface Run extends SiteRun {
   pid: number;
 }
 
-// Cases in which three workers die are left out. Replacing three workers takes longer than a request waits, and then
-// the restart is cancelled.
+// Cases in which three workers die are left out. A request does not wait until three workers are replaced, so the
+// restart would be cancelled.
 const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 
 it(
@@ -34,8 +34,8 @@ it(
     };
     const look = (run: Run) => lookAtRun(world, run);
     /**
-     * A restart that is recorded as failed may still have happened, which does no harm. A restart that is recorded as
-     * succeeded must have happened.
+     * A restart that failed by its record may still have happened, which does no harm. A restart that succeeded by its
+     * record must have happened.
      */
     const judge = async (run: Run): Promise<'old' | 'new'> => {
       const isFresh = (await processOf(world, run.siteId)) !== run.pid;

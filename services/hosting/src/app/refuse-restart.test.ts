@@ -15,7 +15,7 @@ const refusalOfPreflight = async (siteId: string): Promise<unknown> =>
 const restart = (siteId: string) => api.call('POST', `/v1/sites/${siteId}/app/restart`);
 
 describe('while a site’s host does not answer', () => {
-  it('a restart is refused for whoever is at work on the site, and for the site’s state, as at any other time', async () => {
+  it('other work on the site, and its state, refuse a restart as at any other time', async () => {
     const busy = await givenSite(api, owner);
     const workflow_id = workflowIdOf(await api.call('POST', `/v1/sites/${busy}/backups`, { body: {} }));
     expect((await restart(busy)).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });

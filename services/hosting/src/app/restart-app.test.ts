@@ -81,7 +81,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     expect(await processOf(world, siteId)).toBe(pid);
   });
 
-  it('an application that does not come back is told by its workflow, and can be mended and restarted', async () => {
+  it('the workflow tells that an application has not come back; once mended, it can be restarted', async () => {
     const id = await makeSite(world, 'Broken');
     await putApp(world, id, 'process.exit(3)');
     expect((await restart(id)).status).toBe(200);
@@ -94,7 +94,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     expect(await ended(world, await restartOf(id))).toMatchObject({ status: 'succeeded' });
   });
 
-  it('refuses a site without an application, a suspended one, and one that somebody is at work on, before everything else', async () => {
+  it('refuses a site without an application, a suspended site, and before all else a site with other work on it', async () => {
     const bare = await makeSite(world, 'Bare');
     expect((await restart(bare)).json).toMatchObject({ status: 422, code: 'no_app' });
     expect(await appOf(bare)).toEqual({
@@ -117,7 +117,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     }
   });
 
-  it('another’s site, the other mode’s and a malformed id are one identical 404, and no permission is 403 before that', async () => {
+  it('another organisation, the other mode and a malformed id give one 404; a missing permission gives 403 before', async () => {
     const strangers = [callerOf(), { ...world.caller, mode: 'sandbox' as const }];
     const answers = await Promise.all([
       ...strangers.map((caller) => restart(siteId, { caller })),
@@ -139,7 +139,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     await world.endWorkers();
     const pid = await processOf(world, siteId);
     const answering = restart(siteId);
-    // The deadline of the start is set to now, because the test would otherwise wait ten seconds.
+    // Moves the deadline of the start to now, because the test would otherwise wait ten seconds.
     const pastStart =
       "UPDATE workflow SET start_by = now() WHERE kind = 'restart_app' AND status = 'queued' RETURNING id";
     await until(async () => (await world.api.rows(pastStart)).length === 1, { what: 'the accepted restart' });

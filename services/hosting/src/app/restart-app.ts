@@ -48,8 +48,8 @@ export const getApp = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getSiteApp>;
 
 /**
- * The preflight decides by the same rule as the restart, and changes nothing. If the host does not answer, the
- * preflight reports the same refusal as the restart.
+ * Decides by the same rule as the restart, and changes nothing. If the host does not answer, the refusal is the one
+ * that the restart would give.
  */
 export const preflightRestart = (context: HandlerContext) =>
   ({
@@ -77,14 +77,14 @@ export const preflightRestart = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightSiteAppRestart>;
 
 interface FoundApp {
-  /** Null if the host did not answer. In this case `error` holds the reason. */
+  /** Null if the host did not answer. Then `error` holds the reason. */
   hasApp: boolean | null;
   error?: unknown;
 }
 
 const touchedSchema = z.object({ restartedAt: z.string() });
 
-/** Answers once the host has confirmed that the next request gets a fresh process. */
+/** Answers 200 once the host has confirmed that the next request gets a fresh process. */
 export const restartApp = (context: HandlerContext) =>
   ({
     preload: async (request) => {
@@ -98,7 +98,7 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // A host that does not answer is reported last, because every other refusal needs no answer of the host.
+      // The other refusals come first: they hold even if the host does not answer, and they say more.
       if (hasApp === null) throw hostUnavailable(error);
       const work = {
         definition: restartAppWorkflow,

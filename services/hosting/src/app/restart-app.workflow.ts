@@ -15,7 +15,7 @@ const codeOfRefusal: Partial<Record<SiteHostRefusal, ProblemCode>> = {
   unsupported: 'platform_unsupported',
 };
 
-/** Touches the application's restart file and then makes a request, because only a request starts a fresh process. */
+/** Touches the restart file of the application. Then makes a request, because only a request starts a fresh process. */
 export const restartAppWorkflow = defineWorkflow({
   kind: 'restart_app',
   input: z.strictObject({ platform: z.enum(['local', 'ssh', 'vendor']) }),
@@ -39,8 +39,8 @@ export const restartAppWorkflow = defineWorkflow({
       const { appGeneration, detail } = await host.probe(refOf(step), fencedCall(step));
       if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
         const internal = `${detail} generation ${appGeneration}`;
-        // After a failed start the host waits a second before it starts the application again. The probe may have come
-        // in that second, so the step is tried again.
+        // The host waits a second after a failed start before it starts the application again. This probe may have
+        // fallen into that second, so the step is tried again.
         throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
       }
       return { generation: appGeneration };

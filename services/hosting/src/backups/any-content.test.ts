@@ -22,15 +22,15 @@ import { oddSql } from '../../test/trees/odd-sql';
 import { missingForTrees } from '../../test/trees/read-tree';
 
 /*
- * Sites with arbitrary content are restored from an older backup. No restore may wait for staff. After each restore the
- * site has the content of the backup or its previous content.
+ * Sites with generated content are restored from an older backup. No restore may wait for staff, and each must leave
+ * the content of the backup or the content from before.
  */
 
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });
 const atOnce = 4;
 /**
- * How often a site is used. Creating a site and its first backup takes as long as a restore. So a site is reused once
- * it is in its first state again.
+ * How often a site is used. Making a site and its first backup takes as long as a restore, so a site is used again once
+ * it is back in its first state.
  */
 const roundsMax = isChaos ? 20 : 1;
 const missing = missingForTrees();
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Repeats a call while its answer is 503. A busy machine's API may not reach its database in time. */
+/** Repeats a call while its answer is 503, because the API of a busy machine may not reach its database in time. */
 const call = (method: string, target: string, body?: object): Promise<ServiceAnswer> =>
   until(
     async () => {
@@ -63,7 +63,7 @@ const endOf = async ({ headers }: ServiceAnswer): Promise<WorkflowView> =>
     { timeoutMs: 600_000, everyMs: 200, what: `the end of ${String(headers['location'])}` },
   );
 
-/** Adds random files and database objects to a site. Returns the SQL statements that succeeded. */
+/** Adds random files and database objects to a site. Resolves with the SQL that succeeded. */
 async function spoil(siteId: string, number: number): Promise<string[]> {
   const random = new SeededRandom(seed + number);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
@@ -96,7 +96,7 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
 interface Ended {
   number: number;
   view: WorkflowView;
-  /** The names of the checks that failed, or ''. */
+  /** The facts that are wrong, or ''. */
   wrong: string;
   done: string[];
 }
@@ -158,7 +158,7 @@ it(`a site of any content is restored or refused, and none waits for staff (${co
       const ended = await restoreSpoilt(site, number);
       results.push(ended);
       if (isChaos && results.length % 20 === 0) tell(results, started);
-      // A site in its first state is used for the next content. A site whose content was refused is deleted.
+      // A site that was restored is used for the next content. A site whose content was refused is deleted.
       if (ended.wrong === '' && ended.view.status === 'succeeded' && round % roundsMax !== 0) continue;
       if (ended.wrong === '') await removeSite(site);
       site = null;

@@ -7,24 +7,22 @@ import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { hostOf } from '../providers/site-host';
 import { definitely } from '../sites/definite-failure';
-import { lockEnd } from './backup.rules';
+import { type KeptBackup, lockEnd, type StoredArchive } from './backup.rules';
 import { findBackup, findLastRawBytes, replaceSkipped } from './backup.store';
-import type { KeptBackup, StoredArchive } from './backup.types';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**
- * Limits of steps that move every byte of a site. Six hours are enough for the largest archive of 4 TB at 200 MB/s.
- * These steps are tried more often than other steps, because a failure loses much work.
+ * Limits of steps that move every byte of a site. The largest archive has 4 TB, which takes 5.6 hours at 200 MB/s. The
+ * steps have more attempts than other steps, because giving up would waste hours of work.
  */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Limits of steps during which customers' requests wait. */
+/** Limits of steps during which a site's visitors wait. */
 export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
 
 /**
- * How long a freeze before a switch lasts, in milliseconds. The freeze ends by itself, so that no site stays frozen
- * after the death of its worker. Five seconds are far more than the pause between two steps, and less than a browser
- * waits.
+ * How long a freeze before a switch lasts. It ends by itself, so that a site does not stay frozen when its worker dies.
+ * Five seconds are far more than the pause between two steps, and shorter than a browser waits.
  */
 export const freezeTtlMs = 5_000;
 
@@ -41,8 +39,8 @@ export type PackedBackup = StoredArchive & { findings: Finding[] };
 type Step = StepContext<unknown, unknown>;
 
 /**
- * Packs a release into a folder that belongs to this attempt alone. The archive counts only after it was verified.
- * Permanent failure `storage_full`.
+ * Packs a release into a folder that belongs to this attempt alone. The archive counts only once it was verified.
+ * Permanent failures `site_content_refused`, `storage_full`.
  */
 export async function packBackup(
   context: WorkContext,
@@ -71,9 +69,9 @@ export async function packBackup(
 }
 
 /**
- * Finds the newest complete archive of a backup in the storage. Drydock's database does not know the archive if the
- * database was put back to a moment before the archive was written. Returns null if the storage has no complete
- * archive. The MAC of the manifest is checked with `archiveKey`, but the content is not verified here.
+ * Finds the newest complete archive of a backup in the storage. The row of the backup does not name the archive if
+ * Drydock's database was put back to a moment before the archive was written. The MAC of the manifest is checked with
+ * `archiveKey`; the content is not verified here. Returns null if the storage has no complete archive of the backup.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -101,8 +99,8 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 }
 
 /**
- * Packs a release. If Drydock's database was put back from a backup, the release may be gone by now. In that case the
- * archive of an earlier attempt is used. Permanent failure `superseded` if there is no such archive.
+ * Packs a release. The release may be gone if Drydock's database was put back from a backup. Then the archive that an
+ * earlier attempt has written is used. Permanent failure `superseded` if there is no such archive.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);
@@ -113,14 +111,13 @@ export async function packOrFind(context: WorkContext, step: Step, backup: Backu
   return { ...written, findings: [] };
 }
 
-/** Removes the objects of all attempts at the backup. */
 export async function discardPacked(context: WorkContext, step: Step, backupId: string): Promise<void> {
   await context.backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }));
 }
 
 /**
- * Reads the whole archive back. Checks every MAC and every index entry. Also checks that the manifest is the recorded
- * manifest. Permanent failures with the codes of {@link archiveFailures}.
+ * Reads the whole archive back. Checks every MAC, every index entry, and that the manifest is the recorded one. The
+ * permanent failures are those of `archiveFailure` in packages/workflow.
  */
 export async function verifyStored(
   context: WorkContext,
@@ -139,8 +136,9 @@ export async function verifyStored(
 }
 
 /**
- * Verifies an archive that was just written, removes the folders of earlier attempts, and locks the archive if the
- * storage has locks. The lock comes last, because a locked archive cannot be removed when a later step fails.
+ * Verifies an archive that was just written, and removes the folders of earlier attempts. Then locks the archive if the
+ * storage has locks. The lock comes last, because a locked archive could not be removed if an earlier part of the step
+ * failed.
  */
 export async function verifyWritten(
   context: WorkContext,

@@ -44,7 +44,7 @@ function begin(
 const restore = (backupId: string): Promise<unknown> =>
   begin(restoreBackupWorkflow, { backupId, platform: 'local', safetyCopyId: uuidv7(), statusBefore: 'active' });
 
-it('a restore goes on when its backup is still what it was accepted for', async () => {
+it('a restore goes on when its backup has not changed since it was accepted', async () => {
   expect(await restore(await givenBackup(api, owner, siteId))).toMatchObject({
     oldRelease: 'first',
     archive: { rawBytes: 4_000 },
@@ -52,7 +52,7 @@ it('a restore goes on when its backup is still what it was accepted for', async 
 });
 
 it.each([
-  ['was given up meanwhile', 'backup_expired', "UPDATE backups SET status = 'expired' WHERE id = $1"],
+  ['was marked as expired meanwhile', 'backup_expired', "UPDATE backups SET status = 'expired' WHERE id = $1"],
   ['is not there any more', 'backup_not_found', 'DELETE FROM backups WHERE id = $1'],
 ])('a restore ends before it changes anything when its backup %s', async (_what, code, change) => {
   const backupId = await givenBackup(api, owner, siteId);
@@ -60,7 +60,7 @@ it.each([
   await expect(restore(backupId)).rejects.toMatchObject({ problem: { code } });
 });
 
-it('a backup ends before it begins when its site is served no longer', async () => {
+it('a backup ends in its first step when its site has failed meanwhile', async () => {
   const backupId = await givenBackup(api, owner, siteId, { status: 'queued', kind: 'on_demand' });
   const take = () => begin(takeBackupWorkflow, { backupId, platform: 'local' });
   expect(await take()).toMatchObject({ releaseId: 'first' });

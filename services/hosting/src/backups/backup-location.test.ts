@@ -19,7 +19,7 @@ it.each([
   ['live', owner, true, 'object_storage'],
   ['sandbox', sandbox, false, 'worker_host'],
 ] as const)(
-  'a %s backup says where it will lie from the moment that it is accepted',
+  'a %s backup tells where it will be kept as soon as it is accepted',
   async (_mode, caller, isOffsite, location) => {
     const siteId = await givenSite(api, caller);
     const { status, json } = await api.call('POST', `/v1/sites/${siteId}/backups`, { caller, body: {} });

@@ -17,18 +17,14 @@ import type { Reader } from '../context/database.store';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import { type ListPage, readListPage, readSite } from '../sites/site-record';
-import { allowanceOf, allowanceWindowStart, noAllowance, refuseBackup, statusAt } from './backup.rules';
+import { allowanceOf, allowanceWindowStart, type Backup, noAllowance, refuseBackup, statusAt } from './backup.rules';
 import { findBackup, listOnDemand, listBackups as listRows, listSkipped, type SkippedRow } from './backup.store';
-import type { Backup } from './backup.types';
 import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
-/** The list name in every cursor of a backup surface. Several endpoints return such cursors. */
+/** The list that cursors are bound to. Every endpoint that answers a backup surface gives cursors of this one list. */
 export const backupList = listSiteBackups.id;
 
-/**
- * The rows that a request already knows, because it has read or written them in the transaction that accepted work on a
- * site.
- */
+/** Rows that a request has read or written itself, in the transaction that accepted its work. */
 interface KnownOfSurface {
   /** The backups as {@link readSurfaceRows} returns them. */
   rows: readonly Backup[];
@@ -43,8 +39,8 @@ export const readSurfaceRows = (
 ): Promise<Backup[]> => listRows(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
 /**
- * Reads the backup surface within `tx`. In a request's transaction the surface includes the work that was just
- * accepted. The rows in `known` are not read again. `filter` narrows only the list of backups.
+ * Reads the backup surface within `tx`, so that the answer of a request shows the work that it has just accepted. The
+ * rows in `known` are not read again. `filter` narrows only the list of backups.
  */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
@@ -59,7 +55,8 @@ export async function readSurface(
     known?.rows ?? readSurfaceRows(tx, site, listPage, filter),
     context.proofs.read(site.mode),
   ]);
-  // A first page that is neither full nor filtered holds every backup that the allowance counts.
+  // A first page without a filter and without a next page holds every backup of the site, so the allowance can be
+  // counted from it.
   const isWhole = Object.keys(filter).length === 0 && asked.after === null && rows.length <= asked.limit;
   const onDemand = isWhole ? rows : await listOnDemand(tx, site.id, allowanceWindowStart(now));
   const { data: backups, page } = pageOf(rows, (backup) => viewBackup(backup, now));
@@ -77,7 +74,10 @@ interface SurfaceFacts {
   proofs: BackupProofs;
 }
 
-/** The backup surface of interface.md 2.2. It promises only properties of backups that a recent check has proved. */
+/**
+ * The backup surface of interface.md 2.2. It claims immutability and a passed drill only if a recent check has proved
+ * them.
+ */
 function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;
   const unsupportedReason = unsupportedReasonOf(site.platform);
@@ -132,7 +132,7 @@ function viewBackup(backup: Backup, now: Date): SiteBackup {
   };
 }
 
-/** Lists page by page the paths that a backup of the caller's site left out. */
+/** Lists the paths that a backup left out. */
 export const listBackupSkipped = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -1,5 +1,4 @@
-import { allowanceOf, expiryOf, refuseBackup, refuseRestore, statusAt } from './backup.rules';
-import type { Backup } from './backup.types';
+import { allowanceOf, type Backup, expiryOf, refuseBackup, refuseRestore, statusAt } from './backup.rules';
 
 const now = new Date('2030-01-02T12:00:00.000Z');
 const hoursAgo = (hours: number): Date => new Date(now.getTime() - hours * 3_600_000);

@@ -1,12 +1,65 @@
-import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contracts/hosting/backups';
+import {
+  type BackupKind,
+  type BackupStatus,
+  immutableDays,
+  onDemandLimit,
+  type SiteBackup,
+} from '@drydock/contracts/hosting/backups';
+import type { Mode } from '@drydock/contracts/platform/values';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-import type { Backup, StoredArchive } from './backup.types';
+/** The storage key of a completed backup, and the recorded facts. An archive that does not match them is refused. */
+export interface StoredArchive {
+  storageKey: string;
+  sizeBytes: number;
+  /** Bytes of the content, unpacked. */
+  rawBytes: number;
+  /** The SHA-256 of the manifest, in hex. */
+  checksumSha256: string;
+  manifestMac: string;
+}
 
 /**
- * A release takes a quarter more space than its bare bytes, because of file system blocks, index pages and the
- * write-ahead log. In addition, every database takes a fixed amount.
+ * The facts about an archive that is verified and locked. Times are ISO 8601 text, because the output of a step is
+ * stored as JSON.
+ */
+export interface KeptBackup {
+  completedAt: string;
+  /** Null if the storage has no locks. */
+  lockedUntil: string | null;
+  location: SiteBackup['location'];
+}
+
+export interface Backup {
+  id: string;
+  siteId: string;
+  orgId: string;
+  mode: Mode;
+  kind: BackupKind;
+  status: BackupStatus;
+  sequence: number;
+  includesFiles: boolean;
+  includesDatabase: boolean;
+  /** Null until the backup has completed. */
+  archive: StoredArchive | null;
+  errorCode: string;
+  skipped: SiteBackup['skipped'];
+  /** The site's answer when the backup was taken. */
+  answer: RecordedAnswer;
+  createdAt: Date;
+  completedAt: Date | null;
+  /** Null if the backup is kept until its deleted site is purged. */
+  expiresAt: Date | null;
+  lockedUntil: Date | null;
+  /** The place where the archive was written. */
+  location: SiteBackup['location'];
+}
+
+/**
+ * A release takes a quarter more space than its bare bytes: file system blocks, index pages and the write-ahead log.
+ * Every database takes 64 MiB in addition.
  */
 const overheadFactor = 1.25;
 const overheadBytes = 64 * 2 ** 20;
@@ -29,14 +82,14 @@ interface Allowance {
   limit: number;
   used: number;
   remaining: number;
-  /** The time when the oldest counted backup leaves the window; null while some allowance remains. */
+  /** The time from which a backup is allowed again; null while some allowance remains. */
   nextAt: Date | null;
 }
 
 /** The beginning of the window in which on-demand backups count. */
 export const allowanceWindowStart = (now: Date): Date => new Date(now.getTime() - dayMs);
 
-/** The allowance of a site whose platform takes no backups. `nextAt` is null, because waiting brings no allowance. */
+/** The allowance of a site on a platform that takes no backups. `nextAt` is null, because waiting does not help. */
 export const noAllowance: Allowance = { limit: onDemandLimit, used: 0, remaining: 0, nextAt: null };
 
 /** Counts the on-demand backups of the last 24 hours that did not fail. Other kinds of backups do not count. */
@@ -47,8 +100,7 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // The window may hold more backups than the limit. A backup is allowed again only when their number falls below the
-  // limit.
+  // The window may hold more backups than the limit. A backup is allowed again when this one leaves the window.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
   return {
     limit: onDemandLimit,
@@ -58,7 +110,10 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
   };
 }
 
-/** Whether an on-demand backup may be taken. `can_backup` and the check of the request both use this rule. */
+/**
+ * The reason why no backup may be taken now. `can_backup`, the request and the first step of the workflow use this
+ * rule.
+ */
 export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date): Refusal | null {
   const refusal = refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
   if (refusal !== null) return refusal;
@@ -70,15 +125,14 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
 }
 
 /**
- * Whether the site may be overwritten with `backup`. The first reason counts, in this order: the backup does not exist,
- * a workflow works on the site, the state of the backup, the platform and status of the site.
+ * The reason why the site may not be overwritten with `backup`. The first reason counts, in this order: the backup does
+ * not exist, a workflow works on the site, the state of the backup, the platform and status of the site.
  */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);
   return isAtWork ?? refusePoint(backup, now) ?? refuseByPlatform(world);
 }
 
-/** Refuses a restore for reasons that depend only on the backup. */
 function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   const status = statusAt(backup, now);
@@ -91,13 +145,13 @@ function refuseByPlatform({ site }: BackupWorld): Refusal | null {
   return isReady(site.status) ? null : { code: 'site_not_ready' };
 }
 
-/** A completed backup past its retention is expired from that moment, whether or not its data is already gone. */
+/** A completed backup counts as expired from `expiresAt` on, even before `expire_backups` has marked it. */
 export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expiresAt'>, now: Date): BackupStatus {
   return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
 }
 
 /**
- * The time when a backup's lock ends. S3 keeps whole seconds. The time is rounded up, because a lock must not end
+ * The time when the lock of a backup ends, rounded up to the whole seconds that S3 keeps, because a lock must not end
  * before the promised time.
  */
 export const lockEnd = (completedAt: Date): Date =>
@@ -106,7 +160,7 @@ export const lockEnd = (completedAt: Date): Date =>
 export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
   new Date(completedAt.getTime() + retentionDays * dayMs);
 
-/** The pause before the next try to back up a site that was busy, or whose backup failed. */
+/** The pause before the next attempt to back up a site that was busy, or whose backup failed. */
 const pauseMs = 5 * 60_000;
 
 export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);

@@ -7,10 +7,10 @@ import type { BackupLocation } from '../providers/backup-storage';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
-import type { Backup, KeptBackup, StoredArchive } from './backup.types';
+import type { Backup, KeptBackup, StoredArchive } from './backup.rules';
 import { type SkippedSummary, sampleSize } from './skipped.view';
 
-/** Records the paths that an attempt at a backup has skipped, and replaces the list of an earlier attempt. */
+/** Records the paths that an attempt at a backup has skipped. Replaces the list of an earlier attempt. */
 export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }: Skipped): Promise<void> {
   const list = JSON.stringify(paths.map(storable));
   await tx.$executeRaw`DELETE FROM backup_skipped_paths WHERE backup_id = ${backupId}::uuid`;
@@ -30,8 +30,8 @@ export const storable = ({ path, reason }: SkippedPath): SkippedPath => ({
 });
 
 /**
- * How many paths each backup of the site left out, and a sample of them, by the backup's id. A backup that left out
- * nothing has no entry. The caller has checked that the site belongs to the requesting organisation.
+ * The number of skipped paths and a sample of them, by the id of the backup. A backup without skipped paths has no
+ * entry. The caller has checked that the site belongs to the requesting organisation.
  */
 async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, SkippedSummary>> {
   const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`
@@ -66,8 +66,8 @@ export function listSkipped(
 }
 
 /**
- * Finds the backup that a deletion took before staff abandoned it while the site was being destroyed. Such a backup has
- * no expiry. Returns null if there is no such backup.
+ * Finds the last backup that an earlier deletion took, if staff abandoned that deletion while it destroyed the site. No
+ * other backup of an existing site is without an expiry. Returns null if there is none.
  */
 export async function findLeftBackup(tx: Reader, siteId: string): Promise<string | null> {
   const row = await tx.backup.findFirst({
@@ -88,7 +88,7 @@ export async function findNewestBackup(tx: Reader, siteId: string, now: Date): P
   return row?.id ?? null;
 }
 
-/** Removes the backup's expiry. The purge of the deleted site then removes the backup. */
+/** Removes the expiry of the backup. The purge of the deleted site then removes the backup. */
 export async function keepBackup(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'completed' }, data: { expiresAt: null } });
 }
@@ -136,9 +136,7 @@ interface NewBackup {
   location: BackupLocation;
 }
 
-/**
- * Inserts a queued backup with the next sequence number of its site. A second call with the same id changes nothing.
- */
+/** Inserts a queued backup with the next sequence number of its site. A repeated call inserts no second row. */
 export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Promise<void> {
   const sequence = await nextBackupSequence(tx, backup.siteId);
   const { orgId, mode } = owner;
@@ -169,8 +167,8 @@ export async function listBackups(
 }
 
 /**
- * A backup's row counts its skipped paths. Most backups have skipped no path, so most calls need no query for the
- * paths.
+ * Adds the samples of skipped paths. Each row counts its skipped paths, and most rows have none, so most calls need no
+ * second query.
  */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
@@ -199,7 +197,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** If `expiresAt` is null, the backup has no expiry. It is removed when its deleted site is purged. */
+/** With `expiresAt` null the backup never expires. It is removed when its deleted site is purged. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,
@@ -232,7 +230,7 @@ export async function markCompleted(
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
-/** Does nothing to a backup that has completed. */
+/** A completed backup is not changed. */
 export async function markFailed(tx: Tx, backupId: string, errorCode: string): Promise<void> {
   await tx.backup.updateMany({
     where: { id: backupId, status: { in: ['queued', 'running'] } },
@@ -241,8 +239,8 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
 }
 
 /**
- * Sets the time of the sweep's next check of the site, because its nightly backup has failed. Does nothing for any
- * other kind of backup.
+ * Sets the time at which `sweep_backups` next considers the site whose nightly backup has failed. Does nothing for a
+ * backup of another kind.
  */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`

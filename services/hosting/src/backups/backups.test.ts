@@ -77,7 +77,7 @@ describe('the surface', () => {
     });
   });
 
-  it('lists backups newest first, and an expired one as what it is', async () => {
+  it('lists backups newest first, and an expired one as expired', async () => {
     const siteId = await givenSite(api, owner);
     const gone = await givenBackup(api, owner, siteId, { hoursAgo: 800, expiresInHours: -1 });
     const kept = await givenBackup(api, owner, siteId);
@@ -162,7 +162,7 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     expect(await auditedOf(api, `/v1/sites/${siteId}`)).toHaveLength(1);
   });
 
-  it("answers another site's backup, another organisation's and one that never was alike", async () => {
+  it("answers another site's backup, another organisation's backup and a missing one alike", async () => {
     const siteId = await givenSite(api, owner);
     const stranger = callerOf();
     const points = [
@@ -174,7 +174,7 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     for (const { status, json } of answers) expect([status, json]).toMatchObject([422, { code: 'backup_not_found' }]);
   });
 
-  it('asks whether there is such a point first, then who is at work, then about the state of the point and the site', async () => {
+  it('refuses first for a missing point, then for other work, then for the state of the point and of the site', async () => {
     const siteId = await givenSite(api, owner);
     const good = await givenBackup(api, owner, siteId);
     const failed = await givenBackup(api, owner, siteId, { status: 'failed' });
@@ -183,7 +183,7 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     await api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
     expect((await restore(siteId, uuidv7())).json).toMatchObject({ code: 'backup_not_found' });
     const { backups } = await surfaceOf(siteId);
-    // The unfinished backup is refused as well.
+    // The last of these is the unfinished backup itself.
     for (const point of [good, failed, expired, backups[0]?.id ?? '']) {
       expect((await restore(siteId, point)).json).toMatchObject({
         code: 'operation_in_progress',
@@ -238,7 +238,7 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     expect([answer.status, answer.json]).toMatchObject([403, { errors: [{ detail: 'hosting.backup.manage' }] }]);
   });
 
-  it('executes again under the same key what was refused for the moment', async () => {
+  it('executes a request again under the same key after a refusal that could pass', async () => {
     const siteId = await givenSite(api, owner);
     const backupId = await givenBackup(api, owner, siteId);
     expect((await take(siteId)).status).toBe(202);
@@ -268,7 +268,7 @@ describe('its preflight', () => {
       'HTTP: not on record; SQL: refused. After the restore HTTP must answer below 500 and SQL may be refused again.',
     ],
   ])(
-    'says how the site answered at the backup and what is accepted of it: HTTP %s, SQL %s',
+    'tells how the site answered at the backup and which answers are accepted: HTTP %s, SQL %s',
     async (httpStatus, sqlWorks, level, detail) => {
       const siteId = await givenSite(api, owner);
       const backupId = await givenBackup(api, owner, siteId);
@@ -305,7 +305,7 @@ describe('its preflight', () => {
     expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [siteId])).toHaveLength(0);
   });
 
-  it('gives the very refusal of the real call', async () => {
+  it('gives exactly the refusal of the restore', async () => {
     const siteId = await givenSite(api, owner);
     const backupId = await givenBackup(api, owner, siteId);
     await take(siteId);

@@ -1,9 +1,4 @@
-/**
- * Restores sites whose files can be restored, but not their database.
- *
- * @tier long
- * @processes
- */
+/** Restores sites of which only the files can be restored. */
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
@@ -20,8 +15,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * The function of the unique index was changed after the rows were inserted, and now returns the same value for both
- * rows. So the rows cannot be loaded.
+ * The function of the unique index is changed after the rows were inserted. It then gives both rows the same value, so
+ * they cannot be loaded.
  */
 const lostSql = `CREATE FUNCTION half(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
   CREATE TABLE codes (code int); CREATE UNIQUE INDEX by_half ON codes (half(code)); INSERT INTO codes VALUES (2), (3);
@@ -51,7 +46,7 @@ const alone = {
   findings: expect.arrayContaining([expect.objectContaining({ level: 'WARNING', code: 'files_only' })]),
 };
 
-it('a live site gets the files of its backup back, keeps the database that it has, and what was replaced is a backup', async () => {
+it('a live site gets back the files of its backup and keeps its database, and a backup keeps what was replaced', async () => {
   const siteId = await makeLostSite();
   const before = await stateOf(world, siteId);
   const body = { backup_id: await makeBackup(world, siteId) };
@@ -90,7 +85,7 @@ it('a deleted site comes back with its files and an empty database', async () =>
     databaseUrl,
     "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace); END $$",
   );
-  // The site works normally: its database accepts tables, and its backup contains them.
+  // The site works like any other: its database takes tables, and its backup has them.
   await runSql(databaseUrl, 'CREATE TABLE version AS SELECT 3 AS v');
   const made = await stateOf(world, siteId);
   const backupId = await makeBackup(world, siteId);

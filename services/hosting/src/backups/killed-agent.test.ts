@@ -25,7 +25,7 @@ import { fillSite, pageOf, stateOf } from '../../test/site-state';
 
 const faults = createFaultTokens();
 
-/** The agent as a process. It has the same port after each start. */
+/** The agent as a process, which keeps its port when it starts again. */
 class AgentProcess {
   private child: ChildProcess | undefined;
   private environment: NodeJS.ProcessEnv = {};
@@ -73,7 +73,7 @@ afterAll(async () => {
   faults.remove();
 });
 
-it('between the switch and the probe keeps the site closed when it starts again, until the restore has ended', async () => {
+it('an agent killed before the probe keeps the site closed after its start, until the restore has ended', async () => {
   world.spawnWorker();
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
@@ -87,7 +87,7 @@ it('between the switch and the probe keeps the site closed when it starts again,
     body: { backup_id: backupId },
   });
   await until(() => agent.isGone, { timeoutMs: 90_000, what: 'the death of the agent' });
-  // Without workers, no process probes or thaws the site.
+  // Without workers nobody probes or thaws the site.
   await world.endWorkers();
   await agent.run();
   const found = await world.host.readSite(siteId);
@@ -100,7 +100,7 @@ it('between the switch and the probe keeps the site closed when it starts again,
     .connect()
     .then(() => visitor.query("INSERT INTO only_in_1 (note) VALUES ('of a visitor')"))
     .finally(() => through.push('write'));
-  // The agent has answered another call. An agent that thaws the site by itself would have let the visitors in by now.
+  // An agent that thaws the site by itself would have let the visitors in before it answered this call.
   expect(await world.host.probeSite(siteId, '/')).toMatchObject({ http_status: 200, sql_ok: true });
   expect([(await world.host.readSite(siteId)).frozen, through]).toEqual([true, []]);
 

@@ -1,9 +1,4 @@
-/**
- * Uses sites with 200,000 files and gigabytes of rows.
- *
- * @tier long
- * @processes
- */
+/** Backs up and restores sites with 200,000 files and gigabytes of rows. */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
@@ -19,10 +14,9 @@ import { buildTree, type PathToMake } from '../../test/trees/build-tree';
 import { differences, missingForTrees, readTree } from '../../test/trees/read-tree';
 
 /*
- * A large site is backed up, replaced by an older backup, and restored. The memory must not grow with the site, and
- * afterwards the paths and the database must be the same. Only `npm run chaos` uses the full sizes. Other runs use a
- * hundredth of each size, but the full number of columns. packages/postgres/src/load/large-cases.test.ts covers content
- * that is too large.
+ * A large site is backed up, replaced by an older backup, and restored. The memory must not grow with the site, and in
+ * the end paths and database must be the same. Only `npm run chaos` uses the full sizes; other runs use a hundredth of
+ * them, but all columns. packages/postgres/src/load/large-cases.test.ts has content that is too large.
  */
 
 const mb = 2 ** 20;
@@ -33,9 +27,9 @@ interface LargeCase {
   what: string;
   paths?: () => PathToMake[];
   statements?: string[];
-  /** The most memory that a process may use in addition to its memory for a nearly empty site. */
+  /** The most memory that a process may use beyond what it needs for a nearly empty site. */
   growthMaxMb: number;
-  /** A digest for content that a fingerprint cannot read, because the text of a value of 1 GB is too long. */
+  /** A digest of content that a fingerprint cannot read, because the text of a value of 1 GB would be too long. */
   digestSql?: string;
 }
 
@@ -61,7 +55,7 @@ const sparseFile = (): PathToMake[] => [
   },
 ];
 const columns = Array.from({ length: 1_600 }, (_, number) => `c${number} smallint`);
-/** The block commits several times, because a transaction holds a lock for each table that it creates. */
+/** Commits several times, because a transaction holds a lock for each table that it has made. */
 const makeTables = `do $$ begin for n in 1..${tables} loop
   execute format('create table t%s (id bigint primary key, name text not null, at timestamptz default now())', n);
   execute format('insert into t%s values (%s, %L)', n, n, n);
@@ -111,8 +105,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * Returns the peak memory in MB of each program that this process has started, except Postgres, and the growth of this
- * process.
+ * The peak memory in MB of each program that this process has started, except Postgres, and the growth of this process.
  */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();

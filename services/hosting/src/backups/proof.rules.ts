@@ -4,7 +4,7 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 export type ImmutabilityReason = SiteBackupSurface['immutability_reason'];
 export type RestoreDrillReason = SiteBackupSurface['restore_drill_reason'];
 
-/** The result of the latest check. `reason` is '' when it passed. */
+/** The result of a check. `reason` is '' if the check passed. */
 interface Finding<Reason extends string> {
   reason: Reason;
   finishedAt: Date;
@@ -13,20 +13,17 @@ interface Finding<Reason extends string> {
 export interface BackupProofs {
   /** Whether backups of the site's mode are kept in object storage. */
   isOffsiteEnabled: boolean;
-  /** The newest check of the storage that is in use. Null if there was none. */
+  /** The newest check of the storage in use. Null if that storage was never checked. */
   immutability: Finding<ImmutabilityReason> | null;
-  /** The last time that the current storage refused to delete a locked object. */
+  /** The last time that the storage in use refused to delete a locked object. */
   refusedAt: Date | null;
   drill: Finding<RestoreDrillReason> | null;
 }
 
 const hourMs = 3_600_000;
-/**
- * The age up to which a check of the storage counts as recent. The check runs daily, and may be a day late
- * (decisions.md 3).
- */
+/** A check of the storage is recent for 48 hours. It runs daily, and may be a day late (decisions.md 3). */
 const immutabilityAgeMaxMs = 48 * hourMs;
-/** A drill runs weekly and may be two days late, so a result of the last nine days is recent. */
+/** A drill is recent for nine days. It runs weekly, and may be two days late. */
 const drillAgeMaxMs = 9 * 24 * hourMs;
 
 interface ImmutabilityClaim {
@@ -35,9 +32,7 @@ interface ImmutabilityClaim {
   reason: ImmutabilityReason;
 }
 
-/**
- * Immutability is claimed only if the newest check passed and is recent. A failed check cancels every earlier proof.
- */
+/** Immutability is claimed only if the newest check passed and is recent. A failed check cancels all earlier proofs. */
 export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: Date): ImmutabilityClaim {
   const reason = reasonOf(immutability, 'never_checked', immutabilityAgeMaxMs, now);
   return { isImmutable: reason === '', verifiedAt: refusedAt, reason };
@@ -50,8 +45,8 @@ interface DrillClaim {
 }
 
 /**
- * The platforms whose backups are drilled. Only on these platforms does Drydock have its own site for drills and rows
- * that can be counted beforehand.
+ * The platforms whose backups are drilled. Only there can Drydock make a site for a drill, and count rows in an archive
+ * before its restore.
  */
 export const drilledPlatforms: readonly SitePlatform[] = ['local'];
 
@@ -65,9 +60,7 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/**
- * A passed drill is repeated after `passedAgeMinDays` days. A failed drill is repeated at the next run of the schedule.
- */
+/** A passed drill is due again after `passedAgeMinDays` days. A failed drill is due again at once. */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

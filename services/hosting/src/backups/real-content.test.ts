@@ -1,9 +1,4 @@
-/**
- * Restores sites with files and databases of real programs in every way that exists.
- *
- * @tier chaos
- * @processes
- */
+/** Restores sites with the files and databases of real programs, in every way there is. */
 import {
   chmodSync,
   chownSync,
@@ -32,9 +27,9 @@ import { differences, missingForTrees, readTree, type Tree } from '../../test/tr
 import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 
 /**
- * Each site has the schema of a Debian package, with rows, and the files of another package. After changes, the site is
- * restored from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or
- * tree runs only its pair.
+ * Each site has the schema of one Debian package, with rows, and the files of another. After changes it is restored
+ * from its backup, from its deletion and from the customer's own storage. `-t` with the name of a schema or a tree runs
+ * only its pair.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [
@@ -103,7 +98,7 @@ async function contentOf(siteId: string): Promise<Content> {
   const { filesDir, databaseUrl: url, uid } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
-  // A restored site has another system account, so the tree shows the account as `the site`.
+  // A restored site has another system account, so the tree names the account `the site`.
   const owner = (name: string): string => (name === account ? 'the site' : name);
   const tree = new Map(
     [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
@@ -151,7 +146,7 @@ const removeRows = `do $$ declare t record; begin
   end loop; end $$`;
 
 /**
- * Changes content like a customer in a day: files are removed, added and changed in content, name and mode, and rows
+ * Changes content as a customer does in a day: files are removed, added, renamed and changed in content and mode, rows
  * are added and removed.
  */
 async function change(siteId: string, version: number): Promise<void> {
@@ -160,7 +155,7 @@ async function change(siteId: string, version: number): Promise<void> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
   for (const [at, name] of files.entries()) {
     const file = path.join(directory, name);
-    // The list has a file twice if a link leads to its folder, so the file may have been removed already.
+    // A link to a folder lists the files of the folder twice, so a file may have been removed already.
     const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     const turn = (at + version) % 40;
     if (isFile && turn === 0) rmSync(file);
@@ -175,7 +170,7 @@ async function change(siteId: string, version: number): Promise<void> {
   await showVersion(siteId, version);
 }
 
-/** Runs the restore and expects that it reports no loss. */
+/** Does the work and expects that it reports no loss. */
 async function finish(method: string, target: string, body: object = {}): Promise<void> {
   const accepted = await world.api.call(method, target, { body });
   expect(accepted).toMatchObject({ status: 202 });

@@ -1,9 +1,4 @@
-/**
- * Uses sites whose content cannot be packed or restored, in complete workflows.
- *
- * @tier long
- * @processes
- */
+/** Runs whole workflows on sites whose content cannot be packed or restored. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
@@ -47,7 +42,9 @@ async function fillWithColours(siteId: string, version: number): Promise<void> {
   );
 }
 
-/** Deletes the values of all enums from the catalogue. Postgres then refuses every read of a row with such a value. */
+/**
+ * Deletes the values of all enums from the catalogue. After that Postgres refuses to read any row with such a value.
+ */
 async function spoil(siteId: string, releaseId: string): Promise<void> {
   const file = path.join(world.sitesDir, 'live', siteId, 'releases', releaseId, 'release.json');
   const { database } = JSON.parse(readFileSync(file, 'utf8')) as { database: string };
@@ -60,7 +57,7 @@ async function spoil(siteId: string, releaseId: string): Promise<void> {
 const attemptsOf = ({ steps }: { steps: { name: string; attempts: number }[] }, step: string) =>
   steps.find(({ name }) => name === step)?.attempts;
 
-it('a site that cannot be packed fails its backup at the first attempt, by the name of the object, and can still be deleted', async () => {
+it('the backup of a site that cannot be packed fails at the first attempt and names the object; the site can be deleted', async () => {
   const siteId = await makeSite(world);
   await fillWithColours(siteId, 1);
   await spoil(siteId, (await world.host.readSite(siteId)).current_release ?? '');
@@ -80,7 +77,7 @@ it('a site that cannot be packed fails its backup at the first attempt, by the n
   await succeed(world, 'DELETE', `/v1/sites/${siteId}?last_backup=none`);
 });
 
-it('a deleted site whose materialized view computes no more, and whose rows lie below the hash of an enum, comes back; what is weaker or computed anew is a finding', async () => {
+it('a deleted site with a view that cannot be computed any more and rows partitioned by an enum comes back, with a finding for each difference', async () => {
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const { databaseUrl } = await world.placeOf(siteId);
@@ -151,7 +148,7 @@ it('a state that cannot be kept is not replaced: the restore fails before it cha
   expect([await statusOf(siteId), (await surfaceOf(siteId)).backups.length]).toEqual(['active', 1]);
 });
 
-it('a state that spoils behind the switch is kept as it is, and the restore succeeds', async () => {
+it('a replaced state that cannot be packed after the switch is kept as it is, and the restore succeeds', async () => {
   const siteId = await makeSite(world);
   await fillWithColours(siteId, 1);
   const wanted = await stateOf(world, siteId);
@@ -174,7 +171,7 @@ it('a state that spoils behind the switch is kept as it is, and the restore succ
     { id: backupId },
   ]);
   expect(await statusOf(siteId)).toBe('active');
-  // The next restore packs the replaced release as a safety copy, and then removes it and older releases.
+  // The next restore packs the release that it replaces, and then removes all other releases.
   await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
   expect((await world.host.readSite(siteId)).releases).toHaveLength(1);
 });

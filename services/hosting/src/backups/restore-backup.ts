@@ -23,8 +23,7 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 import { findingsOfSkipped, type SkippedSummary } from './skipped.view';
 
 /**
- * The preflight decides by the same rule as the restore, and changes nothing. If the host does not answer, the
- * preflight still succeeds and has a finding.
+ * Decides by the same rule as the restore, and changes nothing. A host that does not answer is a finding, not an error.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -59,7 +58,7 @@ export const preflightRestore = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof preflightSiteBackupRestore>;
 
-/** Accepts a restore of the site to the named backup, which {@link restoreBackupWorkflow} carries out. */
+/** Accepts a restore of the site from the named backup, which {@link restoreBackupWorkflow} carries out. */
 export const restoreBackup = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -67,7 +66,7 @@ export const restoreBackup = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const page = readListPage(context, backupList, { ...request, query: {} });
       const rows = await readSurfaceRows(tx, site, page);
-      // The answer shows a page of backups, which usually has the backup to restore. That saves a query.
+      // The page of backups that the answer shows usually holds the backup to restore, which saves a query.
       const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
       const refuse = (unfinished: UnfinishedWorkflow | null) => refuseRestore({ site, unfinished }, backup, now);
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
@@ -106,13 +105,13 @@ export interface PreflightFacts {
   skipped?: SkippedSummary;
   /** How the site answered when the backup or copy was taken. Absent if the answer was not recorded. */
   answer?: RecordedAnswer;
-  /** Whether the archive is missing from the storage that should hold it. */
+  /** Whether the storage lacks the archive that it should hold. */
   isMissing: boolean;
-  /** The contents to restore. Undefined stands for files and database. */
+  /** Undefined: files and database. */
   contents: RestoreContents | undefined;
 }
 
-/** The age in seconds from which a backup gets a warning. */
+/** A backup older than this gets a warning. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal'], now: Date): Preflight {
@@ -132,9 +131,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-/**
- * `left` completes the sentence "the database ...", which says what a restore of only the files does to the database.
- */
+/** `left` completes the sentence "the database …" with what a restore of only the files does to the database. */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
     ? { level: 'WARNING', code: 'files_only', detail: `Only the files are restored; the database ${left}.` }

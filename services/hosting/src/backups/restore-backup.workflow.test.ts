@@ -16,7 +16,7 @@ import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
-/** The finding of every preflight of a site's restore. */
+/** Every preflight of a site's restore has this finding. */
 const filesMayDo = { level: 'INFO', code: 'files_may_do' };
 
 describe.each(serviceBackends())('a restore, with the queue on %s', (backend) => {
@@ -77,7 +77,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
   });
 
-  it('refuses what another organisation’s backup has in the place of its own, and a FIFO there, and then restores as ever', async () => {
+  it('refuses objects of another organisation’s backup, and FIFOs, in the place of its own, and then restores as ever', async () => {
     const caller = callerOf();
     const call: typeof world.api.call = (method, to, options) => world.api.call(method, to, { ...options, caller });
     const others: HostingWorld = { ...world, caller, api: { ...world.api, caller, call } };
@@ -103,7 +103,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
   });
 
-  it('says of an archive that is gone that it is missing, and leaves the site untouched', async () => {
+  it('tells that an archive is missing, and leaves the site untouched', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
     const backupId = await makeBackup(world, siteId);
@@ -127,7 +127,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_tampered' } });
   });
 
-  it('brings back a site that failed when it was backed up, and its safety copy knows how the replaced one answered', async () => {
+  it('brings back a site that failed when it was backed up; the safety copy records how the replaced site answered', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
     await runSql((await world.placeOf(siteId)).databaseUrl, 'DROP TABLE version');
@@ -204,7 +204,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     faults.remove();
   });
 
-  it('is done when it was accepted in time, also if the backup’s own time ends while it waits for a worker', async () => {
+  it('is carried out once it was accepted, even if the backup expires while it waits for a worker', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
     const old = await stateOf(world, siteId);
@@ -236,7 +236,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     expect(await stateOf(world, siteId)).toEqual(before);
   });
 
-  it('deletes a site without packing it when its owner says so, and keeps the backup that there is', async () => {
+  it('deletes a site without packing it if its owner wants no last backup, and keeps the newest backup', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
     const backupId = await makeBackup(world, siteId);

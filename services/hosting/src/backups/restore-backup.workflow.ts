@@ -8,9 +8,8 @@ import type { RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf, sandboxBehaviour } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { movingLimits, verifyStored } from './archive.steps';
-import { refuseRestore } from './backup.rules';
+import { refuseRestore, type StoredArchive } from './backup.rules';
 import { findBackup } from './backup.store';
-import type { StoredArchive } from './backup.types';
 import { assertRoom, discardStaged, isRestored, replacedBy, stageRelease } from './restore.steps';
 import { restoreEnd, switchOver, switchOverInput } from './switch-over.steps';
 
@@ -18,15 +17,15 @@ const input = z.strictObject({ backupId: z.uuid(), ...switchOverInput });
 
 type Step = StepContext<z.infer<typeof input>, unknown>;
 
-/** The checkpoint of the first step, which the later steps read. */
+/** The checkpoint of the step `recheck`. The later steps read it. */
 interface RestorePlan {
   archive: StoredArchive;
-  /** The release that is live until the switch. The safety copy is made of it. */
+  /** The release that is live until the switch. The safety copy is packed from it. */
   oldRelease: string;
   retentionDays: number;
   /** How the site answered when the backup was taken. */
   answer: RecordedAnswer;
-  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
+  /** Both are true only for sandbox sites whose names ask for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
@@ -68,23 +67,20 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
   });
 
 /**
- * Restores a site from a backup. Verifies the whole archive and unpacks it beside the live release. {@link switchOver}
- * does the rest.
+ * Restores a site from a backup. Verifies the whole archive and unpacks it beside the live release. Then {@link
+ * switchOver} takes over.
  */
 export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
 
-/**
- * Applies the rule of the request again. The rule gets the site's status from before this workflow, because the
- * workflow itself has changed the status.
- */
+/** Applies the rule of the request again, to the status that the site had before the request set it to `restoring`. */
 async function recheckRestore(context: WorkContext, step: Step): Promise<RestorePlan> {
   const { database, siteHosts, now } = context;
   const { backupId, platform, statusBefore } = step.input;
   const site = await findSite(database.pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const backup = await findBackup(database.pool, site, backupId);
-  // The backup may expire while the work waits for a worker. An accepted restore is carried out even then, and the
-  // backup is not removed before the restore has ended.
+  // An accepted restore is carried out even if the backup expires before a worker is free. The backup is not removed
+  // before the restore has ended.
   const point = backup === null ? null : { ...backup, expiresAt: null };
   assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, point, now()));
   if (backup?.archive == null) throw fail('backup_not_completed', { internal: 'completed without an archive' });
@@ -101,10 +97,7 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
   };
 }
 
-/**
- * Fails, before anything was changed, unless the archive is in the storage and the host has room for a whole release
- * beside the live one.
- */
+/** Fails unless the storage has the archive and the host has room for a second release. Nothing has changed by then. */
 async function assertFetchable(context: WorkContext, step: Step, { archive }: RestorePlan): Promise<void> {
   const [isStored] = await Promise.all([
     context.backupStorage.has(archive.storageKey),

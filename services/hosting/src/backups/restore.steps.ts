@@ -13,7 +13,7 @@ import { findingsOfLost } from './skipped.view';
 
 type Step = StepContext<unknown, unknown>;
 
-/** Permanent failure `storage_full` if the site's host has no room for a release of `rawBytes` beside the live one. */
+/** Permanent failure `storage_full` if the site's host has no room for one more release of `rawBytes`. */
 export async function assertRoom(
   context: WorkContext,
   step: Step,
@@ -28,13 +28,13 @@ export async function assertRoom(
 }
 
 /**
- * The state of a site that is being restored, as its host reports it. If the restore's own record differs, the host is
- * right. The record goes back in time when Drydock's database is put back from a backup, but the site does not.
+ * The state of a site under restore, as its host reports it. The host is right where the record of the restore differs:
+ * the record goes back in time when Drydock's database is put back from a backup, but the site does not.
  */
 export type Standing =
   /** The site serves the release that was live when the restore began. */
   | { is: 'before' }
-  /** The site serves the release that this restore has staged. */
+  /** The site serves a release that this restore has staged. */
   | { is: 'restored'; releaseId: string; releases: readonly string[] }
   /** The site serves another release, because later work has changed it. */
   | { is: 'changed' }
@@ -45,9 +45,9 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * Finds the release that a restore replaces, which is the live one when the restore begins. If this restore itself has
- * made the live release, the record of its earlier run was lost. The replaced release is then the only release that
- * this restore has not made. If there is not exactly one such release, the live release is returned.
+ * Finds the release that a restore replaces. This is the live release when the restore begins. If the live release was
+ * made by this restore itself, the record of an earlier run was lost. Then the replaced release is the only one that
+ * this restore has not made. If several or none qualify, returns the live release.
  */
 export function replacedBy(
   step: Step,
@@ -72,8 +72,8 @@ export async function standingOf(
 }
 
 /**
- * Permanent failure `superseded`. The site is not changed. Staff have nothing to decide, because the host itself has
- * reported the state.
+ * The permanent failure `superseded`. It `conclude`s, because the host itself has shown that this restore changes
+ * nothing any more, so staff have nothing to decide.
  */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
   const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
@@ -82,7 +82,10 @@ export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Err
   return conclude('superseded', { internal: `${found}: the record of this restore is older than the site` });
 }
 
-/** Whether the restored release is live already. If it is, the steps before the switch do nothing. */
+/**
+ * Whether a release of this restore is live already. If so, the steps before the switch do nothing. Throws `superseded`
+ * if the site serves another release or is gone.
+ */
 export async function isRestored(
   context: WorkContext,
   step: Step,
@@ -95,14 +98,14 @@ export async function isRestored(
 }
 
 /**
- * Each attempt stages a release of its own, because an attempt that has lost its lease may still write. It must not
- * write into the live release of another attempt.
+ * Each attempt stages its own release. An attempt that has lost its lease may still be writing, and must not write into
+ * a release that another attempt makes live.
  */
 const releaseOf = ({ workflowId, fence }: Step): string => `${workflowId}-${fence}`;
 
 /**
- * Unpacks an archive, or a chain of archives, into a complete release beside the live one. Resolves with the release's
- * id, and with findings about paths that the host did not restore completely.
+ * Unpacks an archive, or a chain of archives, into a complete release beside the live one. Resolves with its id, and
+ * with findings about whatever the host could not restore exactly.
  */
 export async function stageRelease(
   context: WorkContext,
@@ -124,7 +127,7 @@ export async function stageRelease(
   return { releaseId, findings: [...alone, ...findingsOfLost(lost), ...describeLoadFindings(database)] };
 }
 
-/** The finding of a restore of files onto a new site, whose first release has an empty database. */
+/** The finding of every restore with `contents=files`. The first release of a deleted site has an empty database. */
 const filesAlone: Finding = {
   level: 'WARNING',
   code: 'files_only',
@@ -132,7 +135,7 @@ const filesAlone: Finding = {
     'Only the files are restored. The database is the one that the site had before; for a deleted site it is empty.',
 };
 
-/** Removes the releases that this workflow has staged, except the live release. */
+/** Removes the releases that this workflow has staged, but never the live one. */
 export async function discardStaged(context: WorkContext, step: Step, platform: SitePlatform): Promise<void> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
@@ -150,7 +153,7 @@ interface Expected {
 
 /**
  * Probes the restored site while its visitors still wait. Permanent failure `restore_probe_failed` if the site answers
- * worse than the recorded `answer` allows. The undo of the workflow then makes the old release live again.
+ * worse than `answer` records. The undo of `switch` then makes the old release live again.
  */
 export async function assertServes(
   context: WorkContext,
@@ -164,9 +167,9 @@ export async function assertServes(
 }
 
 /**
- * Probes a rebuilt site. There is no release to switch back to, and the page's answer may be the fault of the site's
- * own code. So only the database counts. Permanent failure `restore_probe_failed` if it takes no query. Such a database
- * is accepted only if it also took no query when the backup was taken.
+ * Probes a deleted site that was rebuilt. Only its database counts: a bad page may be the fault of the site's own code,
+ * and there is no release to switch back to. Permanent failure `restore_probe_failed` if the database refuses queries
+ * that it answered when the backup was taken.
  */
 export async function assertRebuilt(
   context: WorkContext,
@@ -187,14 +190,15 @@ async function probeRestored(
   { failsOnPurpose, answer }: Expected,
 ): Promise<Probe> {
   if (failsOnPurpose) throw fail('restore_probe_failed', { internal: 'the sandbox site asked for it by its name' });
-  // The pause before this attempt may have outlasted the freeze, so the site is frozen again. The next step thaws it.
+  // The freeze may have ended during the pause before this attempt, so the site is frozen again. The step `thaw` ends
+  // it.
   if (step.attempt > 1) await hostOf(context.siteHosts, platform).freeze(refOf(step), probeFreezeMs, fencedCall(step));
   return askSite(context, step, platform, whileFrozen, answer);
 }
 
 /**
- * The freeze outlasts one probe and the pause before the next probe. If the worker dies, the freeze also outlasts the
- * worker's lease.
+ * The freeze lasts longer than a probe and the pause before the next one, and longer than the lease of a worker that
+ * dies.
  */
 const probeFreezeMs = 45_000;
 

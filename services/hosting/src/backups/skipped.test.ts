@@ -1,9 +1,4 @@
-/**
- * Uses paths that a backup does not keep completely.
- *
- * @tier long
- * @processes
- */
+/** Backs up and restores paths that a backup does not keep completely. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -37,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-it('a backup tells what it does not hold: itself, page by page, in the preflight and on the workflow', async () => {
+it('a backup, its list page by page, the preflight and the workflow tell which paths it lacks', async () => {
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const { filesDir } = await world.placeOf(siteId);
@@ -80,7 +75,7 @@ it('a backup tells what it does not hold: itself, page by page, in the preflight
   ]);
 });
 
-it('an absolute link into a release is in the backup, which says that a restore leads it nowhere; one through current is not told of', async () => {
+it('a backup holds an absolute link into a release and tells that a restore breaks it; a link through current is not mentioned', async () => {
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const { filesDir } = await world.placeOf(siteId);
@@ -93,7 +88,7 @@ it('an absolute link into a release is in the backup, which says that a restore 
   expect(backup).toMatchObject({ restorable: true, includes: { files: true }, skipped: { count: 1, sample } });
 });
 
-/** An attribute that is larger than ext4 allows for a file, and smaller than a file system in memory allows. */
+/** An attribute that is too large for ext4, and small enough for a file system in memory. */
 const attribute = ['-n', 'user.large', '-v', 'x'.repeat(20_000)];
 const takesAttribute = (folder: string): boolean => {
   const file = path.join(folder, `drydock-attribute-${process.pid}`);
@@ -104,7 +99,7 @@ const takesAttribute = (folder: string): boolean => {
 };
 const inMemory = '/dev/shm';
 
-/** Returns what this machine lacks for a site on a file system that stores smaller attributes, or ''. */
+/** The end of a title that tells what this machine lacks for a site on a file system with smaller attributes, or ''. */
 function missingForLoss(): string {
   const missing = missingForTrees();
   if (missing !== '') return missing;
@@ -136,34 +131,31 @@ async function replaceArchive(siteId: string, backupId: string, folder: string):
 
 const missing = missingForLoss();
 const itWith = missing === '' ? it : it.skip;
-itWith(
-  `what the host does not take of a path is a finding of the restore, which names the path${missing}`,
-  async () => {
-    const siteId = await makeSite(world);
-    await fillSite(world, siteId, 1);
-    const backupId = await makeBackup(world, siteId);
-    const folder = mkdtempSync(path.join(inMemory, 'drydock-'));
-    try {
-      writeFileSync(path.join(folder, 'index.html'), 'whole');
-      writeFileSync(path.join(folder, 'large'), 'content');
-      execFileSync('setfattr', [...attribute, path.join(folder, 'large')]);
-      await replaceArchive(siteId, backupId, folder);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-    const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, {
-      body: { backup_id: backupId },
-    });
-    const detail = expect.stringMatching(
-      /^The backup holds more than the host could restore: large \(the file system did not take its extended attributes/,
-    );
-    expect(await ended(world, accepted.headers['location'])).toMatchObject({
-      status: 'succeeded',
-      findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
-    });
-    expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
-  },
-);
+itWith(`the restore has a finding that names a path that the host does not restore completely${missing}`, async () => {
+  const siteId = await makeSite(world);
+  await fillSite(world, siteId, 1);
+  const backupId = await makeBackup(world, siteId);
+  const folder = mkdtempSync(path.join(inMemory, 'drydock-'));
+  try {
+    writeFileSync(path.join(folder, 'index.html'), 'whole');
+    writeFileSync(path.join(folder, 'large'), 'content');
+    execFileSync('setfattr', [...attribute, path.join(folder, 'large')]);
+    await replaceArchive(siteId, backupId, folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, {
+    body: { backup_id: backupId },
+  });
+  const detail = expect.stringMatching(
+    /^The backup holds more than the host could restore: large \(the file system did not take its extended attributes/,
+  );
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({
+    status: 'succeeded',
+    findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
+  });
+  expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
+});
 
 it('the finding names ten of the paths that were not restored whole, and counts the others', () => {
   const paths = Array.from({ length: 12 }, (_, number) => ({ path: `path-${number}`, reason: 'refused' }));

@@ -14,10 +14,7 @@ export type SkippedSummary = z.infer<typeof skippedSummarySchema>;
 
 export const summarise = ({ count, paths }: Skipped): SkippedSummary => ({ count, sample: paths.slice(0, sampleSize) });
 
-/**
- * Warns of paths that a backup or a copy left out, or that a restore cannot bring back unchanged. Empty if there are no
- * such paths.
- */
+/** Warns of paths that a backup or a copy left out or holds only in part. */
 export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] {
   const [first] = sample;
   if (first === undefined) return [];
@@ -34,7 +31,7 @@ export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] 
   return [{ level: 'ERROR', code: 'front_page_skipped', detail }, some];
 }
 
-/** Warns of paths that the archive has but the host did not restore completely. Empty if there are no such paths. */
+/** Warns of paths that the archive holds but the host could not restore completely. */
 export function findingsOfLost({ count, paths }: Skipped): Finding[] {
   if (count === 0) return [];
   const named = paths.slice(0, sampleSize).map(({ path, reason }) => `${path} (${reason})`);

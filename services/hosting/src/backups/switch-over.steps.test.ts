@@ -28,7 +28,7 @@ describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])(
       expect(planRun(begunAt(current), steps)).toEqual({ go: true, next, names: older, relist: false });
     });
 
-    it('is proven when it was not yet to be frozen', () => {
+    it('gets the proof if it has not come to freeze yet', () => {
       const names = steps.map(({ name }) => name);
       const staged = begunAt('freeze').map(({ name, status }) => row(name, status === 'running' ? 'pending' : status));
       expect(planRun(staged, steps)).toEqual({

@@ -32,9 +32,8 @@ import {
   packBackup,
   verifyWritten,
 } from './archive.steps';
-import { expiryOf } from './backup.rules';
+import { expiryOf, type KeptBackup } from './backup.rules';
 import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
-import type { KeptBackup } from './backup.types';
 import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
 export const switchOverInput = {
@@ -45,37 +44,35 @@ export const switchOverInput = {
 };
 
 export interface SwitchOverInput {
-  /** The backup that is made of the replaced state. */
+  /** The id of the backup that is packed from the replaced release. */
   safetyCopyId: string;
   platform: SitePlatform;
-  /** The status of the site before the restore. The site gets it back when the restore is over. */
+  /** The status to which the site returns when the restore is over. */
   statusBefore: SiteStatus;
-  /** All contents when absent. */
+  /** Absent: files and database. */
   contents?: RestoreContents | undefined;
 }
 
-/** The outputs of the earlier steps that these steps need. */
+/** The outputs that the steps in this file need of the steps before them. */
 interface Staged {
-  /**
-   * `answer` is how the site answered when the backup was taken. `answer` is absent in checkpoints of earlier versions.
-   */
+  /** `answer` is how the site answered when the backup was taken. Checkpoints of earlier versions lack it. */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };
   readonly stage: { releaseId: string };
 }
 
 /**
- * How the site answered before it was replaced. Undefined if an earlier version, which had no such step, began the
- * restore and ran it past this point.
+ * How the site answered before it was replaced. Undefined if an earlier version, which did not know the step, ran the
+ * restore past this point.
  */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
 }
 
 /**
- * The second half of every restore. It makes the staged release live, and makes a safety copy of the replaced release.
- * Before the site is frozen, a trial proves that the safety copy can be made. A failure up to `probe` undoes
- * everything. After `probe` the restored site stays live. Its freeze ends by itself, so visitors may have written to
- * the site even if `thaw` fails.
+ * The second half of every restore. Makes the staged release live, and packs the replaced release as a safety copy. A
+ * trial before the freeze proves that the safety copy can be made.
+ * A failure up to `probe` undoes everything. From then on the restored site stays live: its freeze ends by itself, so
+ * visitors may have written to it even if `thaw` fails.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -89,8 +86,8 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
 ) {
   return staged
     .step('prove_safety_copy', {
-      // A restore that an earlier version ran past this point skips the trial. If the replaced state cannot be packed
-      // later, the host keeps its release.
+      // A restore that an earlier version ran past this point goes on without the trial. If the replaced release cannot
+      // be packed then, the host keeps it.
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
@@ -127,7 +124,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
       undo: async (step, context) => {
         const { oldRelease: to } = step.outputs.recheck;
         const standing = await standingOf(context, step, step.input.platform, to);
-        // The old release becomes live again, unless later work has changed the site or the old release is gone.
+        // The old release becomes live again, unless it is gone or later work has changed the site.
         if (standing.is !== 'restored' || !standing.releases.includes(to)) return;
         const move = { from: standing.releaseId, to };
         await definitely(
@@ -158,7 +155,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
         const { safetyCopyId: id } = input;
-        // The list of backups is ordered by id, so the creation time is taken from the id.
+        // The list of backups is ordered by id, so the row gets the creation time that the id contains.
         const copy = { id, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: timeOfId(id) } as const;
         await insertBackup(tx, step, { ...copy, location });
       },
@@ -200,7 +197,10 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Pr
     });
 }
 
-/** The end of every restore: the site gets its former status back, and a failed safety copy records the error code. */
+/**
+ * The end of every restore: the site gets its former status back. After a failure, a safety copy that was begun records
+ * the code.
+ */
 export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput>, 'parked'>> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
   failed: async (tx, run, { code }) => {
@@ -210,8 +210,8 @@ export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput
 };
 
 /**
- * Asks the live site how it answers, for the record of its safety copy. Customers often restore a site because it does
- * not answer, so a missing answer is no failure.
+ * Asks the live site how it answers, for the record of the safety copy. No answer is no failure, because customers
+ * often restore a site that does not answer.
  */
 async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAnswer> {
   const probe = await hostOf(context.siteHosts, step.input.platform)
@@ -222,10 +222,7 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
-/**
- * The result if there is no safety copy. Either the replaced release cannot be packed and stays on the host, or it is
- * gone.
- */
+/** The result without a safety copy: the replaced release either cannot be packed and stays on the host, or is gone. */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
   findings: Finding[];
@@ -235,9 +232,9 @@ const contentCode = 'site_content_refused';
 const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
- * Proves that the live release can be packed for its safety copy. Packs the release and discards the result, while the
- * site keeps serving. The result cannot serve as the safety copy, because visitors may write to the site until the
- * switch. Permanent failure `site_content_refused` if some content cannot be packed. Nothing has changed by then.
+ * Proves that the live release can be packed, by packing it and discarding the result while the site serves. The result
+ * is no safety copy, because visitors may write to the site until the switch. Permanent failure `site_content_refused`
+ * if some content cannot be packed. Nothing has changed by then.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;
@@ -254,8 +251,8 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
 }
 
 /**
- * Makes a backup of the replaced release. If packing fails in spite of the trial, the host keeps the release and the
- * restore ends. Nobody could repair content that is no longer served.
+ * Packs the replaced release. If this fails in spite of the trial, the host keeps the release and the restore ends,
+ * because nobody can repair content that is no longer served.
  */
 async function packSafetyCopy(
   context: WorkContext,
@@ -282,15 +279,15 @@ async function packSafetyCopy(
 }
 
 /**
- * Whether the host still has the replaced release. If the release is gone, an earlier run of this restore may have made
- * the safety copy, and Drydock's record of that run was lost.
+ * Whether the host still has the replaced release. It may be gone if the record of an earlier run was lost: that run
+ * may have packed and removed it.
  */
 async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
   const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
   return !isOwnRelease(step, releaseId) && (hosted?.releases.includes(releaseId) ?? false);
 }
 
-/** The result if the replaced release is gone, so that no safety copy of it can be made any more. */
+/** The result if the replaced release and its safety copy are both gone. */
 function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
   step.log.error(
     { release_id: releaseId, alarm: 'safety_copy_failed' },
@@ -304,8 +301,8 @@ function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
 }
 
 /**
- * Verifies the safety copy. If both the copy and its release are gone, the copy is recorded as failed, because no copy
- * can be made any more.
+ * Verifies the safety copy. Resolves with null if the copy cannot be read and its release is gone, because no other
+ * copy can be made then.
  */
 async function verifyCopy(
   context: WorkContext,
@@ -325,7 +322,7 @@ async function verifyCopy(
   }
 }
 
-/** Permanent failure unless the site serves the release that this restore has staged. */
+/** Permanent failure `superseded` unless the site serves a release that this restore has staged. */
 async function assertRestored(context: WorkContext, step: CopyStep, oldRelease: string): Promise<void> {
   const standing = await standingOf(context, step, step.input.platform, oldRelease);
   if (standing.is !== 'restored') throw superseded(standing);
@@ -336,17 +333,14 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
     const { code, detail = problems[contentCode].title } = error.problem;
     return code === contentCode ? { code, detail } : null;
   }
-  // Content whose reading fails every time counts as refused.
+  // Content that could not be read at any attempt counts as refused.
   const isAboutContent =
     error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
   if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;
   return { code: contentCode, detail: problems[contentCode].title };
 }
 
-/**
- * Removes every release except the live release and `keptRelease`. Releases that earlier restores have kept are also
- * removed.
- */
+/** Removes every release except the live one and `keptRelease`, also those that earlier restores have kept. */
 async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
   const host = hostOf(context.siteHosts, step.input.platform);
   const hosted = await host.describe(refOf(step), step.signal);

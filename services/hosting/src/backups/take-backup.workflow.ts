@@ -12,7 +12,7 @@ import { discardPacked, movingLimits, packOrFind, verifyWritten } from './archiv
 import { allowanceOf, allowanceWindowStart, expiryOf, lookAgainAt, refuseBackup } from './backup.rules';
 import { listOnDemand, lookAgain, markCompleted, markFailed, markRunning } from './backup.store';
 
-/** `answer` is absent in checkpoints of earlier versions. */
+/** Checkpoints of earlier versions lack `answer`. */
 interface Plan {
   releaseId: string;
   retentionDays: number;
@@ -32,8 +32,7 @@ export const takeBackupWorkflow = defineWorkflow({
       if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
       const counted = await listOnDemand(database.pool, site.id, allowanceWindowStart(now()));
       const others = counted.filter(({ id }) => id !== backupId);
-      // `counted` holds on-demand backups only. If this backup is not in `counted`, it is a scheduled backup, which
-      // uses no allowance.
+      // Only on-demand backups use the allowance. A backup that is not in `counted` is a scheduled one.
       const allowance = allowanceOf(others.length < counted.length ? others : [], now());
       assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
       const hosted = await hostOf(siteHosts, platform).describe(refOf(step), fencedCall(step).signal);

@@ -7,7 +7,9 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 const workflowId = uuidv7();
 const fence = '9';
 
-/** Undoes the step on a host with these releases. Resolves with the retired releases and the fencing token of each. */
+/**
+ * Undoes `stage` on a host with these releases. Resolves with the retired releases, each with the fence of its call.
+ */
 async function undone(
   { steps }: typeof restoreBackupWorkflow | typeof restoreOffsiteWorkflow,
   hosted: { currentRelease: string; releases: string[] },

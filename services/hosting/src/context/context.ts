@@ -11,11 +11,11 @@ import type { DrillProbe, SiteHostReaders, SiteHosts, SiteRef } from '../provide
 import type { VendorTimelineReaders, VendorTimelines } from '../providers/vendor-timeline';
 import type { HostingDatabase, Tx } from './database.store';
 
-/** The objects that request handlers get. They read other systems and never change them. */
+/** The dependencies of request handlers. With them a handler reads other systems and never changes them. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: HostingDatabase;
   siteHosts: SiteHostReaders;
-  /** The modes that have a host over ssh. */
+  /** The modes for which an ssh host is configured. */
   sshModes: readonly Mode[];
   quota: QuotaRule;
   domainProofs: DomainProofs;
@@ -26,10 +26,7 @@ export interface HandlerContext extends WorkflowContext<Tx> {
   vendorTimelines: VendorTimelineReaders;
 }
 
-/**
- * The objects that workflow steps get. They include the drivers, which can change other systems and which request
- * handlers never get.
- */
+/** The dependencies of workflow steps. They include the drivers, which change other systems. */
 export interface WorkContext {
   database: HostingDatabase;
   siteHosts: SiteHosts;
@@ -38,18 +35,18 @@ export interface WorkContext {
   offsite: OffsiteDrivers;
   vendorTimelines: VendorTimelines;
   /**
-   * `vendorPollMs` is the pause between two reads of the vendor's jobs. If the answer to an order was lost,
-   * `vendorWatchMs` is the time within which the vendor's job must appear.
+   * `vendorPollMs` is the pause between two reads of the vendor's jobs. `vendorWatchMs` is how long the job of a
+   * request may take to appear when the vendor's answer was lost.
    */
   vendorPollMs: number;
   vendorWatchMs: number;
-  /** 32 bytes, from which the keys of all archives are derived. */
+  /** The keys of all archives are derived from it. While it is rotated, it holds the former keys too. */
   archiveKey: RootKey;
-  /** The shortest time of a restore on a sandbox site whose name asks for a slow restore. */
+  /** How long a restore waits on a sandbox site whose name asks for a slow one. */
   slowMs: number;
-  /** Returns the end of the lock on the control object of an immutability check, for an object that is written now. */
+  /** The end of the lock on the control object, if an immutability check writes the object now. */
   controlEnd(): Date;
-  /** Reads a site's files and rows for the restore drill. Null if the platform has no site for drills. */
+  /** Reads files and rows of restored sites for the drill. Null if no site can be made for drills. */
   drillProbe: DrillProbe | null;
   now(): Date;
 }

@@ -8,9 +8,9 @@ import {
 import { PrismaPg } from '@prisma/adapter-pg';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';
 
-/** The pool or a transaction. Store functions that only read accept both. */
+/** The pool or a transaction. It is the parameter of store functions that only read. */
 export type Reader = Prisma.TransactionClient;
-/** A transaction, which store functions that write or lock require. */
+/** A transaction. It is the parameter of store functions that write or lock. */
 export type Tx = InTransaction<Reader>;
 
 export type HostingDatabase = PrismaDatabase<Reader>;

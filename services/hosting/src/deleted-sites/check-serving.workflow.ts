@@ -6,15 +6,18 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
 import { admitServing, listWaiting, type WaitingSite } from './deleted-site.store';
 
-/** The most sites that one run checks. The next run, a minute later, checks the remaining sites. */
+/** The most sites of one run. The next run, a minute later, takes the others. */
 const checksMax = 40;
 const checksAtOnce = 8;
-/** The time for all checks of a run. A check may take 15 s, because a page that takes longer counts as no answer. */
+/**
+ * The time for five rounds of `checksAtOnce` checks. A check takes 15 s at most, because a slower page counts as no
+ * answer.
+ */
 const checkSeconds = 120;
 
 /**
- * Makes a restored site active once it serves. A site that was broken when it was deleted is also broken after its
- * restore. Such a site stays suspended until its owner has repaired it.
+ * Makes a restored site active once it serves. A site that was broken when it was deleted comes back broken, and stays
+ * suspended until its owner has repaired it.
  */
 export const checkServingWorkflow = defineWorkflow({
   kind: 'check_serving',
@@ -38,7 +41,7 @@ export const checkServingWorkflow = defineWorkflow({
   })
   .build();
 
-/** Whether the site serves. False if the host does not answer, because only an answer proves that the site serves. */
+/** Whether the site serves. False if the host does not answer. */
 async function doesServe(
   { siteHosts }: WorkContext,
   step: StepContext<unknown, unknown>,

@@ -1,6 +1,6 @@
-// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run the command on a machine
-// with access to the database. `hold` reserves a deleted site for staff because of abuse, `release` ends the
-// reservation, and `purge` has the site's data removed now.
+// Usage: node services/hosting/dist/deleted-sites/command.js hold|release|purge ID. Staff run it on a machine that
+// reaches the database. After `hold` only staff can restore the site, because of abuse; `release` ends this. `purge`
+// has the data of the site removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process';

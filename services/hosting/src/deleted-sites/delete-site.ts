@@ -15,15 +15,12 @@ import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.type
 import { holdSite, readSite, viewSite } from '../sites/site-record';
 import { deleteSiteWorkflow } from './delete-site.workflow';
 
-/**
- * The backup that a deleted site could be restored from: a backup taken during the deletion, the newest existing
- * backup, or no backup.
- */
+/** The source from which the deleted site can be restored: a last backup, the newest existing backup, or nothing. */
 type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'newest'; id: string } | { kind: 'nothing' };
 
 /**
- * The preflight asks the host the same questions as the first step of the deletion, and changes nothing. If the host
- * does not answer, the preflight still succeeds and has a finding.
+ * Asks the host what the first step of the deletion asks, and changes nothing. A host that does not answer is a
+ * finding, not an error.
  */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
@@ -52,7 +49,7 @@ async function lookForLeft(
   takesBackup: boolean,
   now: Date,
 ): Promise<Left> {
-  // On a platform without backups, a deleted site cannot be restored.
+  // A site on a platform without backups cannot be restored.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };

@@ -19,27 +19,24 @@ import { changeStatus } from '../sites/site.store';
 import { moveToDeleted } from './deleted-site.store';
 
 interface Inspected {
-  /** The release to pack. Null if no last backup is packed. */
+  /** The release to pack. Null if none is packed now. */
   releaseId: string | null;
   /**
-   * True if an earlier run of this workflow has packed and destroyed the site. The record of that run was lost when
+   * True if an earlier run of this workflow has packed and destroyed the site, and the record of that run was lost when
    * Drydock's database was put back. Otherwise absent.
    */
   isDestroyed?: boolean;
-  /**
-   * If no last backup is packed now, the backup that the site can be restored from. Absent in checkpoints of earlier
-   * versions.
-   */
+  /** The backup to restore the site from, if no last backup is packed now. Checkpoints of earlier versions lack it. */
   keptBackupId?: string | null;
-  /** How the site answered before it was packed. Absent in checkpoints of earlier versions. */
+  /** How the site answered before it was packed. Checkpoints of earlier versions lack it. */
   answer?: RecordedAnswer;
 }
 
 const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => releaseId !== null || isDestroyed;
 
 /**
- * Takes a last verified backup, then destroys the site. A site keeps its newest backup if its host has lost the site or
- * its owner wants no last backup. A site that was never finished has no backup.
+ * Takes and verifies a last backup, then destroys the site. The newest existing backup is kept instead if the host has
+ * lost the site, or if its owner wants no last backup. A site that was never finished has none.
  */
 export const deleteSiteWorkflow = defineWorkflow({
   kind: 'delete_site',
@@ -49,21 +46,20 @@ export const deleteSiteWorkflow = defineWorkflow({
     statusBefore: siteStatusSchema,
     deletedSiteId: z.uuid(),
     deletedBy: z.string(),
-    /** False when the customer wants no last backup. Absent in requests accepted by earlier versions. */
+    /** False if the customer wants no last backup. Absent in requests that earlier versions accepted. */
     takesBackup: z.boolean().default(true),
   }),
 })
   .step('inspect', {
     run: async (step, context): Promise<Inspected> => {
-      // On a platform without backups, a deleted site cannot be restored.
+      // A site on a platform without backups cannot be restored.
       if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
       const left = await findLeftBackup(context.database.pool, step.subject.id);
-      // An earlier deletion has removed part of the site, so the site is not packed again. Its last complete backup is
-      // the backup that the earlier deletion took.
+      // An abandoned deletion has removed a part of the site, so the site is not packed again. The backup of that
+      // deletion is the last whole one.
       if (left !== null) return { releaseId: null, keptBackupId: left };
       const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-      // A customer may skip the last backup, because otherwise a site whose content cannot be packed could not be
-      // deleted.
+      // Without this choice a site whose content cannot be packed could not be deleted.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null) {
@@ -97,8 +93,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // An earlier run of this workflow has destroyed the site, and the record of that run was lost. The last backup
-      // was complete before the destruction.
+      // An earlier run has destroyed the site, and the record of that run was lost. It had completed the last backup
+      // before.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },
@@ -114,7 +110,7 @@ export const deleteSiteWorkflow = defineWorkflow({
     commit: async (tx, step, kept) => {
       const { pack, inspect } = step.outputs;
       const { answer = noAnswer } = inspect;
-      // The backup has no expiry, because the purge of the deleted site removes it.
+      // Without expiry: the purge of the deleted site removes the backup.
       if (pack !== null && kept !== null)
         await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');
@@ -135,7 +131,7 @@ export const deleteSiteWorkflow = defineWorkflow({
   .onEnd({
     failed: async (tx, run, { code }) => {
       await markFailed(tx, run.input.backupId, code);
-      // If the work was abandoned after the destruction had begun, the state of the site is unknown.
+      // Staff can abandon only a destruction that was begun, so the state of the site is unknown.
       await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
     },
   })

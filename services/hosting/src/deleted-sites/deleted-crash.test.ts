@@ -25,10 +25,6 @@ interface Run extends SiteRun {
 }
 
 const scope = crashScope({ delicate: ['switch', 'provision', 'remove'] });
-/**
- * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
- * processes run their own definitions.
- */
 
 describe('every step of bringing a site back, and of its purge, survives its crash', () => {
   let world: HostingWorld;
@@ -66,7 +62,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
         await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
         return { siteId, id: await deletionOf(world.api, siteId) };
       };
-      /** Reads the workflow as the owner, by the id of the deleted site. */
+      /** Reads the workflow under the path of the deleted site, as its owner does. */
       const lookAtView = async (run: Run): Promise<CrashLook> => {
         const { status, steps } = await viewOf(world, `/v1/sites/deleted/${run.id}/workflows/${run.workflowId}`);
         return { ...(await look(run)), status, steps };

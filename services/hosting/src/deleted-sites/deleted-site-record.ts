@@ -8,8 +8,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access';
 import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { WorkflowParent } from '@drydock/workflow/http';
+import type { Backup } from '../backups/backup.rules';
 import { findBackup } from '../backups/backup.store';
-import type { Backup } from '../backups/backup.types';
 import type { HandlerContext } from '../context/context';
 import type { Reader, Tx } from '../context/database.store';
 import { isHeld, listHeldDomains } from '../sites/site.store';
@@ -28,10 +28,7 @@ interface AboutDeletedSite {
   params: { deletedSiteId: string };
 }
 
-/**
- * Reads the record of a deleted site of the caller. A missing record and a record of another organisation give the same
- * 404.
- */
+/** Reads a deleted site of the caller. A missing record and a record of another organisation give the same 404. */
 export async function readDeletedSite(
   context: HandlerContext,
   { caller, params }: AboutDeletedSite,
@@ -39,7 +36,7 @@ export async function readDeletedSite(
   return present(await findDeletedSite(context.database.pool, ownerOf(caller), params.deletedSiteId));
 }
 
-/** Works like {@link readDeletedSite}, and locks the record's row until the transaction ends. */
+/** Works like {@link readDeletedSite}, and locks the row until the transaction ends. */
 export async function holdDeletedSite(tx: Tx, { caller, params }: AboutDeletedSite): Promise<DeletedSite> {
   return present(await lockDeletedSite(tx, ownerOf(caller), params.deletedSiteId));
 }
@@ -51,7 +48,7 @@ function present(record: DeletedSite | null): DeletedSite {
   return record;
 }
 
-/** Clients find the workflows that restore a deleted site under the path of its record. */
+/** The workflows that restore a deleted site are found under the path of its record. */
 export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
   context,
   param: 'deletedSiteId',
@@ -59,8 +56,8 @@ export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, '
   assertThere: (caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
 });
 
-/** The reason why `caller` cannot restore the site now. '' if the caller can. */
-export async function judgeDeletedSite(
+/** The reason why `caller` cannot restore the site now; '' if there is none. */
+export async function checkDeletedSite(
   tx: Reader,
   record: DeletedSite,
   { caller, hasObject, now }: { caller: Caller; hasObject: boolean; now: Date },
@@ -71,19 +68,19 @@ export async function judgeDeletedSite(
 
 interface LastBackup {
   backup: Backup | null;
-  /** Whether the storage has just confirmed that the object of the last backup exists. */
+  /** Whether the storage has just confirmed that it holds the last backup. */
   hasObject: boolean;
 }
 
-/** The caller of the request. Staff may also restore a site that is held for abuse. */
+/** `caller` matters because staff may also restore a site that is held for abuse. */
 interface Asking {
   caller: Caller;
   now: Date;
 }
 
 /**
- * Asks the storage whether the record's last backup exists, unless the restore is already refused for another reason.
- * Throws 503 if the storage cannot be asked.
+ * Asks the storage for the last backup, unless a reason that comes before the backup refuses the restore. Throws 503 if
+ * the storage does not answer.
  */
 export async function lookForObject(
   { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,
@@ -114,13 +111,13 @@ export const getDeletedSite = (context: HandlerContext) =>
         status: 200,
         body: viewDeletedSite(
           record,
-          await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now }),
+          await checkDeletedSite(context.database.pool, record, { caller, hasObject, now }),
         ),
       };
     },
   }) satisfies ReadHandlers<typeof getDeletedSiteEndpoint>;
 
-/** The number of objects that are looked up at the same time for one page. */
+/** How many backups of a page the storage is asked for at a time. */
 const looksAtOnce = 10;
 
 export const listDeletedSites = (context: HandlerContext) =>
@@ -173,8 +170,8 @@ export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReas
   deleted_at: record.deletedAt.toISOString(),
   deleted_by: record.deletedBy,
   purge_due_at: purgeDueAt(record).toISOString(),
-  // The site cannot be restored after `purgedAt`, but its data is gone only at `dataRemovedAt`. So `purged_at` shows
-  // the later time.
+  // From `purgedAt` on the site cannot be restored, but its data is gone only at `dataRemovedAt`. The API shows the
+  // latter.
   purged_at: record.dataRemovedAt?.toISOString() ?? null,
   restored_at: record.restoredAt?.toISOString() ?? null,
   restorable: reasonCode === '',

@@ -10,7 +10,7 @@ const record = {
 };
 const fine = { record, hasObject: true, isDomainHeld: false, isStaff: false };
 const abused = { ...record, reason: 'abuse' as const };
-/** Has every reason against a restore. Each case removes one more reason. */
+/** Every reason against a restore holds here. Each case has one reason less. */
 const worst = {
   record: { ...abused, restoredAt: now, purgedAt: now },
   hasObject: false,
@@ -34,7 +34,7 @@ it('an abuse hold stops customers and not staff', () => {
   expect(reasonNotRestorable({ ...fine, record: abused, isStaff: true }, now)).toBe('');
 });
 
-it('a window that has closed counts as purged from that very moment', () => {
+it('a site counts as purged from the moment when its retention ends', () => {
   const dueAt = purgeDueAt(record);
   expect(dueAt.toISOString()).toBe('2030-02-19T00:00:00.000Z');
   expect([isPurged(record, new Date(dueAt.getTime() - 1)), isPurged(record, dueAt)]).toEqual([false, true]);

@@ -11,7 +11,7 @@ export const deletedSiteSubject = (deletedSiteId: string): { type: 'deleted_site
 /** The path under which the audit log names a deleted site. */
 export const deletedSitePath = (deletedSiteId: string): string => `/v1/sites/deleted/${deletedSiteId}`;
 
-/** A site that was deleted, with all that is needed to make it again. */
+/** The record of a deleted site: all that is needed to make the site again. */
 export interface DeletedSite {
   id: string;
   siteId: string;
@@ -20,22 +20,21 @@ export interface DeletedSite {
   name: string;
   primaryDomain: string;
   /**
-   * The time when the organisation proved that it controls the domain. Null if the organisation never proved this. The
-   * site is then restored with an unproven domain.
+   * The time when the organisation proved that it controls the domain. Null if it never did; then the site comes back
+   * with an unproven domain.
    */
   domainProvenAt: Date | null;
   platform: SitePlatform;
-  /** The database in the site's row. Null stands for the default database of the site's platform. */
+  /** The database of the site. Null: the default of its platform. */
   database: SiteDatabase | null;
-  /** The metadata of the site, which is not interpreted. */
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;
-  /** The time when the site was made. Null for sites that were deleted before this time was recorded. */
+  /** Null for sites that were deleted before this time was recorded. */
   siteCreatedAt: Date | null;
-  /** The sequence number of the site's last backup. A newer archive always has a greater number. */
+  /** The sequence number of the site's last backup. The next archive gets a greater one. */
   backupSequence: bigint;
-  /** Null: there was nothing to back up. */
+  /** Null if there is no backup to restore the site from. */
   backupId: string | null;
   reason: DeleteReason;
   deletedAt: Date;
@@ -50,31 +49,31 @@ const dayMs = 86_400_000;
 /** The record of a deleted site, and the other facts that the rules need. */
 export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
-  /** Whether the last backup's object was found in the storage just now. */
+  /** Whether the storage has just been found to hold the last backup. */
   hasObject: boolean;
   /**
-   * Whether another site has the domain, as `isHeld` finds. A site of another organisation counts only if both sites
-   * have proven the domain.
+   * Whether another site holds the domain (`isHeld`). A site of another organisation counts only if both sites have
+   * proven the domain.
    */
   isDomainHeld: boolean;
-  /** Whether the caller is staff, who may also restore a site that is held for abuse. */
+  /** Staff may also restore a site that is held for abuse. */
   isStaff: boolean;
 }
 
 /**
- * The time when the backup is removed. The time is computed from the current retention, so a change of the platform's
- * maximum changes it.
+ * The time until which the site can be restored. It follows from the maximum that the platform has now, so a change of
+ * the maximum also moves it for sites that are already deleted.
  */
 export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetentionDays'>): Date =>
   new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);
 
-/** A site whose retention is over counts as purged, whether or not the purge has run. */
+/** A site counts as purged from `purgeDueAt` on, even before the purge has run. */
 export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean =>
   record.purgedAt !== null || purgeDueAt(record) <= now;
 
 /**
- * The first reason why the site cannot be restored, in the order below. '' if it can be restored. The field
- * `restorable` and the request's own check both use this rule.
+ * The first reason, in the order below, why the site cannot be restored; '' if there is none. The field `restorable`
+ * and the request use this rule.
  */
 export function reasonNotRestorable(
   { record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld,
@@ -88,8 +87,7 @@ export function reasonNotRestorable(
 }
 
 /**
- * Whether the storage must be asked for the backup. False if the restore is refused for a reason that does not depend
- * on the backup.
+ * Whether the storage must be asked for the backup. If not, a reason that comes before the backup refuses the restore.
  */
 export const needsObject = ({ record, isStaff }: Pick<DeletedSiteWorld, 'record' | 'isStaff'>, now: Date): boolean =>
   reasonNotRestorable({ record, isStaff, hasObject: true, isDomainHeld: false }, now) === '';

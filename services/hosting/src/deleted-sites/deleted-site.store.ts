@@ -9,12 +9,12 @@ import { forgetVendorPackage } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
 import type { DeletedSite } from './deleted-site.rules';
 
-/** The number of records that are processed in one run. */
+/** How many records are read at a time. */
 export const purgePageSize = 500;
 
 /**
- * Lists the records of `mode` whose site was not restored and whose data is not completely removed, oldest first, after
- * the record `after`.
+ * Lists records after the record `after`, oldest first: those whose site was not restored and whose data is not yet
+ * removed.
  */
 export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
@@ -24,7 +24,7 @@ export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | nu
   });
 
 /**
- * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is not
+ * Marks records as purged, so that they cannot be restored any more. A record whose site was restored meanwhile is not
  * changed.
  */
 export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
@@ -48,7 +48,7 @@ export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | nu
     take: purgePageSize,
   });
 
-/** The folders of every backup of the site that may still have data in the storage, including failed backups. */
+/** The folders of all backups of the site that may have data in the storage, failed ones too. */
 export async function listBackupFolders(tx: Reader, siteId: string): Promise<string[]> {
   const where = { siteId, purgedAt: null };
   const rows = await tx.backup.findMany({
@@ -63,7 +63,10 @@ export async function recordRemoved(tx: Tx, record: Pick<DeletedSite, 'id' | 'si
   await tx.deletedSite.update({ where: { id: record.id }, data: { dataRemovedAt: at } });
 }
 
-/** Null if there is no such record, or if it has been restored or purged. */
+/**
+ * Sets the reason of the deletion, such as `abuse`. Resolves with null if there is no such record, or if it was
+ * restored or purged.
+ */
 export async function setReason(tx: Tx, id: string, reason: DeletedSite['reason']): Promise<DeletedSite | null> {
   const { count } = await tx.deletedSite.updateMany({
     where: { id, restoredAt: null, purgedAt: null },
@@ -75,7 +78,7 @@ export async function setReason(tx: Tx, id: string, reason: DeletedSite['reason'
 export const findRecord = (tx: Reader, id: string): Promise<DeletedSite | null> =>
   tx.deletedSite.findUnique({ where: { id } });
 
-/** The columns that a site and the record of its deletion have in common, beside `metadata`. */
+/** The columns that a site and its record of deletion share, beside `metadata`. */
 const commonColumns = [
   'orgId',
   'mode',
@@ -96,37 +99,37 @@ const commonOf = (row: Common & { metadata: unknown }) => ({
 });
 
 /**
- * Inserts the site again, under its old id and suspended, with its domain. False if another site has the domain or the
- * id. A unique index decides, because another site may have taken the domain since it was read.
+ * Inserts the site again: suspended, with its old id and its domain. False if another site has the domain or the id. A
+ * unique index decides, because another site may have taken the domain since it was read.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
   const { siteId: id } = record;
-  // Older records have no creation time. The id contains it, because the id was made with the site.
+  // Records of earlier versions have no creation time. The id contains it.
   const site = { ...commonOf(record), id, createdAt: record.siteCreatedAt ?? timeOfId(id) };
   const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
   return count === 1;
 }
 
-/** The columns of a site that is being restored and is not yet released to its visitors. */
+/** These columns mark a site that is being restored and is not yet released to its visitors. */
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
- * Whether the site is released to its owner and its visitors, who then write to it. A site that waits for a check
- * whether it serves counts as released.
+ * Whether the site is released to its owner and its visitors, who then write to it. A site that waits for
+ * `check_serving` is released.
  */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
 
 /**
- * Removes the site's row, which frees its domain and its id. True if there is no row afterwards. False, without any
- * change, if the site has been released to its visitors.
+ * Removes the row of the site, which frees its domain and its id. True if there is no row afterwards. A site that was
+ * released to its visitors is not removed; then false.
  */
 export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
   await tx.site.deleteMany({ where: { id: siteId, ...notLetGo } });
   return (await tx.site.count({ where: { id: siteId } })) === 0;
 }
 
-/** Gives the last backup of a restored site the expiry that its other backups have. */
+/** Gives the last backup of a restored site the expiry of any other backup. */
 export async function limitBackup(tx: Tx, backupId: string, expiresAt: Date): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, expiresAt: null }, data: { expiresAt } });
 }
@@ -136,11 +139,11 @@ interface Deletion {
   reason: DeletedSite['reason'];
   deletedAt: Date;
   deletedBy: string | null;
-  /** Null: there was nothing to back up. */
+  /** Null if there is no backup to restore the site from. */
   backupId: string | null;
 }
 
-/** Deletes the site's row and frees its domain. Its backups stay. */
+/** Deletes the row of the site, which frees its domain. The backups stay. */
 export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion): Promise<void> {
   const site = await tx.site.delete({ where: { id: siteId } });
   await forgetVendorPackage(tx, siteId);
@@ -152,8 +155,8 @@ export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string):
   tx.deletedSite.findFirst({ where: { id, orgId, mode } });
 
 /**
- * Works like {@link findDeletedSite}, and locks the record's row until the transaction ends. A second restore waits for
- * the first, and then sees its changes.
+ * Works like {@link findDeletedSite}, and locks the row until the transaction ends. So a second restore waits for the
+ * first and sees what it has done.
  */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
@@ -176,13 +179,12 @@ export async function setRestoredAt(tx: Tx, id: string, restoredAt: Date | null)
 }
 
 const minuteMs = 60_000;
-/** The pause before the next check, as a share of the time since the site came back. */
+/** The pause before the next check is this share of the time since the site came back. */
 const share = 1 / 20;
 const pauseMsMax = 60 * minuteMs;
 
 /**
- * The next time at which a site that came back at `since` is checked: every minute at first, later after ever longer
- * pauses of at most an hour.
+ * The time of the next check of a site that came back at `since`: after a minute at first, later after up to an hour.
  */
 export function nextServeCheck(now: Date, since: Date): Date {
   const waitedMs = now.getTime() - since.getTime();
@@ -195,7 +197,7 @@ export interface WaitingSite {
   platform: SitePlatform;
 }
 
-/** Leaves the site suspended, and schedules checks until it serves. */
+/** Leaves the site suspended, and has `check_serving` check it until it serves. */
 export async function waitToServe(tx: Tx, siteId: string, now: Date): Promise<void> {
   await tx.site.update({ where: { id: siteId }, data: { serveCheckAt: nextServeCheck(now, now) } });
 }
@@ -212,8 +214,8 @@ export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: numbe
 }
 
 /**
- * Makes each site in `serving` active, and schedules the next check of every other asked site. A site whose status has
- * changed meanwhile is not changed.
+ * Makes each site in `serving` active, and schedules the next check of the other sites in `asked`. A site whose status
+ * has changed meanwhile stays as it is.
  */
 export async function admitServing(
   tx: Tx,

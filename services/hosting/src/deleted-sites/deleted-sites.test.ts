@@ -45,7 +45,7 @@ const holdDomain = async (domain: string) => {
 };
 
 describe('GET /v1/sites/deleted', () => {
-  it('shows one that can come back, and until when', async () => {
+  it('shows that a site can be restored, and until when', async () => {
     const { id, siteId, domain } = await given({ daysAgo: 2 });
     const view = await read(id);
     expect(view).toEqual({
@@ -168,9 +168,9 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
 
   it.each([
     ['is active', "status = 'active'"],
-    ['is waited for until it serves', 'serve_check_at = now()'],
+    ['waits to be checked', 'serve_check_at = now()'],
   ])(
-    'answers already_restored from when the site %s, although its restore has not ended, and not before',
+    'answers already_restored as soon as the site %s, although its restore has not ended, and not before',
     async (_state, change) => {
       const { id, siteId } = await given();
       const workflowId = workflowIdOf(await restore(id));
@@ -182,7 +182,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     },
   );
 
-  it('refuses, and its preflight says so, while the platform is not offered in this world, and nothing is taken up', async () => {
+  it('refuses while the platform is not offered in this mode, as its preflight tells, and changes nothing', async () => {
     const sandbox = { ...owner, mode: 'sandbox' as const };
     for (const caller of [owner, sandbox]) {
       const { id } = await given({}, caller);
@@ -227,7 +227,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
 
   it('answers 503 when the storage cannot be asked', async () => {
     const { id, siteId } = await given();
-    // The storage refuses this key, so the API cannot know whether the object exists.
+    // The storage refuses such a key, so the API cannot find out whether it has the backup.
     await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
     const answer = await restore(id);
     expect([answer.status, answer.json]).toMatchObject([
@@ -236,7 +236,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     ]);
   });
 
-  it('says abuse_hold to its customer also while the storage cannot be asked: that comes before the backup', async () => {
+  it('refuses a customer with abuse_hold even while the storage does not answer, because the backup comes after it', async () => {
     const { id, siteId } = await given({ reason: 'abuse' });
     await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
     expect(await read(id)).toMatchObject({ restorable: false, reason_code: 'abuse_hold' });

@@ -65,14 +65,14 @@ it('the clock purges what is past its window, and nothing else', async () => {
   expect([left, hasArchive(young.siteId), hasArchive(due.siteId)]).toEqual([[{ status: 'completed' }], true, false]);
 });
 
-it('goes on where a purge was cut off: marked, but its data still there', async () => {
+it('goes on where a purge has marked a record and then died', async () => {
   const record = await given({ purged: true });
   await runSchedules();
   await until(() => isRemoved(record.id), { timeoutMs: 30_000 });
   expect(hasArchive(record.siteId)).toBe(false);
 });
 
-it('takes what a backup that failed has left of the site as well: nothing of it is anywhere when it says so', async () => {
+it('also removes what a failed backup of the site has left, before the record tells that all is removed', async () => {
   const { id, siteId } = await given({ daysAgo: 40 });
   const failed = await givenBackup(world.api, owner, siteId, { status: 'failed' });
   const left = path.join(world.backupsDir, 'live', owner.orgId, siteId, failed, '1');
@@ -83,12 +83,12 @@ it('takes what a backup that failed has left of the site as well: nothing of it 
   expect(existsSync(left)).toBe(false);
 });
 
-it('one record whose data cannot be removed does not keep the others', async () => {
+it('a record whose data cannot be removed does not hold up the others', async () => {
   const [bad, good] = [await given({ daysAgo: 40 }), await given({ daysAgo: 40 })];
   await world.api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [bad.siteId]);
   await runSchedules();
   await until(() => isRemoved(good.id), { timeoutMs: 30_000 });
-  // The site cannot be restored any more, but its data still exists. So `purged_at` is null.
+  // The data is still there, so `purged_at` is null, although the site cannot be restored any more.
   expect(await read(bad.id)).toMatchObject({ restorable: false, reason_code: 'purged', purged_at: null });
   expect(await isRemoved(bad.id)).toBe(false);
 });

@@ -14,8 +14,8 @@ import {
 } from './deleted-site.store';
 
 /**
- * Removes every archive of a purged site, and the leftovers of failed attempts. If data is still locked or the storage
- * does not answer, the next purge removes the data. The purge of other sites continues.
+ * Removes every archive of a purged site, also what failed attempts have left. Data that is still locked, or that the
+ * storage does not remove now, is left to the next purge, so that other sites are not held up.
  */
 async function removeData(
   context: WorkContext,
@@ -58,8 +58,8 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
 }
 
 /**
- * Marks each site as purged, so that it cannot be restored any more, and then removes its data. If a worker dies
- * between the two steps, the next run removes the data.
+ * Marks each site as purged, so that it cannot be restored any more, and then removes its data. The next run removes
+ * what a worker that died has left.
  */
 export const purgeDeletedSitesWorkflow = defineWorkflow({
   kind: 'purge_deleted_sites',

@@ -20,8 +20,8 @@ import { siteResourceKey } from '../sites/site.types';
 import { type DeletedSite, deletedSitePath, deletedSiteSubject, purgeDueAt } from './deleted-site.rules';
 import { isLetGo, reviveSite, setRestoredAt } from './deleted-site.store';
 import {
+  checkDeletedSite,
   holdDeletedSite,
-  judgeDeletedSite,
   lookForObject,
   readDeletedSite,
   viewDeletedSite,
@@ -29,11 +29,11 @@ import {
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**
- * The refusal of a restore of a deleted site, which the preflight shows too. The first reason counts, in this order: an
- * earlier restore is rebuilding the site, the record gives a reason, the platform is not offered any more, no host has
- * the programs of the site's database. A site that was released to its visitors counts as restored, even while its
- * restore still cleans up. Other work on a restored site needs no reason of its own, because the record gives the
- * reason `already_restored`.
+ * The reason why a deleted site cannot be restored now; null if there is none. The first reason counts, in this order:
+ * an earlier restore is rebuilding the site, `reason` of the record, the platform is not offered any more, no host has
+ * the programs of its database.
+ * A site that was released to its visitors is restored, even while its restore still cleans up. Other work on a
+ * restored site needs no case of its own, because `reason` is then `already_restored`.
  */
 async function refuseRevival(
   context: HandlerContext,
@@ -49,10 +49,10 @@ async function refuseRevival(
   return isDatabaseOffered ? null : { code: 'site_database_not_offered' };
 }
 
-/** The time before its purge in which a deleted site gets a warning. */
+/** A site whose purge is nearer than this gets a warning. */
 const soonMs = 3 * 86_400_000;
 
-/** The preflight decides by the same rule as the restore of a deleted site, and changes nothing. */
+/** Decides by the same rule as the restore, and changes nothing. */
 export const preflightDeletedSite = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -62,7 +62,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
         lookForObject(context, record, request),
         mayOfferDatabase(context, record),
       ]);
-      const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
+      const reason = await checkDeletedSite(context.database.pool, record, { caller, hasObject, now });
       const refusal = await refuseRevival(context, context.database.pool, record, { reason, isDatabaseOffered });
       const dueAt = purgeDueAt(record);
       const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
@@ -77,7 +77,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
                 taken_at: backup.createdAt.toISOString(),
                 age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
               },
-        // Free space is not shown, because a deleted site has no host yet.
+        // No free space is shown, because a deleted site has no host yet.
         space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: [
@@ -105,7 +105,8 @@ export const preflightDeletedSite = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightDeletedSiteRestore>;
 
 /**
- * Reserves the domain and marks the record in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site.
+ * Makes the row of the site and marks the record, in one transaction. {@link restoreDeletedSiteWorkflow} rebuilds the
+ * site.
  */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
@@ -120,7 +121,7 @@ export const restoreDeletedSite = (context: HandlerContext) =>
     execute: async (tx: Tx, request, { hasObject, isDatabaseOffered }) => {
       const { caller, now } = request;
       const record = await holdDeletedSite(tx, request);
-      const reason = await judgeDeletedSite(tx, record, { caller, hasObject, now });
+      const reason = await checkDeletedSite(tx, record, { caller, hasObject, now });
       assertAllowed(await refuseRevival(context, tx, record, { reason, isDatabaseOffered }));
       if (!(await reviveSite(tx, record))) throw problem('domain_in_use', { extra: { reason_code: 'domain_in_use' } });
       const { siteId, backupId, platform, primaryDomain: domain } = record;
@@ -142,8 +143,8 @@ export const restoreDeletedSite = (context: HandlerContext) =>
   >;
 
 /**
- * The target has the resource key of the site, because the accepted restore makes the record a site again. The key
- * keeps other work from the site until the restore has ended.
+ * Locks the resource of the site, although the subject is the record: the record is a site again, and other work must
+ * wait until its restore has ended.
  */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),

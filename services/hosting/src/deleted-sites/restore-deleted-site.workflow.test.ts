@@ -33,7 +33,7 @@ afterAll(async () => {
   faults.remove();
 });
 
-/** Deletes a site with content. Resolves with the id of its record. */
+/** Deletes a site. Resolves with the id of its record. */
 async function deletedSite(siteId: string): Promise<string> {
   await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
   return deletionOf(world.api, siteId);
@@ -75,7 +75,7 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   await until(async () => (await world.host.readSite(siteId)).releases.length === 1, {
     what: `one release of ${releases.join()}`,
   });
-  // The last backup now has an expiry like other backups, and the next backup has the next sequence number.
+  // The last backup has an expiry again, and the sequence numbers of backups go on.
   const next = await makeBackup(world, siteId);
   const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
   expect(backups).toMatchObject([{ id: next }, { expires_at: expect.any(String), status: 'completed' }]);
@@ -155,7 +155,7 @@ describe('a site that was broken when it was deleted', () => {
     expect(await read(id)).toMatchObject({ restored_at: expect.any(String), reason_code: 'already_restored' });
   });
 
-  it('and is waited for is not taken down either, whatever fails then', async () => {
+  it('and waits to be repaired is not taken down by a later failure of its restore', async () => {
     const siteId = await brokenSite();
     const id = await deletedSite(siteId);
     faults.arm('restore_deleted_site.retire.before', 'throw');
@@ -170,7 +170,7 @@ describe('a site that was broken when it was deleted', () => {
     expect(await read(id)).toMatchObject({ restored_at: expect.any(String) });
   });
 
-  it('and that somebody has taken up since is left alone', async () => {
+  it('and is under other work since is left alone', async () => {
     const siteId = await brokenSite();
     const id = await deletedSite(siteId);
     await succeed(world, 'POST', `/v1/sites/deleted/${id}/restore`);
@@ -185,14 +185,14 @@ describe('a site that was broken when it was deleted', () => {
   });
 });
 
-it('a site that somebody has suspended for another reason is never made active for serving', async () => {
+it('a site that is suspended for another reason does not become active because it serves', async () => {
   const siteId = await makeSite(world);
   await world.api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
   await succeedPlatformWork(world.api, checkServingWorkflow);
   expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
 });
 
-it('a site whose database does not have it is taken down again, and its record given back', async () => {
+it('a site whose database refuses queries is taken down again, and its record can be restored again', async () => {
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const id = await deletedSite(siteId);
@@ -232,7 +232,7 @@ it.each(['thaw', 'retire'])(
   },
 );
 
-it('a site whose deletion was given up half-way comes back out of the backup that it was destroyed after', async () => {
+it('a site whose deletion was abandoned half-way comes back from the last backup of that deletion', async () => {
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const before = await stateOf(world, siteId);
@@ -244,7 +244,6 @@ it('a site whose deletion was given up half-way comes back out of the backup tha
     status: 202,
     json: { status: 'failed' },
   });
-  // The site's record is corrected only at its next read.
   expect(await siteOf(siteId)).toMatchObject({ status: 'failed' });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason_code: '' });
@@ -253,14 +252,14 @@ it('a site whose deletion was given up half-way comes back out of the backup tha
   expect(await siteOf(siteId)).toMatchObject({ created_at: Reflect.get(made as object, 'created_at') });
 });
 
-it('a site that its host has lost comes back out of the newest backup there is', async () => {
+it('a site that its host has lost can come back from its newest backup', async () => {
   const siteId = await makeSite(world);
   await makeBackup(world, siteId);
   const [last] = await world.api.rows<{ fence: string }>('SELECT max(fence)::text AS fence FROM workflow');
   await world.host.destroySite(siteId, { fence: last?.fence ?? '' });
   const id = await deletedSite(siteId);
   const [row] = await world.api.rows('SELECT status, expires_at FROM backups WHERE site_id = $1', [siteId]);
-  // The backup does not expire, because the deleted site needs it.
+  // The deleted site needs this backup, so it does not expire.
   expect([await read(id), row]).toMatchObject([
     { restorable: true, reason_code: '' },
     { status: 'completed', expires_at: null },

@@ -3,9 +3,8 @@ import { type SiteDatabase, type SitePlatform, sitePlatformSchema } from '@drydo
 import { fail, fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { freezeTtlMs, frozenLimits, movingLimits, verifyStored } from '../backups/archive.steps';
-import { expiryOf } from '../backups/backup.rules';
+import { expiryOf, type StoredArchive } from '../backups/backup.rules';
 import { findBackup } from '../backups/backup.store';
-import type { StoredArchive } from '../backups/backup.types';
 import { assertRebuilt, assertRoom, stageRelease } from '../backups/restore.steps';
 import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
@@ -25,7 +24,7 @@ import {
   waitToServe,
 } from './deleted-site.store';
 
-/** `siteId` is the id of the site before its deletion. The restored site gets the same id. */
+/** The site comes back with the id `siteId` that it had. */
 const input = z.strictObject({
   siteId: z.uuid(),
   backupId: z.uuid(),
@@ -36,21 +35,21 @@ const input = z.strictObject({
 
 type RevivalInput = z.infer<typeof input>;
 
-/** The checkpoint of the first step, which the later steps read. */
+/** The checkpoint of the step `recheck`. The later steps read it. */
 interface RevivalPlan {
   archive: StoredArchive;
-  /** How the site answered when the backup was taken. Absent in checkpoints from before answers were recorded. */
+  /** How the site answered when the backup was taken. Checkpoints of earlier versions lack it. */
   answer?: RecordedAnswer;
-  /** The database in the record. Absent in checkpoints from before sites could choose a database. */
+  /** The database in the record. Checkpoints of earlier versions lack it. */
   database?: SiteDatabase | null;
-  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
+  /** Both are true only for sandbox sites whose names ask for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
 
 /**
- * Returns the step with the site as its subject. The step's own subject is the deleted site's record, but hosts and
- * archives know the site by its old id.
+ * The step with the site as its subject. The real subject is the record of the deletion, but hosts and archives know
+ * the site by its id.
  */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
   ...step,
@@ -58,9 +57,9 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * Restores a deleted site. A failure up to `probe` removes everything that the restore made, and the record can be
- * restored again. After `probe` the site is not removed. Its freeze ends by itself, so visitors may have written to the
- * site even if `thaw` fails. If the site's own code fails, the site stays suspended until its owner has repaired it.
+ * Restores a deleted site. A failure up to `probe` removes all that the restore has made, and the record can be
+ * restored again. From then on the site stays: its freeze ends by itself, so visitors may have written to it even if
+ * `thaw` fails. A site whose own code fails stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -75,8 +74,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const host = hostOf(context.siteHosts, step.input.platform);
       const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
       const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
-      // If another release than the first is live, an earlier run has restored the site, and the record of that run was
-      // lost.
+      // If another release than the empty one is live, an earlier run has restored the site, and the record of that run
+      // was lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
     undo: async (step, context) => {
@@ -126,7 +125,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // Visitors already use the site, so it stays up even if its answer is bad.
+      // Visitors already use the site, so it stays even if it answers badly.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -140,7 +139,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: (step, context) =>
       hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
-      // If an earlier version ran `probe`, the site may not have been released yet.
+      // An earlier version may have run `probe` without releasing the site.
       if (!(await isLetGo(tx, step.input.siteId))) await letGo(tx, step, step.outputs.probe.serves, context.now());
     },
   })
@@ -170,8 +169,7 @@ async function letGo(tx: Tx, step: StepContext<RevivalInput, unknown>, serves: b
 }
 
 /**
- * The release that the site serves. Null if the site still serves its empty first release, or if the site is not on the
- * host.
+ * The restored release that the site serves. Null if the site serves its empty first release, or is not on the host.
  */
 async function findLive(
   context: WorkContext,
@@ -184,9 +182,9 @@ async function findLive(
 }
 
 /**
- * Checks again that the record and the backup allowed the restore when the request was accepted. Only a change of the
- * backup can refuse the restore now. The restore itself has changed the record and taken the domain, and the request
- * has checked the caller's rights.
+ * Checks that the record and the backup allowed the restore when it was accepted. Only the backup can refuse the
+ * restore now: the acceptance itself has changed the record and taken the domain, and the request has checked the
+ * rights of its caller.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -6,17 +6,17 @@ import { type DeletedSite, deletedSitePath } from './deleted-site.rules';
 import { findRecord, setReason } from './deleted-site.store';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
-/** Actions of staff on a deleted site. Only the command offers them, not the public API. */
+/** Actions of staff on a deleted site. Only `command.ts` offers them, not the public API. */
 export interface StaffActions {
   /**
-   * Lets only staff restore the site from now on. Throws if there is no such record, or if it was restored or purged.
+   * Only staff can restore the site from now on. Throws if there is no such record, or if it was restored or purged.
    */
   hold(deletedSiteId: string): Promise<void>;
-  /** Lets the customer restore the site again. Throws like `hold`. */
+  /** The customer can restore the site again. Throws like `hold`. */
   release(deletedSiteId: string): Promise<void>;
   /**
-   * Makes a worker remove the data of the site now, even if its retention has not ended. Resolves with the workflow's
-   * id. Throws like `hold`.
+   * Has a worker remove the data of the site now, before its time. Resolves with the id of the workflow. Throws like
+   * `hold`.
    */
   purge(deletedSiteId: string): Promise<string>;
 }

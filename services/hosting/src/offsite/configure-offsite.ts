@@ -16,7 +16,7 @@ import { probeSeconds, storageUnavailable } from './open-destination';
 
 /**
  * Removes the destination of a site's copies. The objects in the customer's storage stay, because they are the
- * customer's. A site without a destination is no error.
+ * customer's. Does nothing to a site without a destination.
  */
 export const removeOffsite = (context: HandlerContext) =>
   ({
@@ -40,8 +40,8 @@ export const removeOffsite = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof deleteSiteOffsite, Tx, undefined>;
 
 /**
- * How long the request waits for the probe. Even a probe that starts at the last permitted moment ends within this
- * time. The gateway waits for 20 s at most.
+ * How long the request waits for the probe. A probe that starts at the last permitted moment still ends within this
+ * time. The gateway waits for 20 s.
  */
 const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
 
@@ -51,8 +51,8 @@ interface Accepted {
 
 /**
  * Configures the bucket for a site's copies. A worker probes the bucket, because request handlers change nothing
- * outside Drydock's database. The request waits for the outcome. The earlier bucket stays configured until a probe has
- * succeeded.
+ * outside Drydock's database, and the request waits for the result. The former bucket stays in use until the probe of
+ * the new one has succeeded.
  */
 export const configureOffsite = (context: HandlerContext) =>
   ({

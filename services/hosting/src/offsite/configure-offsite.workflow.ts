@@ -5,10 +5,12 @@ import { sitePath } from '../sites/site.types';
 import { activate, dropPending } from './offsite.store';
 import { onStorage, probeDeadlines, probeSeconds, withStorage } from './open-destination';
 
-/** There is only one attempt, because a request waits for the outcome. */
+/** One attempt only, because a request waits for the result. */
 const attemptsMax = 1;
 
-/** Probes a customer's bucket. The transaction that records the success makes it the site's place for copies. */
+/**
+ * Probes a customer's bucket. The transaction that records the success makes the bucket the destination of the site.
+ */
 export const configureOffsiteWorkflow = defineWorkflow({
   kind: 'configure_offsite',
   input: z.strictObject({ destinationId: z.uuid() }),

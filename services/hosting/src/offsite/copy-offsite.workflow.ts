@@ -15,9 +15,8 @@ import { askForRecord } from '../sites/ask-site';
 import { assertStillAllowed } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { findSite } from '../sites/site.store';
-import { refuseCopy, restorableChain, type StoredCopy } from './offsite.rules';
+import { type CopyArchive, refuseCopy, restorableChain, type StoredCopy } from './offsite.rules';
 import { findCopy, listCopies, markCopied, markCopyFailed, recordOutcome } from './offsite.store';
-import type { CopyArchive } from './offsite.types';
 import { offsiteLimits, onStorage, readsAtOnce, requireDestination, withStorage } from './open-destination';
 
 const input = z.strictObject({
@@ -30,8 +29,8 @@ const input = z.strictObject({
 type CopyInput = z.infer<typeof input>;
 
 /**
- * The copies that an incremental copy builds on, the full copy first. Empty for a full copy. The type is plain JSON,
- * because it is part of a checkpoint.
+ * The copies that an incremental copy builds on, the full copy first; none for a full copy. Plain JSON, because it is
+ * part of a checkpoint.
  */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
@@ -43,8 +42,8 @@ interface PackedCopy {
 }
 
 /**
- * Packs the files and the database of the current release into the customer's storage. An incremental copy has only the
- * differences from its parent copy. The copy is then read back and verified.
+ * Packs the files and the database of the current release into the customer's storage, an incremental copy only the
+ * differences from its parent. Then reads the copy back and verifies it.
  */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
@@ -78,14 +77,14 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   })
   .build();
 
-/** `answer` is the site's answer to a probe. `answer` is absent in checkpoints of earlier versions. */
+/** `answer` is the site's answer to a probe. Checkpoints of earlier versions lack it. */
 interface CopyPlan {
   releaseId: string;
   parents: ParentChain;
   answer?: RecordedAnswer;
 }
 
-/** Applies the rule of the request again, but keeps the chain that the request has chosen for the copy. */
+/** Applies the rule of the request again. Keeps the parent that the request has chosen. */
 async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, unknown>): Promise<CopyPlan> {
   const { copyId, kind, platform } = step.input;
   const { pool } = context.database;
@@ -108,8 +107,8 @@ async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, un
 type Step = StepContext<CopyInput, unknown>;
 
 /**
- * Packs straight into the customer's bucket, into a folder that belongs to this attempt alone. Nothing is written to
- * the worker's disk.
+ * Packs into a folder of the customer's bucket that belongs to this attempt alone. Nothing is written to the worker's
+ * disk.
  */
 function packCopy(
   context: WorkContext,
@@ -150,8 +149,8 @@ function packCopy(
 }
 
 /**
- * Removes everything that any attempt has written. If the customer's storage refuses access, the leftovers stay. They
- * do not count as an archive, because they have no manifest.
+ * Removes everything that any attempt has written. The leftovers stay if the customer's storage refuses. They have no
+ * manifest, so they are no archive.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);
@@ -163,13 +162,10 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   }
 }
 
-/** After this many attempts the leftovers stay, because more attempts would only keep the site locked. */
+/** After this many attempts the leftovers stay. Further attempts would only keep the site locked. */
 const discardAttempts = 3;
 
-/**
- * Reads a copy back from the customer's storage and checks every MAC and every entry. Then removes the leftovers of
- * earlier attempts.
- */
+/** Reads a copy back and checks every MAC and every entry. Then removes the leftovers of earlier attempts. */
 function verifyCopy(
   context: WorkContext,
   step: StepContext<CopyInput, unknown>,

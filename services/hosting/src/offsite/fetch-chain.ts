@@ -27,17 +27,17 @@ import { readsAtOnce } from './open-destination';
 
 export type StoredChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
-/** The ids of the chain's copies, by the state of their manifests. */
+/** The ids of the copies of a chain, by the state of their manifests. */
 interface ChainSeen {
   present: string[];
   missing: string[];
-  /** Copies whose manifest exists, but differs from the written manifest. */
+  /** Copies whose manifest is another one than was written. */
   altered: string[];
 }
 
 /**
- * Reads the manifests of a chain and compares their checksums with the record, for which no key is needed. Rejects if
- * the storage refuses or cannot be asked.
+ * Compares the manifests of a chain with their recorded checksums. This needs no key. Rejects if the storage refuses or
+ * does not answer.
  */
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
@@ -62,8 +62,8 @@ const folderOf = (context: WorkContext, { workflowId }: Step): string =>
   path.join(context.offsite.spoolDir, workflowId);
 
 /**
- * The chain for the steps after the fetch. Each object is read from the worker's disk, or from the customer's storage
- * if it is not on the disk.
+ * The archives of the chain. Each object is read from the worker's disk, or from the customer's storage if the disk
+ * does not have it.
  */
 export const spooledChain = (
   context: WorkContext,
@@ -79,9 +79,10 @@ export const spooledChain = (
   }));
 
 /**
- * Copies every object of a chain to the worker's disk. Each object is verified as it arrives, so that an altered object
- * ends the work at once. The manifests are read first. They must equal the recorded manifests and form a chain.
- * Permanent failures `copy_chain_incomplete`, `copy_tampered`. @throws ArchiveError
+ * Copies every object of a chain to the worker's disk. The manifests come first; they must equal the recorded ones and
+ * form a chain. Every other object is verified as it arrives, so that an altered one ends the work at once. Permanent
+ * failures `copy_chain_incomplete`, `copy_tampered`.
+ * @throws ArchiveError
  */
 export async function fetchChain(
   context: WorkContext,
@@ -115,18 +116,17 @@ async function* piecesOfChain(archives: readonly OpenArchive[], signal: AbortSig
     for await (const piece of piecesOf(archive, signal)) yield { source: archive.source, piece };
 }
 
-/** Removes the fetched objects, if there are any. */
 export const clearFetched = (context: WorkContext, step: Step): Promise<void> =>
   rm(folderOf(context, step), { recursive: true, force: true });
 
 let spooled = 0;
 
 /**
- * An archive of a customer's storage with a cache on the worker's disk. An object is read from the storage only if the
- * cache does not have it. The manifest is cached without a check. Every other object gets its final name in the cache
- * only after its MACs were compared. The reader of the archive compares the MACs of all objects again. The cache is not
- * synced to disk, because an object that a crash loses is fetched again. With `isLastUse` each segment is removed after
- * it was read, so that it need not be written to disk when the restored files are synced.
+ * An archive in a customer's storage with a cache on the worker's disk.
+ * The manifest is cached without a check. Every other object gets its final name in the cache only after its MACs were
+ * compared. The reader of the archive compares the MACs of all objects once more.
+ * The cache is not synced to disk, because an object that a crash loses is fetched again. With `isLastUse` a segment is
+ * removed once it was read, so that the kernel need not write it when the restored files are synced.
  */
 export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): Required<ArchiveSource> {
   const local = folderSource(folder);
@@ -135,7 +135,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   const store = async (name: string, bytes: Buffer): Promise<void> => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     spooled += 1;
-    // Each writer has its own file name, because a worker that lost its lease may still be writing.
+    // Each writer has its own file name, because a worker that has lost its lease may still be writing.
     const partial = path.join(folder, `${name}.${process.pid}-${spooled}.partial`);
     await writeFile(partial, bytes, { mode: 0o600 });
     await rename(partial, path.join(folder, name));
@@ -153,8 +153,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   };
   const readRemote = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
-    // The manifest is cached because every step reads it and it is small. The reader of the archive compares it with
-    // the recorded manifest.
+    // Every step reads the manifest, and it is small, so it is cached here. The reader of the archive compares it with
+    // the recorded one.
     if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };
@@ -181,8 +181,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
 const isSegment = (name: string): boolean => name.startsWith('segment-');
 
 /**
- * The folder in which a workflow caches an archive. After each start of the machine the workflow uses a new folder. A
- * power failure may leave an object without its content on the disk, and such an object must not count as verified.
+ * The folder in which a workflow caches an archive. It changes at each start of the machine: after a power failure an
+ * object may be on the disk by name but without its content, and must not count as verified.
  */
 export const spoolFolder = (workflowFolder: string, archiveId: string, boot = bootId()): string =>
   path.join(workflowFolder, boot, archiveId);
@@ -195,7 +195,7 @@ function bootId(): string {
   }
 }
 
-/** Files older than this belong to no running restore, because no restore takes this long. */
+/** A folder that is older belongs to no running restore, because no restore takes this long. */
 const orphanMs = 48 * 3_600_000;
 
 /** Removes the leftovers of workers that died. */

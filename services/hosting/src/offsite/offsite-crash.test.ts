@@ -21,12 +21,8 @@ import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 const scope = crashScope({ delicate: ['fetch', 'pack'] });
-/** From the freeze on, this restore has the same steps as the restore of a backup, which crash.test.ts covers. */
+/** From `prove_safety_copy` on this restore has the steps of a restore from a backup, which crash.test.ts covers. */
 const restoreScope = crashScope({ onlyInCi: /^kill at |^stop at .*\.fetch\./ });
-/**
- * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
- * processes run their own definitions.
- */
 
 describe.each(crashBackends())(
   'every step of the work on a customer’s storage survives its crash, with the queue on %s',
@@ -44,8 +40,8 @@ describe.each(crashBackends())(
       rest: string,
       body: object,
     ): Promise<SiteRun> => {
-      // The answer may come only when the work ends, and never comes if the API's process dies. The answer is only used
-      // to report a request that started nothing.
+      // The answer comes late, or never if the API dies. It is only needed to report a request that has started
+      // nothing.
       let answer = 'nothing';
       const told = (text: string): void => {
         answer = text;
@@ -64,7 +60,7 @@ describe.each(crashBackends())(
       ledger: async () => world.ledger(),
       ...own,
     });
-    /** Returns the folders of a site's attempts in the customer's bucket. */
+    /** The folders of a site's attempts in the customer's bucket. */
     const attemptsOf = (siteId: string): Set<string> =>
       new Set(world.keys(`${siteId}/`).map((key) => path.dirname(key)));
 
@@ -75,7 +71,7 @@ describe.each(crashBackends())(
           world,
           configureOffsiteWorkflow,
           {
-            // The audit log has an entry for a configured destination, and no entry for a refused destination.
+            // Only a configured destination has an entry in the audit log, so `look` must not expect one of every run.
             look: (run) => lookAtRun(world, run),
             ledger: async () => world.ledger(),
             start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),

@@ -3,8 +3,7 @@ import type { CurrentFirst } from '@drydock/service/process';
 import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import type { HostingDatabase } from '../context/database.store';
-import type { SealedPlace } from '../providers/offsite-place.types';
-import type { OffsiteCredentials } from '../providers/offsite-storage';
+import type { OffsiteCredentials, SealedPlace } from '../providers/offsite-storage';
 import { listSealed, replaceCredentials } from './offsite.store';
 
 const version = Buffer.from([1]);
@@ -27,10 +26,7 @@ export function sealCredentials(key: Buffer, place: SealedPlace, credentials: Of
   return Buffer.concat([version, iv, sealed, cipher.final(), cipher.getAuthTag()]);
 }
 
-/**
- * Throws if none of the keys has sealed the credentials, if they were sealed for another place, or if they were
- * altered.
- */
+/** Throws if none of the keys has sealed the credentials for this place, or if they were altered. */
 export function openCredentials(keys: CurrentFirst<Buffer>, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
   const [key, ...others] = keys;
   try {
@@ -65,9 +61,9 @@ function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCrede
 const rowsMax = 500;
 
 /**
- * Seals credentials with the current key if another key has sealed them, so that the other key can be removed. The work
- * runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once, because
- * a row is replaced only if it has not changed since it was read.
+ * Seals the credentials that a former key has sealed with the current one, so that the former key can be removed. Runs
+ * once at the start of a process, and only while the secret is rotated. Two processes may do it at once: a row is
+ * replaced only if it has not changed since it was read.
  */
 export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
   let running: Promise<void> = Promise.resolve();

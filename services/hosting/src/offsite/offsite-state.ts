@@ -10,29 +10,31 @@ import {
 import { problem } from '@drydock/contracts/platform/problem';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import type { ReadHandlers } from '@drydock/service/http';
-import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { isInProgress } from '@drydock/workflow/definition';
 import { findUnfinished, readWorkflowById } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Reader } from '../context/database.store';
-import type { Destination } from '../providers/offsite-place.types';
+import type { Destination } from '../providers/offsite-storage';
 import { type Site, siteResourceKey } from '../sites/site.types';
 import { type ListPage, readListPage, readSite } from '../sites/site-record';
-import { ancestryOf, findNamed, type OffsiteWorld, restorableChain } from './offsite.rules';
-import { findActive, listCopies } from './offsite.store';
-import type { Copy } from './offsite.types';
-import { findLastRestore } from './restore.store';
+import { ancestryOf, type Copy, findNamed, type OffsiteWorld, restorableChain } from './offsite.rules';
+import { findActive, findLastWorkflow, listCopies } from './offsite.store';
+import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-export interface OffsiteFacts {
+/** The facts of the rules, as the database has them. The newest copy comes first. */
+interface OffsiteFacts extends OffsiteWorld {
   destination: Destination | null;
-  /** The copies at the destination, newest first. */
-  copies: readonly Copy[];
-  unfinished: UnfinishedWorkflow | null;
-  /** The site's last restore from a copy. */
-  restore: { view: WorkflowView; copyId: string } | null;
+}
+
+/** A restore from a copy. */
+interface Restore {
+  view: WorkflowView;
+  copyId: string;
 }
 
 function viewOffsite(
-  { destination, copies, unfinished, restore }: OffsiteFacts,
+  { destination, copies, unfinished }: OffsiteFacts,
+  restore: Restore | null,
   { asked, pageOf }: ListPage,
 ): SiteOffsite {
   const finished = copies.filter(({ status }) => status !== 'running');
@@ -51,7 +53,7 @@ function viewOffsite(
     last_error_code: destination?.lastErrorCode ?? '',
     copies: shown.data,
     page: shown.page,
-    restore: restore === null ? null : viewRestore(restore.view, restore.copyId),
+    restore: restore === null ? null : viewRestore(restore),
   };
 }
 
@@ -63,7 +65,7 @@ const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
   prefix,
 });
 
-/** `copies` are all copies at the destination, because an incremental copy depends on its parents. */
+/** `copies` are all copies at the destination, because the chain of `copy` is among them. */
 function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
   const ancestors = ancestryOf(copies, copy).slice(0, -1);
   const isWhole = copy.status === 'failed' || restorableChain(copies, copy) !== null;
@@ -87,11 +89,7 @@ const phaseOfStep: Readonly<Record<string, OffsiteRestorePhase>> = {
   clear: 'staging',
 };
 
-/**
- * A restore is unfinished until its last step. After `thaw` the site is restored, but its safety copy is still being
- * made.
- */
-function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsite['restore']> {
+function viewRestore({ view, copyId }: Restore): NonNullable<SiteOffsite['restore']> {
   return {
     workflow_id: view.id,
     copy_id: copyId,
@@ -103,6 +101,7 @@ function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsit
   };
 }
 
+/** Stays `switching` after `thaw`, when visitors use the restored site, because its safety copy is still being made. */
 function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   if (status === 'succeeded') return 'done';
   if (status === 'failed') return 'failed';
@@ -111,7 +110,7 @@ function phaseOf({ status, steps }: WorkflowView): OffsiteRestorePhase {
   return phaseOfStep[current?.name ?? ''] ?? 'switching';
 }
 
-/** The list name in every cursor over copies. Several endpoints return such cursors. */
+/** The list that cursors are bound to. Every endpoint that answers this state gives cursors of this one list. */
 export const copyList = getSiteOffsite.id;
 
 /** The facts that the rules of offsite copies need, as `tx` sees them. */
@@ -119,13 +118,13 @@ export async function readOffsiteWorld(
   { database }: Pick<HandlerContext, 'database'>,
   tx: Reader,
   site: Site,
-): Promise<OffsiteWorld> {
+): Promise<OffsiteFacts> {
   const destination = await findActive(tx, site);
   const copies = destination === null ? [] : await listCopies(tx, destination);
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
 }
 
-/** Reads the state within `tx`. In a request's transaction the state includes the work that was just accepted. */
+/** Reads the state within `tx`, so that the answer of a request shows the work that it has just accepted. */
 export async function readOffsiteState(
   context: Pick<HandlerContext, 'database'>,
   tx: Reader,
@@ -133,10 +132,18 @@ export async function readOffsiteState(
   page: ListPage,
 ): Promise<SiteOffsite> {
   const world = await readOffsiteWorld(context, tx, site);
-  const last = await findLastRestore(tx, site);
-  const found = last === null ? undefined : await readWorkflowById(context.database.sql(tx), last.workflowId);
-  const restore = last === null || found === undefined ? null : { view: found.view, copyId: last.copyId };
-  return viewOffsite({ ...world, restore }, page);
+  return viewOffsite(world, await readLastRestore(context, tx, site), page);
+}
+
+async function readLastRestore(
+  { database }: Pick<HandlerContext, 'database'>,
+  tx: Reader,
+  site: Site,
+): Promise<Restore | null> {
+  const last = await findLastWorkflow(tx, site, restoreOffsiteWorkflow.kind);
+  const found = last === null ? undefined : await readWorkflowById(database.sql(tx), last.id);
+  if (last === null || found === undefined) return null;
+  return { view: found.view, copyId: restoreOffsiteWorkflow.input.parse(last.input).copyId };
 }
 
 export const getOffsite = (context: HandlerContext) =>
@@ -148,7 +155,7 @@ export const getOffsite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof getSiteOffsiteEndpoint>;
 
-/** Shows one copy by the same rules as the list. A copy that is still being taken answers 404. */
+/** A copy that is still being taken answers 404, because the list does not have it either. */
 export const getOffsiteCopy = (context: HandlerContext) =>
   ({
     read: async (request) => {

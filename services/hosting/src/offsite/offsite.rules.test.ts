@@ -1,6 +1,4 @@
-import type { Destination } from '../providers/offsite-place.types';
-import { ancestryOf, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
-import type { Copy } from './offsite.types';
+import { ancestryOf, type Copy, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
 
 const at = new Date('2026-03-01T00:00:00Z');
 const copyOf = (id: string, parentId: string | null, sequence: number, change: Partial<Copy> = {}): Copy => ({
@@ -41,7 +39,7 @@ describe('a chain', () => {
     expect(ancestryOf(copies, named).length).toBeLessThanOrEqual(copies.length);
   });
 
-  it('is continued at its newest whole end', () => {
+  it('is continued at the newest copy whose chain is whole', () => {
     expect(ids(chainToContinue([a, b, c]))).toEqual(['a', 'b', 'c']);
     expect(ids(chainToContinue([a, b, copyOf('c', 'b', 3, { missingAt: at })]))).toEqual(['a', 'b']);
     expect(ids(chainToContinue([a, b, c, copyOf('d', null, 4)]))).toEqual(['d']);
@@ -50,7 +48,7 @@ describe('a chain', () => {
 });
 
 describe('a restore is refused', () => {
-  const destination = { id: 'd' } as Destination;
+  const destination = { id: 'd' };
   const world = {
     site: { status: 'active', platform: 'local' } as const,
     unfinished: null,

@@ -1,14 +1,45 @@
+import type { SiteBackup } from '@drydock/contracts/hosting/backups';
+import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
-import type { Destination } from '../providers/offsite-place.types';
+import type { RecordedAnswer } from '../sites/probe.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-import type { Copy, CopyArchive } from './offsite.types';
+/** The recorded facts about a completed copy. Every read is compared with them. */
+export interface CopyArchive {
+  objectKey: string;
+  sizeBytes: number;
+  /** Bytes of the archive's own content, unpacked; without those of its parents. */
+  rawBytes: number;
+  manifestSha256: string;
+  manifestMac: string;
+}
+
+export interface Copy {
+  id: string;
+  destinationId: string;
+  kind: OffsiteCopyKind;
+  status: 'running' | 'completed' | 'failed';
+  /** The copy that an incremental copy continues. */
+  parentId: string | null;
+  sequence: number;
+  archive: CopyArchive | null;
+  /** The paths skipped in the whole site, also in an incremental copy. */
+  skipped: SiteBackup['skipped'];
+  /** How the site answered when the copy was taken. */
+  answer: RecordedAnswer;
+  createdAt: Date;
+  completedAt: Date | null;
+  verifiedAt: Date | null;
+  /** The time when the storage was found not to have the copy any more. */
+  missingAt: Date | null;
+}
 
 /** The facts that every rule about a site's copies needs. */
 export interface OffsiteWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
-  destination: Destination | null;
+  /** Null if no destination is configured. */
+  destination: { id: string } | null;
   /** All copies at the destination. */
   copies: readonly Copy[];
 }
@@ -16,9 +47,7 @@ export interface OffsiteWorld {
 /** A copy that can be read. */
 export type StoredCopy = Copy & { archive: CopyArchive };
 
-/**
- * The copy and every copy that it depends on, the full copy first. The chain ends early at a missing parent or a cycle.
- */
+/** The copy and all copies that it depends on, the full copy first. Ends early at a missing parent or a cycle. */
 export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
   const chain = [copy];
   for (let at = copy; at.parentId !== null; ) {
@@ -39,13 +68,10 @@ export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy
   return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;
 }
 
-/** Returns the copies without the mark that they are missing, for a caller that checks the storage next. */
-export const presumably = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
+/** The copies as if none were missing, for a caller that looks into the storage next. */
+export const assumePresent = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
 
-/**
- * The chain that the next incremental copy builds on: the chain of the newest copy whose chain is complete. Null if
- * there is no such copy.
- */
+/** The chain that the next incremental copy continues: the newest complete one. Null if there is none. */
 export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
   const newestFirst = [...copies].sort((a, b) => b.sequence - a.sequence);
   for (const copy of newestFirst) {
@@ -65,8 +91,9 @@ export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | n
 }
 
 /**
- * Whether the site may be overwritten with `copy`. The first reason counts, in this order: the copy or the storage does
- * not exist, a workflow works on the site, the state of the copy, the platform and status of the site.
+ * The reason why the site may not be overwritten with `copy`. The first reason counts, in this order: the destination
+ * has no such copy, a workflow works on the site, there is no destination, the state of the copy and its chain, the
+ * platform and status of the site.
  */
 export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
   const isUnknown = world.destination !== null && copy === null;
@@ -85,10 +112,10 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
   return isReady(site.status) ? null : { code: 'site_not_ready' };
 }
 
-/** The most bytes that a restore can write, which is the sum over the chain's archives. */
+/** The most bytes that a restore can write: the sum over the archives of the chain. */
 export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
   chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
 
-/** The copy with this id. Ids are UUIDs, so any other text names no copy. */
+/** The copy with this id, in upper or lower case. Null if there is none. */
 export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>
   copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;

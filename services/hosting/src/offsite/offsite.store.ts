@@ -3,11 +3,11 @@ import { storable } from '../backups/backup.store';
 import { type SkippedSummary, skippedSummarySchema } from '../backups/skipped.view';
 import type { Reader, Tx } from '../context/database.store';
 import type { OffsiteCopy as CopyRow, OffsiteDestination as DestinationRow } from '../generated/prisma/client';
-import type { Destination } from '../providers/offsite-place.types';
+import type { Destination } from '../providers/offsite-storage';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
-import type { Copy, CopyArchive } from './offsite.types';
+import type { Copy, CopyArchive } from './offsite.rules';
 
 function toDestination({ credentials, createdAt: _createdAt, state: _state, ...row }: DestinationRow): Destination {
   return { ...row, sealedCredentials: credentials === null ? null : Buffer.from(credentials) };
@@ -46,7 +46,8 @@ export async function insertPending(tx: Tx, { sealedCredentials, ...destination 
 
 /**
  * Makes the pending destination the site's only one. If the site has had the same endpoint, bucket and prefix before,
- * the earlier row becomes active with the new credentials. Its copies are then known again. The pending row is removed.
+ * the former row becomes active with the new credentials, so that its copies are known again, and the pending row is
+ * removed.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });
@@ -69,12 +70,12 @@ export async function activate(tx: Tx, destinationId: string, encryptionKeyId: s
   await tx.offsiteDestination.update({ where: { id: known.id }, data: { ...data, region, credentials } });
 }
 
-/** Removes a destination whose probe failed, with its credentials. */
+/** Removes the destination and its credentials after a failed probe. */
 export async function dropPending(tx: Tx, destinationId: string): Promise<void> {
   await tx.offsiteDestination.deleteMany({ where: { id: destinationId, state: 'pending' } });
 }
 
-/** Removes the credentials; the copies stay on record. */
+/** Removes the credentials. The rows of the copies stay. Resolves with whether there was a destination. */
 export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   const { count } = await tx.offsiteDestination.updateMany({
     where: { siteId, state: 'active' },
@@ -83,7 +84,7 @@ export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   return count > 0;
 }
 
-/** Lists the sealed credentials of all customers by id, for sealing them with a new key. Nothing is decrypted here. */
+/** The sealed credentials of all customers by id, to seal them with a new key. Nothing is opened here. */
 export async function listSealed(tx: Reader, afterId: string, take: number) {
   const rows = await tx.offsiteDestination.findMany({
     where: { id: { gt: afterId }, credentials: { not: null } },
@@ -94,7 +95,7 @@ export async function listSealed(tx: Reader, afterId: string, take: number) {
   return rows.map(({ credentials, ...row }) => ({ ...row, sealed: Buffer.from(credentials ?? '') }));
 }
 
-/** Resolves with 0 if the credentials were changed or removed since they were read. */
+/** Resolves with 0, and changes nothing, if the credentials have changed since they were read. */
 export async function replaceCredentials(
   tx: Reader,
   id: string,
@@ -111,8 +112,8 @@ export async function recordOutcome(tx: Tx, destinationId: string, lastErrorCode
 }
 
 /**
- * Forgets the destinations of a site that can never be restored: their credentials and the record of its copies. The
- * copies in the customer's storage stay.
+ * Forgets the destinations of a site that can never be restored, with their credentials and the rows of their copies.
+ * The copies in the customer's storage stay.
  */
 export async function forgetDestinations(tx: Tx, siteId: string): Promise<void> {
   await tx.offsiteDestination.deleteMany({ where: { siteId } });
@@ -165,7 +166,7 @@ export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destin
   return rows.map(toCopy);
 }
 
-/** The site's copy with this id, whatever destination it is at. Null if the site has no such copy. */
+/** The site's copy with this id, at any of its destinations. Null if there is none. */
 export async function findCopy(tx: Reader, siteId: string, copyId: string): Promise<Copy | null> {
   const row = await tx.offsiteCopy.findFirst({ where: { id: copyId, siteId } });
   return row === null ? null : toCopy(row);
@@ -179,7 +180,7 @@ export interface NewCopy {
   createdAt: Date;
 }
 
-/** Inserts a running copy with the next sequence number of its site. A second call with the same id changes nothing. */
+/** Inserts a running copy with the next sequence number of its site. A repeated call inserts no second row. */
 export async function insertCopy(
   tx: Tx,
   { id: destinationId, siteId, orgId, mode }: Destination,
@@ -218,12 +219,12 @@ export async function markCopied(
   if (count !== 1) throw new Error(`copy ${copyId} cannot be completed`);
 }
 
-/** Does nothing to a copy that has completed. */
+/** A completed copy is not changed. */
 export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string): Promise<void> {
   await tx.offsiteCopy.updateMany({ where: { id: copyId, status: 'running' }, data: { status: 'failed', errorCode } });
 }
 
-/** Records that every byte of the copies was read and every HMAC compared. */
+/** Call it once every byte of the copies was read and every MAC compared. */
 export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedAt: Date): Promise<void> {
   await tx.offsiteCopy.updateMany({
     where: { id: { in: [...copyIds] }, status: 'completed' },
@@ -244,5 +245,18 @@ export async function recordPresence(
   await tx.offsiteCopy.updateMany({
     where: { id: { in: [...seen.present] }, missingAt: { not: null } },
     data: { missingAt: null },
+  });
+}
+
+/** The site's newest workflow of this kind. Null if there was none. */
+export async function findLastWorkflow(
+  tx: Reader,
+  { id: subjectId, orgId, mode }: OwnedSite,
+  kind: string,
+): Promise<{ id: string; input: unknown } | null> {
+  return tx.workflow.findFirst({
+    where: { kind, subjectType: 'site', subjectId, orgId, mode },
+    orderBy: { id: 'desc' },
+    select: { id: true, input: true },
   });
 }

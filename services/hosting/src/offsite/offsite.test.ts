@@ -111,7 +111,7 @@ describe('a storage that is named', () => {
     });
   });
 
-  it('is forgotten with its credentials, and nothing was started, when no worker takes the probe up', async () => {
+  it('is forgotten with its credentials when no worker starts the probe in time', async () => {
     const siteId = await givenSite(api, owner);
     const answer = await put(siteId, {});
     expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable' }]);

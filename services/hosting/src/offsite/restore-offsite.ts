@@ -12,21 +12,20 @@ import { changeStatus } from '../sites/site.store';
 import { onSite, type Site, sitePath } from '../sites/site.types';
 import { holdSite, readListPage, readSite } from '../sites/site-record';
 import { lookAtChain } from './fetch-chain';
-import { findNamed, presumably, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
+import { assumePresent, findNamed, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { recordPresence } from './offsite.store';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 import { lookMs, storageUnavailable } from './open-destination';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
- * Checks the chain of the named copy in the customer's storage, and records missing copies in Drydock's database.
- * Returns null if no manifest is missing or altered. If the request is refused for another reason, returns null without
- * asking the storage.
+ * Looks for the chain of the named copy in the customer's storage, and records which copies are missing. Null if no
+ * manifest is missing or altered. Null too, without asking the storage, if the request is refused for another reason.
  */
 async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
   const { database } = context;
   const known = await readOffsiteWorld(context, database.pool, site);
-  const world = { ...known, copies: presumably(known.copies) };
+  const world = { ...known, copies: assumePresent(known.copies) };
   const copy = findNamed(world.copies, copyId);
   const chain = copy === null ? null : restorableChain(world.copies, copy);
   if (world.destination === null || chain === null || refuseRestore(world, copy) !== null) return null;
@@ -51,8 +50,8 @@ function refusalOf(error: unknown): Refusal {
 }
 
 /**
- * The preflight decides by the same rule as the restore from a copy, and checks the storage in the same way. If the
- * host does not answer, the preflight still succeeds and has a finding.
+ * Decides by the same rule as the restore, and looks into the storage in the same way. A host that does not answer is a
+ * finding, not an error.
  */
 export const preflightOffsite = (context: HandlerContext) =>
   ({
@@ -84,7 +83,7 @@ export const preflightOffsite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof preflightSiteOffsiteRestore>;
 
-/** Accepts a restore of the site to the named copy. {@link restoreOffsiteWorkflow} carries out the restore. */
+/** Accepts a restore of the site from the named copy, which {@link restoreOffsiteWorkflow} carries out. */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
     preload: async (request) =>

@@ -77,7 +77,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     expect(readdirSync(world.spoolDir)).toEqual([]);
   });
 
-  it('brings back a copy of a site that failed when it was taken, an increment by its own record', async () => {
+  it('brings back a copy of a site that failed when it was taken, by the record of the increment itself', async () => {
     const siteId = await makeSite(world);
     await world.configure(siteId);
     await fillSite(world, siteId, 1);
@@ -98,7 +98,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     ]);
   });
 
-  it('a copy tells what it does not hold: on its workflow and in the preflight, of an increment too', async () => {
+  it('the workflow and the preflight of a copy, also of an increment, tell which paths it lacks', async () => {
     const siteId = await makeSite(world);
     await world.configure(siteId);
     const { filesDir } = await world.placeOf(siteId);
@@ -133,7 +133,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
       in_progress: true,
       restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 },
     });
-    // The list of backups also shows a restore from a copy, so that a client that polls the list waits for it.
+    // The list of backups shows a restore from a copy too, so that a client that polls the list waits for it.
     expect((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({
       in_progress: true,
       can_backup: false,

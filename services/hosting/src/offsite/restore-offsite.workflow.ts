@@ -11,7 +11,7 @@ import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { retentionDaysOf, sandboxBehaviour } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
 import { clearFetched, fetchChain, type StoredChain, spooledChain } from './fetch-chain';
-import { presumably, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
+import { assumePresent, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { listCopies, markVerified, recordOutcome } from './offsite.store';
 import { offsiteLimits, onStorage, requireDestination, withStorage } from './open-destination';
 
@@ -19,18 +19,18 @@ const { attemptsMax } = offsiteLimits;
 
 const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...switchOverInput });
 
-/** The checkpoint of the first step, which the later steps read. */
+/** The checkpoint of the step `recheck`. The later steps read it. */
 interface OffsitePlan {
   /** The full copy comes first, the named copy last. */
   chain: StoredChain;
-  /** The most bytes that a release restored from the chain can hold. */
+  /** The most bytes that a release restored from the chain can have. */
   rawBytes: number;
-  /** The release that is live until the switch. The safety copy is made of it. */
+  /** The release that is live until the switch. The safety copy is packed from it. */
   oldRelease: string;
   retentionDays: number;
   /** How the site answered when the copy was taken. */
   answer: RecordedAnswer;
-  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
+  /** Both are true only for sandbox sites whose names ask for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
@@ -92,9 +92,9 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
   .step('clear', { weight: 0.1, run: (step, context) => clearFetched(context, step) });
 
 /**
- * Restores a site from a copy. Copies every archive of the chain to the worker's disk, and unpacks the chain beside the
- * live release. {@link switchOver} does the rest. Each object is verified as it arrives. The whole chain is verified
- * before the release is unpacked, and each segment again when it is unpacked.
+ * Restores a site from a copy. Fetches every archive of the chain to the worker's disk, verifies the whole chain, and
+ * unpacks it beside the live release. Then {@link switchOver} takes over. An object is verified as it arrives, and a
+ * segment again when it is unpacked.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)
   .onEnd({
@@ -109,10 +109,7 @@ export const restoreOffsiteWorkflow = switchOver(staged)
   })
   .build();
 
-/**
- * Applies the rule of the request again. The rule gets the site's status from before this workflow, because the
- * workflow itself has changed the status.
- */
+/** Applies the rule of the request again, to the status that the site had before the request set it to `restoring`. */
 async function recheckOffsite(
   context: WorkContext,
   step: StepContext<z.infer<typeof input>, unknown>,
@@ -122,7 +119,7 @@ async function recheckOffsite(
   const site = await findSite(pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const destination = await requireDestination(context, step);
-  const copies = presumably(await listCopies(pool, destination));
+  const copies = assumePresent(await listCopies(pool, destination));
   const copy = copies.find(({ id }) => id === copyId) ?? null;
   assertStillAllowed(
     refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null, destination, copies }, copy),

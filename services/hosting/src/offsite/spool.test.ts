@@ -15,7 +15,7 @@ const pieceOf = (name: string): SealedPiece => ({
   },
 });
 
-/** A storage whose objects all have the same content. It records the reads. */
+/** A storage in which all objects have the same content. It records the reads. */
 class Remote {
   readonly asked: string[] = [];
   content = sealed;
@@ -35,7 +35,7 @@ describe('what is fetched from a customer’s storage', () => {
   });
   afterEach(() => rmSync(path.dirname(folder), { recursive: true, force: true }));
 
-  it('is not on our disk under its name unless it was verified on its way in', async () => {
+  it('gets its name on our disk only after it was verified', async () => {
     remote.content = altered;
     await expect(spooledArchive(remote, folder, false).hold(pieceOf('segment-00000000'))).rejects.toMatchObject({
       reason: 'tampered',
@@ -46,7 +46,7 @@ describe('what is fetched from a customer’s storage', () => {
     expect(remote.asked).toHaveLength(2);
   });
 
-  it('is fetched once, however many ask for it at once and afterwards', async () => {
+  it('is fetched once, however many readers ask for it, at once and afterwards', async () => {
     const archive = spooledArchive(remote, folder, false);
     const piece = pieceOf('index-00000000');
     await Promise.all([archive.hold(piece), archive.hold(piece), archive.hold(piece)]);
@@ -64,14 +64,14 @@ describe('what is fetched from a customer’s storage', () => {
     expect(readdirSync(folder).sort()).toEqual(['index-00000000', 'segment-00000000']);
   });
 
-  it('is fetched anew once the machine was started again: what had its name may not have been on the disk', async () => {
+  it('is fetched again after the machine was started again, because its content may not have reached the disk', async () => {
     for (const boot of ['first', 'first', 'second'])
       await spooledArchive(remote, spoolFolder(folder, 'archive', boot), false).hold(pieceOf('segment-00000000'));
     expect(remote.asked).toHaveLength(2);
     expect(spoolFolder(folder, 'archive')).toBe(spoolFolder(folder, 'archive'));
   });
 
-  it('and was lost since is read from the storage, and only a manifest kept of it', async () => {
+  it('and was lost since is read from the storage again, and only the manifest is kept', async () => {
     const archive = spooledArchive(remote, folder, false);
     for (const name of ['manifest', 'index-00000000', 'segment-00000000'])
       expect(await archive.read(name)).toEqual(sealed);

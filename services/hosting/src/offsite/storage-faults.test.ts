@@ -1,9 +1,4 @@
-/**
- * Causes each fault of a customer's storage in its own copy and restore.
- *
- * @tier long
- * @processes
- */
+/** Causes faults of a customer's storage, each for a copy and a restore of its own. */
 import { readdirSync } from 'node:fs';
 import type { FaultWish } from '@drydock/emulators';
 import { auditedOf } from '@drydock/service/testing/audit-log';
@@ -143,7 +138,7 @@ describe('a customer’s storage that misbehaves', () => {
     const state = await until(async () => [await world.stateOf(siteId)].find((seen) => !seen.in_progress));
     expect(state).toMatchObject({ configured: true, destination: { bucket, prefix: 'drydock' } });
     expect(world.keys('drydock-probe')).toEqual([]);
-    // The audit log has the configured destination, and no refused destination.
+    // The refused destination has no entry in the audit log.
     expect(
       (await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'offsite.configure'),
     ).toHaveLength(1);
@@ -156,7 +151,7 @@ describe('a customer’s storage that misbehaves', () => {
     expect([answer.status, answer.json]).toMatchObject([422, { code: 'offsite_endpoint_refused' }]);
   });
 
-  it('is known again with its copies when it is configured again, and nothing of another place is shown', async () => {
+  it('shows its copies again when it is configured again, and none of another place', async () => {
     const { siteId, copyId } = await given();
     await world.configure(siteId, { prefix: 'elsewhere' });
     expect(await world.stateOf(siteId)).toMatchObject({ copies: [], destination: { prefix: 'elsewhere' } });
@@ -180,7 +175,7 @@ describe('a customer’s storage that misbehaves', () => {
     for (const answer of answers) expect(answer).toMatchObject({ status: 422, json: { code: 'copy_not_found' } });
   });
 
-  it('has its secret nowhere: in no table in the clear, in no answer', async () => {
+  it('has its secret in no answer, and in no table in the clear', async () => {
     const { siteId } = await given();
     const tables = await world.api.rows<{ name: string }>(
       "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'",

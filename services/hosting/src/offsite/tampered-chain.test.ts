@@ -1,9 +1,4 @@
-/**
- * Tries a restore for each place in which a chain of copies can be altered.
- *
- * @tier long
- * @processes
- */
+/** Tries to restore a chain of copies that was altered, in each place where it can be. */
 import { createHash } from 'node:crypto';
 import { ended } from '@drydock/service/testing/follow-workflow';
 import { refusalOf } from '@drydock/service/testing/problem';
@@ -68,8 +63,7 @@ describe('a chain that was altered at its destination', () => {
   };
   const newest = (): string => copies.at(-1) ?? '';
   /**
-   * Returns the refusal of the request or of the worker. Expects that the site is unchanged and that its host was not
-   * called.
+   * The refusal of the request or of the worker. Expects that the site is unchanged and that its host was not called.
    */
   const refusedAs = async (): Promise<unknown> => {
     const outcome = await restoreCopy(world, siteId, newest());
@@ -80,7 +74,7 @@ describe('a chain that was altered at its destination', () => {
     expect(await stateOf(world, siteId)).toEqual(before);
     return 'steps' in outcome ? outcome.error?.code : refusalOf(outcome);
   };
-  /** Changes the objects, returns the result of `refusedAs`, and writes the original objects back. */
+  /** The refusal while the objects are changed. Writes the original objects back. */
   const refusalWith = async (
     altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>,
   ): Promise<unknown> => {
@@ -128,7 +122,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // The request now accepts the archive. The worker still refuses it, because its MAC differs from the recorded MAC.
+    // Now the request accepts the archive. The worker still refuses it, because its MAC is not the recorded one.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],
@@ -151,7 +145,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(0, name), () => bytes];
     });
     expect(await refusalWith(theirs)).toBe('422 copy_tampered');
-    // The archive is refused even if the record was changed to match it.
+    // It is refused even if its record was changed to match.
     const columns = ['manifest_sha256', 'manifest_mac'];
     const kept = await world.api.rows('SELECT manifest_sha256, manifest_mac FROM offsite_copies WHERE id = $1', [
       copies[0],
@@ -169,7 +163,7 @@ describe('a chain that was altered at its destination', () => {
     ]);
   });
 
-  it('by a gap is refused at the request, listed as what it is, and whole again once the archive is back', async () => {
+  it('by a gap is refused by the request, listed as incomplete, and whole again once the archive is back', async () => {
     const store = world.s3.world.buckets.get('customer-copies');
     const key = keyOf(1, 'manifest');
     const [version] = store.versionsOf(key);
@@ -191,7 +185,7 @@ describe('a chain that was altered at its destination', () => {
     before = await stateOf(world, siteId);
   });
 
-  it('is never the one that a new copy is built on', async () => {
+  it('is never continued by a new copy', async () => {
     const bytes = world.readObject(keyOf(2, 'manifest'));
     await world.putObject(keyOf(2, 'manifest'), flipAt(0.5)(bytes));
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/copies`, {

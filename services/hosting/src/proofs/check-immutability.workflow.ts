@@ -9,12 +9,15 @@ import { recordProof } from './proof.store';
 
 const secondMs = 1_000;
 const dayMs = 24 * 3_600 * secondMs;
-/** The tolerance in comparisons of times, because a storage has its own clock and keeps whole seconds. */
+/**
+ * The check waits this much longer than the control's lock, because a storage has its own clock and keeps whole
+ * seconds.
+ */
 const clockSlackMs = 1.5 * secondMs;
 
 /**
- * The two test objects: the canary and the control. The storage must refuse to delete the canary. It must delete the
- * control, because the control's lock ends soon.
+ * The two test objects. The storage must refuse to delete the canary, which is locked for weeks. It must delete the
+ * control, whose lock ends soon.
  */
 interface Planted {
   canary: Canary;
@@ -24,8 +27,8 @@ interface Planted {
 }
 
 /**
- * The reasons that raise an alarm, because the storage has broken the promise of Object Lock. Every other reason means
- * that the check itself could not be made. The API shows every reason with the backups.
+ * With these reasons the storage has broken the promise of Object Lock, so they raise an alarm. With any other reason
+ * the check could not be made. The API shows every reason.
  */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 
@@ -35,8 +38,8 @@ const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
 /**
- * Each step continues with the result of the previous step. If a step finds a reason, later steps keep it, and the last
- * step records it. If the storage does not answer, the workflow fails.
+ * Each step continues with the result of the step before it. A reason that a step finds is kept by the later steps, and
+ * the last step records it. The workflow fails if the storage does not answer.
  */
 export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
   .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
@@ -77,7 +80,7 @@ export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutabil
   })
   .build();
 
-/** @throws Error if the configuration of the object storage was removed while the workflow ran */
+/** Throws if object storage was configured when the check began, and is not any more. */
 function canaryOf({ backupStorage }: WorkContext, mode: Mode): CanaryStorage {
   const canary = backupStorage.canary(mode);
   if (canary === null) throw new Error('there is no object storage any more');
@@ -109,8 +112,8 @@ async function readBack(storage: CanaryStorage, planted: Planted): Promise<Findi
 }
 
 /**
- * Deletes the control, to prove that the credential may delete objects. Without the right to delete, the storage would
- * also refuse to delete the canary, which would prove nothing about the canary's lock.
+ * Deletes the control. This proves that the credential may delete at all. Without that right the storage would refuse
+ * to delete the canary too, which would prove nothing about its lock.
  */
 async function deleteControl(
   { now }: WorkContext,
@@ -121,7 +124,7 @@ async function deleteControl(
   const leftMs = Date.parse(planted.controlUntil) + clockSlackMs - now().getTime();
   if (leftMs > 0) await wait(leftMs, undefined, { signal });
   const isGone = !(await storage.exists(planted.control));
-  // An object that is gone was deleted by an earlier attempt of this step.
+  // If the object is gone, an earlier attempt of this step has deleted it.
   const answer = isGone ? 'deleted' : await storage.delete(planted.control);
   return answer === 'deleted' && !(await storage.exists(planted.control))
     ? found(planted)

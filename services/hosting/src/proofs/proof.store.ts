@@ -3,7 +3,7 @@ import { immutabilityReasonSchema, restoreDrillReasonSchema } from '@drydock/con
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
-import type { StoredArchive } from '../backups/backup.types';
+import type { StoredArchive } from '../backups/backup.rules';
 import {
   type BackupProofs,
   drilledPlatforms,
@@ -20,12 +20,12 @@ type NewProof = { mode: Mode; place: string; workflowId: string; finishedAt: Dat
   | { kind: 'restore_drill'; reason: RestoreDrillReason; backupId: string | null }
 );
 
-/** Records the proof of a workflow. A second call for the same workflow changes nothing. */
+/** Records the result of a workflow. A repeated call changes nothing. */
 export async function recordProof(tx: Tx, proof: NewProof): Promise<void> {
   await tx.proof.createMany({ data: [{ id: uuidv7(), ...proof }], skipDuplicates: true });
 }
 
-/** The proofs that hold for backups at `place`. */
+/** The newest results of the checks of the storage `place`, and of the drills in the mode. */
 export async function readProofs(
   tx: Reader,
   mode: Mode,
@@ -49,12 +49,12 @@ export async function readProofs(
   };
 }
 
-/** Reads the proofs of the backups of one mode, for every endpoint that shows them. */
+/** Reads the proofs for the endpoints that show backups. */
 export interface ProofReader {
   read(mode: Mode): Promise<BackupProofs>;
 }
 
-/** How long proofs are kept in memory. Every view of backups reads them, and they change once a day. */
+/** How long proofs are kept in memory. Every answer with backups needs them, and they change once a day. */
 const ageMaxMs = 5_000;
 
 export function createProofReader(
@@ -80,33 +80,32 @@ export function createProofReader(
 }
 
 const dayMs = 24 * 3_600_000;
-/** The greatest age of a backup that is drilled. A drill of an older backup proves nothing about recent backups. */
+/** A drill of an older backup would prove nothing about recent backups. */
 const backupAgeMaxMs = 9 * dayMs;
-/** A backup is drilled only if at least a day of its retention is left, so that it outlives its drill. */
+/** At least this much of its retention must be left, so that a backup outlives its drill. */
 const leftMinMs = dayMs;
 
 export interface DrillChoice {
   backupId: string;
   origin: { siteId: string; orgId: string };
   archive: StoredArchive;
-  /** How the site answered when it was backed up. Absent in checkpoints from before answers were recorded. */
+  /** How the site answered when it was backed up. Checkpoints of earlier versions lack it. */
   answer?: RecordedAnswer;
-  /** The database that the site has. Absent in checkpoints from before sites could choose a database. */
+  /** The database of the site. Checkpoints of earlier versions lack it. */
   database?: SiteDatabase | null;
 }
 
 /**
- * The most backups that each of the two subqueries reads. With at most this many completed backups, all recent backups
- * are equally likely.
+ * The most backups that each of the two subqueries reads. Up to this number of completed backups, each recent backup is
+ * equally likely.
  */
 const candidatesMax = 200;
 
 type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
 
 /**
- * Chooses a recent backup of any customer's site on Drydock's own host. All recent backups are about equally likely.
- * Null if there is no recent backup. The search reads backups in the order of a hash of their ids from a random hash
- * on, and picks one of the recent backups.
+ * Chooses a recent backup of any customer's site on platform `local`, each about equally likely. Null if there is none.
+ * Reads backups in the order of a hash of their ids, beginning at a random hash, and picks one of the recent ones.
  */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const place = randomBytes(8).readBigInt64BE();
@@ -139,12 +138,12 @@ const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledP
   AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
 
 /**
- * Finds a backup when few backups are recent. Takes the first backup after a random moment of the last days, or else
- * the last backup before that moment.
+ * Finds a backup if none of the candidates is recent: the first one after a random moment of the last days, or else the
+ * last one before that moment.
  */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
-  // An id contains the time at which the backup began, and a backup may be completed up to a day later. So the search
-  // starts a day earlier.
+  // The search starts a day earlier, because an id contains the time at which a backup began, and a backup may take a
+  // day.
   const beganMinMs = now.getTime() - backupAgeMaxMs - dayMs;
   const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
   const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed'

@@ -26,7 +26,7 @@ import { restoreDrillWorkflow } from './restore-drill.workflow';
 
 interface Run {
   workflowId: string;
-  /** The site or backup of the run. */
+  /** The id of the site or backup of the run. */
   about: string;
 }
 
@@ -95,8 +95,7 @@ describe.each(crashBackends())(
             if (site === undefined || site.begun > 1) throw new Error(`${site?.begun} backups of one night`);
             if ((site.begun === 1) === site.is_due)
               throw new Error(site.is_due ? 'begun, and due all the same' : 'neither begun nor due');
-            // A failed sweep keeps the backups that it has started. Sites without a new backup are due at the next
-            // sweep.
+            // A failed sweep keeps the backups that it has begun. The other sites are due at the next sweep.
             const { status } = await lookAtRecord(world.api, workflowId);
             return site.begun === 1 && status !== 'failed' ? 'new' : 'old';
           },
@@ -124,7 +123,7 @@ describe.each(crashBackends())(
             if (row?.purged_at == null) return 'old';
             const left = namesIn(path.join(world.backupsDir, 'live', row.site_id, about)).length;
             if (row.status !== 'expired' || left > 0) throw new Error(`${row.status} with ${left} folders`);
-            // A failed run keeps its removals and records, and the next run removes the rest.
+            // A failed run keeps what it has removed and recorded. The next run does the rest.
             return (await lookAtRecord(world.api, workflowId)).status === 'failed' ? 'old' : 'new';
           },
         }),

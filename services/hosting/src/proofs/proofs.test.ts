@@ -19,7 +19,7 @@ const order = { times: 1, isCarriedOut: false, delayMs: 0 };
 let world: HostingWorld;
 let s3: RunningS3;
 
-/** Starts a worker with the storage of a test, and ends the previous worker. */
+/** Replaces the worker by one with the storage of a test. */
 async function work(environment: Record<string, string>): Promise<void> {
   await world.endWorkers();
   world.spawnWorker({ CANARY_CONTROL_SECONDS: '1', ...environment });
@@ -65,7 +65,7 @@ afterAll(async () => {
 });
 
 describe('immutability', () => {
-  it('is proven by a delete that was refused while another one was allowed', async () => {
+  it('is proven by a refused delete of the canary and an accepted delete of the control', async () => {
     await work(inBucket('locked'));
     expect(await check()).toBe('');
     const canaries = s3.world.buckets.get('locked').keys('canary/');
@@ -132,7 +132,7 @@ describe('the restore drill', () => {
     expect(namesIn(path.join(world.sitesDir, 'live')).sort()).toEqual(before);
   });
 
-  it('takes no room from customers: what the host has no room for is not begun', async () => {
+  it('does not begin without enough free space, which belongs to customers', async () => {
     await world.api.rows("UPDATE backups SET raw_bytes = 1::bigint << 50 WHERE status = 'completed'");
     const staged = () => world.ledger().filter(({ op }) => op === 'stage_release').length;
     const before = staged();
@@ -159,7 +159,7 @@ describe('the restore drill', () => {
 it('shows on every surface what was proven of the storage in use, and when', async () => {
   const siteId = await makeSite(world);
   const { json } = await world.api.call('GET', `/v1/sites/${siteId}/backups`);
-  // The API of this test uses the folder, which has no lock.
+  // The API here uses the folder, which has no locks.
   expect(json).toMatchObject({
     offsite_enabled: false,
     immutable: false,

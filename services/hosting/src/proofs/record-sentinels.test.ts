@@ -61,7 +61,7 @@ it.each([
   },
 );
 
-it('a manifest of another shape is no word about any table', async () => {
+it('a manifest of another shape is refused', async () => {
   await expect(record({ tables: [{ schema: 'public', name: 'orders', rows: 7 }] })).rejects.toMatchObject({
     code: 'dump_malformed',
   });

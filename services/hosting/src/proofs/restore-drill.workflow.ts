@@ -23,7 +23,7 @@ import { failedOf, noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { platformOrgId } from '../sites/site.types';
 import { chooseBackup, type DrillChoice, readProofs, recordProof } from './proof.store';
 
-/** The expected content of a restored site, recorded when its backup was taken. */
+/** Samples of the content of a backup, to compare the restored site with. */
 interface Sentinels {
   /** The path under which a file is requested, and the SHA-256 of its content in hex. */
   files: Array<{ path: string; sha256: string }>;
@@ -31,20 +31,21 @@ interface Sentinels {
 }
 
 /**
- * How many sentinels of each kind are kept: enough to notice content of another site, and few enough to check within
+ * How many samples of each kind are kept: enough to notice the content of another site, and few enough to check within
  * seconds.
  */
 const sentinelsMax = 8;
 
-/** The size of the largest file that is sampled. The restore itself compares the hashes of larger files. */
+/** Larger files are not sampled. The restore itself compares their hashes. */
 const bytesMax = 2 ** 20;
 
-/**
- * A site with this file is an application. Its files are not requested, because the application answers every request.
- */
+/** A site with this file is an application, which answers every request itself, so its files cannot be requested. */
 const appEntry = 'app.js';
 
-/** Whether a file is served unchanged. The host fills in values in pages, and does not serve hidden files. */
+/**
+ * Whether the host serves the file unchanged. In pages the host runs the site's queries, and hidden files it does not
+ * serve.
+ */
 function isServedAsItIs({ type, path, size }: { type: string; path: string; size: number }): boolean {
   const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/.test(path);
   return type === 'file' && size > 0 && size <= bytesMax && isPlain && !/\.(?:html?|php\d?|phtml|cgi)$/i.test(path);
@@ -72,7 +73,7 @@ function createSample<Item>(max: number, random: () => number): { offer(item: It
 
 type Step = StepContext<unknown, unknown>;
 
-/** The platform's own site that is made for one drill, with the id of the drill's workflow. */
+/** The site that is made for one drill. Its id is that of the workflow. */
 const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): SiteRef => ({
   siteId: workflowId,
   orgId: platformOrgId,
@@ -80,8 +81,8 @@ const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): 
 });
 
 /**
- * Stages and switches like a customer's restore. A permanent refusal is the drill's outcome. Any other error is thrown,
- * so that the step is tried again.
+ * Stages and switches like a customer's restore. A permanent refusal is the result of the drill. Any other error is
+ * thrown, so that the step is tried again.
  */
 async function restoreOnDrillSite(
   context: WorkContext,
@@ -99,7 +100,7 @@ async function restoreOnDrillSite(
     const to = `drill-${step.fence}`;
     if (from === to) return '';
     const needed = neededBytes(archive);
-    // Customers' sites are on the same disk, so a drill must not fill the disk.
+    // The drill must not fill the disk, which customers' sites use too.
     if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
     await host.stage(site, to, toStage, { ...call, progress: step.progress });
     await host.switchRelease(site, { from, to }, call);
@@ -116,31 +117,25 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
   return 'restore_failed';
 }
 
-/**
- * Whether the error is a refusal that depends on the backup. `stale_fence` is no such refusal, because it only says
- * that a newer attempt has taken over.
- */
+/** Whether the backup is to blame for the error. `stale_fence` only says that a newer attempt has taken over. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ArchiveError
     ? error.reason !== 'source_unreadable'
     : error instanceof SiteHostError && error.refusal !== 'stale_fence';
 
-/** Destroys the drill's site. A site that was never made is no error. */
+/** Destroys the site of the drill. It is no error if the site was never made. */
 async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   const site = drillSiteOf(step);
   await context.siteHosts.local?.destroy(site, fencedCall(step));
 }
 
-/** Returns null if the fault is in the archive itself. Throws any other error again, because it may be transient. */
+/** Returns null if the archive itself is faulty. Throws any other error, because it may be transient. */
 function asUnavailable(error: unknown): null {
   if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
   throw error;
 }
 
-/**
- * Requests the sampled files and row counts from the restored site. The site must not answer worse than when its backup
- * was taken.
- */
+/** Compares the samples with the restored site, which must not answer worse than when the backup was taken. */
 async function compareRestored(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
@@ -167,13 +162,13 @@ function differs(step: StepContext<unknown, unknown>, what: object): 'content_mi
   return 'content_mismatch';
 }
 
-/** The manifest of a dump. Dumps of Postgres and MySQL have it under the same path. */
+/** The manifest of a dump of either engine. Both have it under the same path. */
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**
- * Takes samples from the archive's index: hashes of some files, and the row counts of some tables. They show the site
- * as it was packed, because the archive's MACs seal the index against later changes. Throws ArchiveError and
- * TransferError.
+ * Takes samples from an archive: hashes of some files and the row counts of some tables. They show the site as it was
+ * packed, because the MACs of the archive seal its index.
+ * @throws ArchiveError, TransferError
  */
 export async function recordSentinels(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels> {
   return { files: await sampleFiles(link, key, signal), tables: await sampleTables(link, key, signal) };
@@ -204,21 +199,21 @@ async function sampleTables(link: ArchiveLink, key: RootKey, signal: AbortSignal
   return sample.items;
 }
 
-/** `not_due` is recorded nowhere, because no drill took place. */
+/** `not_due` is not recorded, because no drill took place. */
 type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';
 const failed = (reason: Reason) => ({ reason, found: null });
 const found = <T>(value: T) => ({ reason: '' as const, found: value });
 
-/** A weekly drill that takes longer has failed: no customer would wait for such a restore. */
+/** A drill that takes longer has failed, because no customer would wait so long. */
 const drillSeconds = 6 * 3_600;
 
 /**
- * Restores a backup onto a site that is made for this drill. The site is removed at the end, so that no customer's data
- * stays on it. Each step continues with the result of the previous step.
+ * Restores a backup onto a site that is made for this drill, and compares the content. The site is removed at the end,
+ * so that no customer's data stays on it. Each step continues with the result of the step before it.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',
-  /** If the last passed drill is younger than this, nothing is done. A failed drill is repeated sooner. */
+  /** Does nothing if the last drill has passed and is younger than this. */
   input: z.strictObject({ passedAgeMinDays: z.number().min(0) }),
 })
   .step('choose', {

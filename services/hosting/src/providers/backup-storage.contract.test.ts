@@ -48,7 +48,7 @@ const openLocal = async (): Promise<Opened> => {
   return { storage: localBackupStorage(folder), close: async () => rmSync(folder, { recursive: true, force: true }) };
 };
 
-/** Opens the storage of an installation that has configured object storage after its first backups. */
+/** The storage of an installation that has configured object storage after its first backups. */
 async function openMoved(): Promise<Opened & { former: BackupStorage }> {
   const [s3, local] = [await openS3(true, ''), await openLocal()];
   const storage = storageByMode({ live: movedStorage(s3.storage, local.storage), sandbox: local.storage });
@@ -59,7 +59,7 @@ async function openMoved(): Promise<Opened & { former: BackupStorage }> {
   return { storage, former: local.storage, close };
 }
 
-/** Every driver must pass the same tests, so a new driver needs only a line here. */
+/** Every driver must pass these tests. A new one needs only a line here. */
 const drivers: Array<[name: string, open: () => Promise<Opened>]> = [
   ['local', openLocal],
   ['s3', () => openS3(false, '')],
@@ -85,7 +85,7 @@ describe.each(drivers)('the backup storage %s', (_name, open) => {
     expect((await storage.source(key).read('segment-00000000')).toString()).toBe('second');
   });
 
-  it('lists the attempts at a backup that came to their end, and no other', async () => {
+  it('lists the finished attempts at a backup, and no others', async () => {
     const prefix = newPrefix();
     const [whole, another, unfinished] = [
       attemptKey(prefix, '7'),
@@ -184,7 +184,7 @@ describe('the backup storage in a bucket', () => {
     client.destroy();
     await opened.close();
   });
-  /** Begins an upload and leaves it unfinished, like a worker that was killed during a large object. */
+  /** Leaves an unfinished upload, as a worker does that is killed during a large object. */
   const beginUpload = async (key: string): Promise<void> => {
     const object = { Bucket: 'backups', Key: `p/${key}/segment-00000000` };
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(object));
@@ -195,7 +195,7 @@ describe('the backup storage in a bucket', () => {
     return Uploads.map(({ Key }) => Key ?? '');
   };
 
-  it('removes the parts of objects that nobody will complete with the attempt that they are of, and no other’s', async () => {
+  it('removes the unfinished uploads of an attempt together with the attempt, and no others', async () => {
     const [prefix, other] = [newPrefix(), newPrefix()];
     const [lost, kept, foreign] = [attemptKey(prefix, '1'), attemptKey(prefix, '12'), attemptKey(other, '1')];
     for (const key of [lost, kept, foreign]) await beginUpload(key);
@@ -324,7 +324,7 @@ describe('the backup storage s3 when the storage fails', () => {
 });
 
 it.each([[false], [true]])(
-  'whoever may only list the bucket sees what is there and hidden, and can neither read nor remove (lock: %s)',
+  'a key that may only list the bucket sees whether a backup exists, and can neither read nor remove it (lock: %s)',
   async (hasObjectLock) => {
     const lister = { accessKeyId: 'lister', secretAccessKey: 'another secret of tests', buckets: ['backups'] };
     const accounts = [account, { ...lister, mayRead: false, mayWrite: false, mayDelete: false }];

@@ -5,7 +5,7 @@ import { assertStorageKey, type BackupStorage } from './backup-storage';
 
 const isMissing = (error: unknown): boolean => systemErrorCode(error) === 'ENOENT';
 
-/** Archives as folders below `root`, on the disk of the worker's host. */
+/** Archives as folders below `root`, on the worker's disk. */
 export function localBackupStorage(root: string): BackupStorage {
   const folderOf = (key: string): string => {
     assertStorageKey(key);
@@ -42,7 +42,7 @@ export function localBackupStorage(root: string): BackupStorage {
       if (keep === undefined) await rm(folder, { recursive: true, force: true });
       return { lockedObjects: 0 };
     },
-    // This storage has no lock, because every account that may write this disk may also erase it.
+    // A lock would be worth nothing here: every account that may write this disk may also erase it.
     lock: async () => null,
     canary: () => null,
   };

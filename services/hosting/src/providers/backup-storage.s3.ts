@@ -40,9 +40,9 @@ import {
 const abortsAtOnce = 4;
 
 /**
- * Aborts unfinished multipart uploads below `prefix`. A worker that was killed during an upload leaves parts, which
- * cost money and are in no list of objects. If the storage does not support the call or refuses it, the bucket's own
- * rules must remove the parts.
+ * Aborts unfinished multipart uploads below `prefix`. They come from workers that were killed during an upload; their
+ * parts cost money and are in no list of objects. If the storage does not know or refuses the call, the rules of the
+ * bucket must remove the parts.
  */
 async function abortUploads(
   client: S3Client,
@@ -90,14 +90,14 @@ const unlessStatus =
   };
 
 /**
- * A larger object is uploaded in parts of this size, so that after a broken connection only one part is sent again.
- * Almost every segment is smaller.
+ * A larger object is uploaded in parts of this size, so that after a lost connection only one part is sent again. Few
+ * segments are larger.
  */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
 /**
  * How many segments are fetched ahead of the reader, because fetching a segment takes longer than working on it. Each
- * segment takes about 8 MB of memory.
+ * takes about 8 MB of memory.
  */
 const segmentsAhead = 3;
 /** The time for one object, from its first byte to its last. */
@@ -110,7 +110,7 @@ export interface S3BackupStorage extends BackupStorage {
 const placeName = (place: S3Place): string =>
   `${place.endpoint ?? place.region}/${keyAt({ ...place, prefix: place.bucket }, place.prefix)}`;
 
-/** The reader for a key that may only list the bucket and its versions. */
+/** Works with a key that may only list the bucket and its versions. */
 export function s3BackupReader(place: S3Place): BackupReader & { close(): void } {
   const client = openS3Client(place);
   return {
@@ -128,8 +128,8 @@ export function s3BackupReader(place: S3Place): BackupReader & { close(): void }
 }
 
 /**
- * Archives as objects of Drydock's own bucket. If the bucket has Object Lock, nobody can change or remove an archive
- * once it is locked.
+ * Archives as objects of Drydock's own bucket. In a bucket with Object Lock nobody can change or remove a locked
+ * archive.
  */
 export function s3BackupStorage(place: S3Place): S3BackupStorage {
   const client = openS3Client(place);
@@ -190,7 +190,7 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
 async function writeObject(client: S3Client, Bucket: string, Key: string, Body: Buffer): Promise<void> {
   const params = { Bucket, Key, Body };
   if (Body.length <= partBytes) await client.send(new PutObjectCommand(params));
-  // A failed upload is aborted, because its parts would cost money and nobody would see them.
+  // A failed upload is aborted, because nobody would see its parts and they would cost money.
   else
     await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
 }
@@ -232,7 +232,7 @@ async function findObject(client: S3Client, Bucket: string, Key: string): Promis
 }
 
 /**
- * Finds the newest version that a delete marker hides. A delete without a version only hides a locked object, and a
+ * Finds the newest version that a delete marker hides. A delete that names no version only hides a locked object, and a
  * hidden backup must stay readable.
  */
 async function findHidden(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
@@ -253,7 +253,7 @@ const credentialNames: readonly string[] = [
   'InvalidToken',
 ];
 
-/** Canaries are written below the prefix of the backups, where the same rights and rules hold. */
+/** Canaries lie below the prefix of the backups, so that the same rights and rules apply to them. */
 function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
   const { bucket: Bucket } = place;
   const inputOf = ({ key: Key, versionId: VersionId }: Canary) => ({ Bucket, Key, VersionId });
@@ -293,7 +293,7 @@ function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
   };
 }
 
-/** Ignores a refusal by the storage, because the check itself meets the same refusal and reports it. */
+/** A refusal is ignored here, because the check itself meets it and reports it. */
 async function removeUnlocked(client: S3Client, Bucket: string, prefix: string): Promise<void> {
   try {
     const versions: ObjectVersion[] = [];
@@ -305,9 +305,8 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
 }
 
 /**
- * Classifies the error of a delete. AWS answers AccessDenied both for a lock and for a missing right. The control
- * object's lock has ended, so a refused delete of the control object means a missing right. Throws the error if the
- * storage did not answer.
+ * Classifies the error of a delete. Throws it if the storage did not answer. AWS answers AccessDenied for a lock as
+ * well as for a missing right. The check tells the two apart by the control object, whose lock has ended.
  */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
@@ -315,7 +314,7 @@ function classify(error: unknown): DeleteAnswer {
   return isRefusal ? 'refused' : 'unclassified';
 }
 
-/** Throws a permanent error of the storage as a CanaryError, and any other error as it is. */
+/** Throws a permanent error as a CanaryError, and any other error as it is. */
 function asCanaryError(error: unknown): never {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
   const reason = credentialNames.includes(error.name) ? 'credential_missing' : 'canary_write_failed';

@@ -1,36 +1,37 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** One version of a test object. A check tries to delete it. */
+/** One version of a test object that a check tries to delete. */
 export interface Canary {
   key: string;
   versionId: string;
 }
 
 /**
- * The storage's answer to a delete of one version. `refused` may come from a lock. `unclassified` is any other error.
+ * The storage's answer to a delete of one version. A lock may be the reason for `refused`. Any other error is
+ * `unclassified`.
  */
 export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
 
-/** Test objects beside the backups, under the same prefix. They show whether a lock really prevents deletion. */
+/** Test objects beside the backups. They show whether a lock really prevents a delete. */
 export interface CanaryStorage {
   /** Whether the bucket offers locks. */
   hasLock(): Promise<boolean>;
   /**
-   * Writes an object under a COMPLIANCE lock that ends at `until`. Rejects with {@link CanaryError} if the credential
-   * is missing or refused.
+   * Writes an object under a COMPLIANCE lock until `until`. Rejects with {@link CanaryError} if the credential is
+   * missing or refused.
    */
   write(name: string, until: Date): Promise<Canary>;
   /** The lock that the storage reports for this version. Null if there is none. */
   readLock(canary: Canary): Promise<{ mode: string; until: Date } | null>;
-  /** Deletes this version. A delete without a version would only hide the object and prove nothing. */
+  /** Deletes this version. A delete that names no version would only hide the object, and prove nothing. */
   delete(canary: Canary): Promise<DeleteAnswer>;
   exists(canary: Canary): Promise<boolean>;
   /** Removes the canaries of former days whose lock is over. */
   removeUnlocked(): Promise<void>;
 }
 
-/** A permanent refusal by the storage. Any other rejection means that the storage could not be asked. */
+/** A permanent refusal. Any other rejection means that the storage did not answer. */
 export class CanaryError extends Error {
   readonly reason: 'credential_missing' | 'canary_write_failed';
 
@@ -44,63 +45,57 @@ export class CanaryError extends Error {
 /** The place of backups, as the API names it. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
-/** Tells whether backups exist, for a process that may not read them. */
+/** The storage for a process that may not read archives: it only tells whether they exist. */
 export interface BackupReader {
   /** The kind of place where backups of this mode are written. */
   locationIn(mode: Mode): BackupLocation;
   /**
-   * Identifies the place where backups of this mode are written, without any secret. A proof about one storage proves
-   * nothing about another storage.
+   * Names the place where backups of this mode are written, without any secret. A proof about one place says nothing
+   * about another.
    */
   placeIn(mode: Mode): string;
-  /**
-   * Whether a finished archive exists. An archive is finished when it has a manifest. Rejects if the storage cannot be
-   * asked.
-   */
+  /** Whether there is a finished archive, which is one with a manifest. Rejects if the storage does not answer. */
   has(storageKey: string): Promise<boolean>;
 }
 
 interface Removal {
-  /** The number of objects that a lock keeps from being removed. */
+  /** How many objects a lock has kept from being removed. */
   lockedObjects: number;
 }
 
 /**
- * The storage of archives: a key names a folder of objects. Each archive gets a new key. So a worker that has lost its
- * lease cannot change an archive that another worker has verified.
+ * The storage of archives. A key names a folder of objects, and each archive gets a new key. So a worker that has lost
+ * its lease cannot change an archive that another worker has verified.
  */
 export interface BackupStorage extends BackupReader {
   /**
-   * Reads objects. A missing object rejects with ArchiveError `missing`. A storage that cannot be asked rejects with
-   * another error.
+   * Reads objects. Rejects with ArchiveError `missing` for a missing object, and with another error if the storage does
+   * not answer.
    */
   source(storageKey: string): ArchiveSource;
   /**
-   * Writes objects. An object is durable when its write resolves. The manifest must be written last, because an archive
-   * without a manifest does not count.
+   * Writes objects. Each is durable when its write resolves. The manifest is written last, because an archive without a
+   * manifest does not count.
    */
   sink(storageKey: string): ArchiveSink;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order. The folder of a backup has a finished archive
-   * for each completed attempt.
+   * The keys of the finished archives in the folder `prefix`, in no order: one for each completed attempt at the
+   * backup.
    */
   listFinished(prefix: string): Promise<string[]>;
-  /**
-   * Removes every archive whose key begins with the folder `prefix`, except `keep` and locked objects. A missing folder
-   * is no error.
-   */
+  /** Removes every archive in the folder `prefix`, except `keep` and locked objects. A missing folder is no error. */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**
    * Locks the archive until `until`, so that nobody, not even Drydock, can change or remove it. Resolves with the end
-   * of the lock when the storage has confirmed it. Resolves with null if the storage has no locks. May be called again
-   * with a later time.
+   * of the lock once the storage has confirmed it, or with null if the storage has no locks. A repeated call may only
+   * extend the lock.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
-  /** Access to test objects in this mode's storage. Null if the storage cannot have locks. */
+  /** The test objects in this mode's storage. Null if that storage cannot have locks. */
   canary(mode: Mode): CanaryStorage | null;
 }
 
-/** Folder of all attempts at one backup. */
+/** The folder of all attempts at one backup. */
 export const backupPrefix = ({
   mode,
   orgId,
@@ -113,16 +108,13 @@ export const backupPrefix = ({
   id: string;
 }): string => `${mode}/${orgId}/${siteId}/${id}`;
 
-/** The key of one attempt. It ends with the attempt's fence, a number that no other attempt has. */
+/** The key of one attempt. It ends with the fence of the attempt, which no other attempt has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
 
-/** The folder of all attempts to which the attempt with this key belongs. */
+/** The folder of all attempts, from the key of one. */
 export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, storageKey.lastIndexOf('/'));
 
-/**
- * The folder of a backup's archives. It holds the archives of all attempts, because any attempt of a failed backup may
- * have left objects.
- */
+/** The folder of a backup with all its attempts. Any attempt at a failed backup may have left objects there. */
 export const backupFolder = (backup: {
   storageKey: string | null;
   mode: string;
@@ -131,10 +123,10 @@ export const backupFolder = (backup: {
   id: string;
 }): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
 
-/** The form of a key. Keys from before keys contained the organisation have one segment less. */
+/** The form of a key. Archives of earlier versions have keys without the organisation, hence one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 
-/** Drydock makes keys from ids. This check prevents access outside the folder if a key is wrong. @throws Error */
+/** Keys are made from ids. A wrong one must not reach outside the folder. @throws Error */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);
 }

@@ -26,7 +26,7 @@ afterAll(async () => {
   await names.close();
 });
 
-/** Returns proofs for which `example.test` is the test's web server. The test decides which addresses are allowed. */
+/** Proofs for which `example.test` is the web server of the test. The test decides which addresses are allowed. */
 const proofsOf = (change: Partial<DomainProofOptions> = {}) =>
   createDomainProofs({ keys: [Buffer.alloc(32, 1)], isRequired: true, nameServers: [names.address], ...change });
 const [orgId, domain] = [uuidv7(), 'shop.example.test'];

@@ -5,7 +5,7 @@ import https from 'node:https';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import type { CurrentFirst } from '@drydock/service/process';
 
-/** The two ways to prove control of a domain: a TXT record, or a file at a URL. Either is enough. */
+/** The two ways to prove control of a domain: a TXT record, or a file at a URL. One is enough. */
 interface DomainProof {
   dns: { type: 'TXT'; name: string; value: string };
   http: { url: string; content: string };
@@ -19,10 +19,10 @@ interface DomainClaim {
 
 /** Checks whether an organisation controls a domain, and changes nothing. */
 export interface DomainProofs {
-  /** Whether a claim in this mode has to be proven. If not, the first organisation that names a domain gets it. */
+  /** Whether a claim in this mode must be proven. If not, a domain belongs to the organisation that names it first. */
   isRequired(mode: 'live' | 'sandbox'): boolean;
   proofOf(claim: DomainClaim): DomainProof;
-  /** Whether the domain shows the claim's proof now. False if the domain does not answer. */
+  /** Whether the domain shows the proof of the claim now. False if it does not answer. */
   isShown(claim: DomainClaim): Promise<boolean>;
 }
 
@@ -32,7 +32,7 @@ export interface DomainProofOptions {
   isRequired: boolean;
   /** `address:port` of the name servers to ask. If the list is empty, the system's name servers are asked. */
   nameServers: readonly string[];
-  /** `host:port` that may also have a private address. Drydock's own tests set this. In production it is empty. */
+  /** The `host:port`s that may have a private address. Only tests set this. */
   allowed?: ReadonlySet<string>;
   resolve?: ResolveAll;
 }
@@ -80,8 +80,8 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
 }
 
 /**
- * Reads the beginning of a file at an address that the customer has named: only from a public address, and never more
- * bytes than a proof needs. Follows no redirect. Rejects for any answer but 200.
+ * Reads the beginning of a file at an address that a customer has named. Connects only to public addresses, follows no
+ * redirect, and reads no more bytes than a proof has. Rejects for any status but 200.
  */
 async function readFirstBytes(
   address: string,
@@ -113,7 +113,7 @@ async function readFirstBytes(
           if (text.length > contentBytesMax) request.destroy(new Error('more than a proof'));
         });
       });
-      // Node reports neither a response nor an error for an answer that changes the protocol (101). Only `close` comes.
+      // An answer that changes the protocol (101) is neither a response nor an error for Node. Only `close` comes.
       const noAnswer = (): void => fail(new Error('closed without an answer'));
       request.on('error', fail).on('close', noAnswer);
     });

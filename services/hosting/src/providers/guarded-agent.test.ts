@@ -3,17 +3,16 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import type { ResolveAll } from '@drydock/service/outbound';
-import type { OffsitePlace } from './offsite-place.types';
-import { OffsiteError } from './offsite-storage';
+import { OffsiteError, type OffsitePlace } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };
 const key = '01900000-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/1';
-/** Time-outs that no test reaches, because every refusal comes at once. */
+/** No test reaches these limits, because every refusal comes at once. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
 const hasty = { connectMs: 1_000, idleMs: 1_000, objectMs: 4_000 };
 
-/** Returns a DNS in which the n-th query gets the n-th answer, and later queries the last answer. */
+/** A DNS that gives the n-th answer to the n-th query, and the last one to all later queries. */
 function fakeDns(...answers: readonly (readonly string[])[]): { resolve: ResolveAll; questions: string[] } {
   const questions: string[] = [];
   const resolve: ResolveAll = (hostname, answer) => {
@@ -28,7 +27,7 @@ function fakeDns(...answers: readonly (readonly string[])[]): { resolve: Resolve
 }
 
 describe('no address of our network is reached through a customer’s endpoint', () => {
-  /** A server inside the network. It counts connections. */
+  /** A server inside our network, which counts connections. */
   let canary: Server;
   let port: number;
   let hits = 0;
@@ -95,7 +94,7 @@ describe('no address of our network is reached through a customer’s endpoint',
   });
 
   it('not by a name that leads to a public address first and to ours afterwards', async () => {
-    // A public address from which no answer comes within the limit of a second.
+    // No answer comes from this public address within the limit of a second.
     const dns = fakeDns(['203.0.114.1'], ['127.0.0.1']);
     const open = s3OffsiteStorage({ allowed: new Set(), resolve: dns.resolve });
     const storage = open(placeAt(`http://rebinding.example.com:${port}`), credentials, { deadlines: hasty });

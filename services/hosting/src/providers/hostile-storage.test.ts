@@ -14,9 +14,9 @@ import { translateS3 } from './offsite-errors';
 import type { OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 
-/** The deadlines are so long that no test reaches them, even on a busy machine. */
+/** No test reaches these deadlines, even on a busy machine. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 120_000 };
-/** The limit is far below the limit in production, and above any honest listing in these tests. */
+/** Far below the limit in production, and above any honest listing in these tests. */
 const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;
@@ -109,7 +109,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
     response.write(piece, () => {
       all.push(() => response.end(piece));
       if (all.length < links) return;
-      // Every answer has been sent except its last piece.
+      // Now every answer was sent but for its last piece.
       most = bytesHeld() - before;
       for (const end of all) end();
     });
@@ -126,7 +126,7 @@ it('a request that looks at a chain keeps nothing of what its storage sends for 
   }));
   const { error } = await facing(large, (storage) => lookAtChain(storage, chain));
   expect(error).toBeNull();
-  // The measured memory includes the server's unsent pieces, because the server runs in this process.
+  // The server runs in this process too, so its unsent pieces are part of the measured memory.
   expect(most).toBeLessThan((links * sentMb * megabyte) / 2);
 });
 
@@ -134,7 +134,7 @@ it.each([
   ['segment-00000001', 8],
   ['manifest', 16],
   ['index-00000001', 24],
-])('of %s no more is read than one may have: %d MB, and a little', async (name, mostMb) => {
+])('of %s not much more is read than the largest one may have: %d MB', async (name, mostMb) => {
   const isDeclared: http.RequestListener = (_request, response) => {
     response.writeHead(200, { 'content-length': (mostMb + 2) * megabyte });
     for (let sent = 0; sent < mostMb + 2; sent += 1) response.write(Buffer.alloc(megabyte));
@@ -166,7 +166,7 @@ it('a page of an error may have a document type', async () => {
   expect(error).toMatchObject({ refusal: 'credentials_rejected' });
 });
 
-it('however much a storage lists, no more than a page of it is in memory: each is dealt with before the next is asked for', async () => {
+it('of a long listing only one page is in memory: each is processed before the next is requested', async () => {
   const calls: string[] = [];
   const { error } = await facing((request, response) => {
     const { searchParams, pathname } = new URL(request.url ?? '', 'http://storage');

@@ -21,8 +21,8 @@ const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = {
 };
 
 /**
- * The direction in which a site's content moves. `pack` reads a release into an archive, and `stage` writes an archive
- * into a release.
+ * The direction in which a site's content moves: `pack` reads a release into an archive, `stage` writes an archive into
+ * a release.
  */
 type Direction = 'pack' | 'stage';
 
@@ -36,10 +36,7 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
   return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
-/**
- * The content that is refused at every attempt. Undefined if the failure is transient or does not depend on the
- * content.
- */
+/** The content that every attempt would refuse. Undefined if the failure is transient or not about content. */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
   if (error instanceof TransferFailure)
     return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
@@ -50,7 +47,7 @@ function contentOf(error: unknown, direction: Direction | undefined): RefusedCon
 
 const reasonOf = ({ message, reason }: ArchiveError): string => message.replace(`${reason}: `, '');
 
-/** Turns a job's problem back into the error that was thrown in the job's own process. */
+/** Turns the problem of a job back into the error that was thrown in the job's process. */
 function errorOfJob(error: unknown): unknown {
   if (!(error instanceof JobProblem)) return error;
   const archive = archiveErrorOfJob(error);
@@ -60,10 +57,7 @@ function errorOfJob(error: unknown): unknown {
   return new TransferFailure(error.message, { object, reason, isPermanent: permanent === 'yes', cause: error });
 }
 
-/**
- * Turns permanent errors of the work into {@link SiteHostError}s. `direction` is given for work that moves a site's
- * content.
- */
+/** Rejects with {@link SiteHostError} for permanent errors. Work that moves content gives its `direction`. */
 export function translated<T>(work: Promise<T>, direction?: Direction): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);

@@ -6,8 +6,8 @@ import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
 type Kind = OffsiteRefusal | 'missing' | 'may_pass';
 
 /**
- * Error codes that decide the kind of an error, whatever its HTTP status is. The table is a Map, because the storage
- * may answer with any text as a code, such as the name of an object's built-in property.
+ * Codes that decide the kind of an error, whatever its HTTP status. A Map, because the storage may answer any text as a
+ * code, even the name of a built-in property of objects.
  */
 const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['NoSuchKey', 'missing'],
@@ -21,9 +21,9 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['InvalidObjectState', 'bucket_unusable'],
   ['ExpiredToken', 'credentials_rejected'],
   ['InvalidToken', 'credentials_rejected'],
-  // The worker's clock may be wrong, so the customer's key may be right.
+  // The worker's clock may be wrong, and the key right.
   ['RequestTimeTooSkewed', 'may_pass'],
-  // The body was damaged on its way, or came too late. The same request may succeed later.
+  // The body was damaged on its way, or came too late.
   ['RequestTimeout', 'may_pass'],
   ['BadDigest', 'may_pass'],
   ['IncompleteBody', 'may_pass'],
@@ -38,21 +38,20 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
   const byCode = kindOfCode.get(error.name);
   if (byCode !== undefined) return byCode;
   if (status === 401 || status === 403) return 'credentials_rejected';
-  // A server that answers a write or a listing with 404 is not a storage.
+  // A server that answers a write or a listing with 404 is no storage.
   if (status === 404 && isRead) return 'missing';
   if (passingStatuses.includes(status)) return 'may_pass';
   return (status >= 300 && status < 500) || status === 501 || status === 507 ? 'bucket_unusable' : 'may_pass';
 }
 
-/** Whether the error means that an object is missing. */
 export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
-/** The storage chooses the text of the code, so only a code that is a single short word is recorded. */
+/** The storage chooses the text of the code, so only a single short word is recorded. */
 const wordOf = (code: string): string => (/^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : 'no code');
 
 /**
- * The codes of TLS errors in OpenSSL and Node: an expired certificate, a certificate for another name, an unknown
- * authority, a missing intermediate, or no TLS at all.
+ * The codes of OpenSSL and Node for TLS that cannot be trusted: an expired certificate, one for another name, an
+ * unknown authority, a missing intermediate, or no TLS at all.
  */
 const tlsCodes = /^(?:ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|HOSTNAME_MISMATCH|EPROTO$)|SELF_SIGNED|_CA$/;
 
@@ -66,7 +65,7 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
       ? new Error(`the storage failed: ${what}`, { cause: error })
       : new OffsiteError(kind, what);
   }
-  // An untrusted certificate is a permanent error, because only the customer can repair it.
+  // An untrusted certificate is permanent, because only the customer can repair it.
   const code = systemErrorCode(error);
   if (tlsCodes.test(code)) return new OffsiteError('endpoint_refused', code, { cause: error });
   const cause = error instanceof Error && depth < 3 ? translated(error.cause, isRead, depth + 1) : undefined;
@@ -74,7 +73,7 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
 }
 
 /**
- * Turns the storage's refusals into {@link OffsiteError}s and, for reads, missing objects into ArchiveError `missing`.
+ * Turns refusals of the storage into {@link OffsiteError}s, and for reads a missing object into ArchiveError `missing`.
  */
 export async function translateS3<T>(work: () => Promise<T>, { isRead = false } = {}): Promise<T> {
   try {

@@ -7,9 +7,9 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
 const bucket = 'copies';
-/** The deadlines are so long that no call reaches them. */
-const patient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
-/** The deadlines are far shorter than in production, because a test waits until they are over. */
+/** No call reaches these deadlines. */
+const lenient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
+/** Far shorter than in production, because tests wait until they are over. */
 const hasty: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };
 
 interface Opened {
@@ -29,7 +29,7 @@ async function openS3(rights: { mayWrite?: boolean; mayDelete?: boolean } = {}):
   });
   const open = s3OffsiteStorage({ allowed: new Set([new URL(s3.endpoint).host]) });
   const place = { endpoint: s3.endpoint, region: 'us-east-1', bucket, prefix: 'below/here' };
-  const reopen = (deadlines = patient): OffsiteStorage => open(place, { accessKeyId, secretAccessKey }, { deadlines });
+  const reopen = (deadlines = lenient): OffsiteStorage => open(place, { accessKeyId, secretAccessKey }, { deadlines });
   const [storage, hastyStorage] = [reopen(), reopen(hasty)];
   const close = async (): Promise<void> => {
     storage.close();
@@ -39,7 +39,7 @@ async function openS3(rights: { mayWrite?: boolean; mayDelete?: boolean } = {}):
   return { storage, hastyStorage, reopen, s3, close };
 }
 
-/** Every driver must pass the same tests, so a new driver needs only a line here. */
+/** Every driver must pass these tests. A new one needs only a line here. */
 describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => {
   let opened: Opened;
   beforeAll(async () => {
@@ -159,8 +159,8 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.on('connection', count);
       const answer = { kind: 'endless', bytes: 400e6 } as const;
       opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer });
-      // The storage is opened again, so that the answer comes over a new connection. The test counts the bytes of a
-      // connection when it closes.
+      // Opens the storage again, so that the answer comes over a new connection, whose bytes are counted when it
+      // closes.
       const storage = opened.reopen();
       expect(await failureOf(storage.source(key).read('manifest'))).toMatchObject({
         message: expect.stringContaining('larger than any'),
@@ -169,7 +169,7 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.off('connection', count);
       const sent = await Promise.all(closed);
       expect(sent.length).toBeGreaterThan(0);
-      // The limit is twice the largest object. The margin covers bytes in transit.
+      // Twice the largest object, and a margin for bytes in transit.
       for (const bytes of sent) expect(bytes).toBeLessThan(2 * formatBounds.blockIndexRawBytes + 20e6);
     });
   });

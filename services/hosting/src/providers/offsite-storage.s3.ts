@@ -11,8 +11,13 @@ import { ArchiveError, type ArchiveSource, isObjectName, manifestName } from '@d
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import { forEachAtOnce } from './for-each-at-once';
 import { asMissingObject, translateS3 } from './offsite-errors';
-import type { OffsitePlace } from './offsite-place.types';
-import { type OffsiteDeadlines, OffsiteError, type OffsiteStorage, type OpenOffsite } from './offsite-storage';
+import {
+  type OffsiteDeadlines,
+  OffsiteError,
+  type OffsitePlace,
+  type OffsiteStorage,
+  type OpenOffsite,
+} from './offsite-storage';
 import {
   type BodyLimits,
   digestObjectBody,
@@ -21,13 +26,11 @@ import {
   readObjectBody,
 } from './s3-bucket';
 
-/**
- * The most bytes of a page of a listing. This is twice the size of a thousand of the longest keys with their fields.
- */
+/** The most bytes of a page of a listing: twice the size of a thousand of the longest keys with their fields. */
 const listingBytesMax = 4 * 1024 * 1024;
 /**
- * The most bytes of an error, and of an answer that is no listing. The main thread parses such answers, so a large
- * answer would delay all other work.
+ * The most bytes of an error, and of an answer that is neither an object nor a listing. The main thread parses these
+ * answers, so a large one would delay all other work.
  */
 const answerBytesMax = 64 * 1024;
 
@@ -36,9 +39,10 @@ const documentTypesMax = 1;
 const documentType = '<!doctype';
 
 /**
- * Limits answers. The client reads every answer except an object's content whole into memory, errors included. So an
- * answer that is larger than any real answer is cut off. An answer with many document types is also cut off. The
- * client's parser copies the whole answer for each document type, which takes half a second for an answer of 4 MB.
+ * Cuts off answers that are larger than any real one. The client reads every answer into memory, errors too, except the
+ * content of an object.
+ * An answer with many document types is cut off as well: the parser of the client copies the whole answer for each of
+ * them, which takes half a second for an answer of 4 MB.
  */
 function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -83,30 +87,27 @@ function capped(body: Readable, bytesMax: number): Readable {
       else done(null, piece);
     },
   });
-  // When the counter fails, `pipeline` destroys the body and closes the connection. The reader of the counter gets the
-  // error.
+  // When the counter fails, `pipeline` destroys the body, which closes the connection. The error reaches the reader of
+  // the counter.
   pipeline(body, counter, () => undefined);
   return counter;
 }
 
 interface S3OffsiteOptions {
-  /** `host:port` of emulators, which may have a private address. */
+  /** The `host:port`s of emulators, which may have a private address. */
   allowed: ReadonlySet<string>;
   resolve?: ResolveAll;
-  /** The most pages of a listing, each of a thousand keys. The default is {@link defaultPagesMax}. */
+  /** The most pages of a listing, of a thousand keys each. Only tests set it. */
   pagesMax?: number;
 }
 
-/** `objectMs` is about twice the time that the largest object of an archive needs over a line of 4 Mbit/s. */
+/** Within `objectMs` a line of 4 Mbit/s carries an object twice as large as the largest of an archive. */
 const defaultDeadlines: OffsiteDeadlines = { connectMs: 5_000, idleMs: 20_000, objectMs: 120_000 };
 
-/**
- * The most pages of a listing. An archive of 4 TB takes 820 pages, and its folder also holds leftovers of earlier
- * attempts.
- */
+/** An archive of 4 TB takes 820 pages, and its folder also has the leftovers of earlier attempts. */
 const defaultPagesMax = 5_000;
 
-/** How many objects are deleted at once. Each delete is one small call. */
+/** A delete is one small call. */
 const deletesAtOnce = 8;
 
 const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
@@ -126,8 +127,8 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
       forcePathStyle: true,
       followRegionRedirects: false,
       disableS3ExpressSessionAuth: true,
-      // Newer checksums are off, because other storages than Amazon's do not know them. The signature covers the sent
-      // bytes, and the archives' own HMACs cover the received bytes.
+      // The newer checksums are off, because storages other than Amazon's may not know them. Signatures cover what is
+      // sent, and the HMACs of the archives cover what is received.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts: 3,
@@ -194,7 +195,7 @@ class OpenS3 implements OffsiteStorage {
         throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
       if (!(await this.isListed(key))) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
     } catch (error) {
-      // A failed probe removes its object if it can, because the bucket belongs to the customer.
+      // The bucket is the customer's, so a failed probe removes its object if it can.
       await this.delete(key).catch(() => undefined);
       throw asUnusable(error);
     }
@@ -231,7 +232,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
-    // A bucket with locks accepts no object without a digest. MD5 is the digest that every storage knows.
+    // A bucket with locks accepts no object without a digest. MD5 is one that every storage knows.
     const ContentMD5 = createHash('md5').update(Body).digest('base64');
     const command = new PutObjectCommand({
       Bucket: this.place.bucket,
@@ -254,7 +255,7 @@ class OpenS3 implements OffsiteStorage {
     return false;
   }
 
-  /** Lists page by page, because the storage decides how many keys are on a page. */
+  /** The storage decides how many keys a page has. */
   private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {
@@ -266,7 +267,7 @@ class OpenS3 implements OffsiteStorage {
         ...(token === undefined ? {} : { ContinuationToken: token }),
       });
       const answer = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
-      // Keys outside the prefix are dropped, so that a false listing cannot make Drydock delete other objects.
+      // A false listing must not make Drydock delete other objects, so keys outside the prefix are dropped.
       yield (answer.Contents ?? []).flatMap(({ Key }) => (Key?.startsWith(Prefix) === true ? [Key] : []));
       token =
         answer.IsTruncated === true && answer.NextContinuationToken !== token
@@ -276,7 +277,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private folderOf(objectKey: string): string {
-    // Drydock makes keys from ids. This check prevents access outside the prefix if a key is wrong.
+    // Keys are made from ids. A wrong one must not reach outside the prefix.
     if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
     return this.at(objectKey);
   }
@@ -286,7 +287,7 @@ class OpenS3 implements OffsiteStorage {
   }
 }
 
-/** If the probe's object is missing or too large right after it was written, the bucket is unusable. */
+/** The bucket is unusable if the object of the probe is missing or too large right after it was written. */
 const asUnusable = (error: unknown): unknown =>
   error instanceof ArchiveError
     ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error })

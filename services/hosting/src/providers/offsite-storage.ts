@@ -1,14 +1,38 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Destination, OffsitePlace, SealedPlace } from './offsite-place.types';
 
-/** The customer's secret. It is in memory while a storage is open, and is stored only sealed. */
+/** The place at which a customer keeps copies. */
+export interface OffsitePlace {
+  /** `https://host[:port]` */
+  endpoint: string;
+  region: string;
+  bucket: string;
+  /** Folders without a slash at either end; '' is the whole bucket. */
+  prefix: string;
+}
+
+/** A customer's place for copies of one site. */
+export interface Destination extends OffsitePlace {
+  id: string;
+  siteId: string;
+  orgId: string;
+  mode: Mode;
+  /** Null once the credentials were removed. */
+  sealedCredentials: Buffer | null;
+  encryptionKeyId: string | null;
+  lastErrorCode: string;
+}
+
+/** The fields that sealed credentials are bound to, so that credentials copied into another row cannot be opened. */
+export type SealedPlace = Pick<Destination, 'siteId' | 'endpoint' | 'bucket' | 'prefix'>;
+
+/** The customer's secret. It is in memory only while a storage is open, and stored only sealed. */
 export interface OffsiteCredentials {
   accessKeyId: string;
   secretAccessKey: string;
 }
 
-/** Limits after which a call counts as failed, in milliseconds. */
+/** A call counts as failed after these times. */
 export interface OffsiteDeadlines {
   connectMs: number;
   /** The time without any byte. */
@@ -17,40 +41,38 @@ export interface OffsiteDeadlines {
   objectMs: number;
 }
 
-/** Access to a customer's storage for requests, which only read. Close it after use. */
+/** A customer's storage for requests, which only read. Close it after use. */
 export interface OffsiteReader {
   /**
-   * Reads objects of the archive in `objectKey`, a folder below the prefix. A missing object rejects with ArchiveError
-   * `missing`, a permanent refusal with {@link OffsiteError}. Any other error may be transient. An object larger than
-   * any object of an archive is refused before its end.
+   * Reads objects of the archive in the folder `objectKey`. Rejects with ArchiveError `missing` for a missing object,
+   * and with {@link OffsiteError} for a permanent refusal. Any other error may be transient. An object that is larger
+   * than any of an archive is refused before its end.
    */
   source(objectKey: string): ArchiveSource;
   /**
-   * The SHA-256 of the manifest of the archive in `objectKey`, in hex. Rejects as `source` does. No manifest is kept in
-   * memory, so that a request can read many manifests at once.
+   * The SHA-256 of the manifest of an archive, in hex. Rejects as `source` does. The manifest is not kept in memory, so
+   * that a request can read many at once.
    */
   manifestSha256(objectKey: string): Promise<string>;
   close(): void;
 }
 
 /**
- * Access to a customer's storage for workflow steps. The storage is not under Drydock's control, so its answers may be
- * false, slow, or of any form.
+ * A customer's storage for workflow steps. Drydock does not control it, so its answers may be false, slow, or of any
+ * form.
  */
 export interface OffsiteStorage extends OffsiteReader {
-  /** Writes objects. An object is stored when its write resolves. The manifest must be written last. */
+  /** Writes objects. Each is stored when its write resolves. The manifest is written last. */
   sink(objectKey: string): ArchiveSink;
-  /** Removes every object below the folder `folderKey`, except those below `keep`. A missing folder is no error. */
+  /** Removes every object below `folderKey`, except those below `keep`. A missing folder is no error. */
   removeAll(folderKey: string, keep?: string): Promise<void>;
-  /** Writes, reads, lists and deletes an object named after `id`. Rejects unless each of the four calls works. */
+  /** Writes, reads, lists and deletes an object named after `id`. Rejects unless all four work. */
   probe(id: string): Promise<void>;
 }
 
 export type OffsiteRefusal = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
 
-/**
- * A permanent refusal by the storage or by the check of its address. `message` is for the log and holds no credential.
- */
+/** A permanent refusal by the storage, or of its address by Drydock. `message` is for the log and has no credential. */
 export class OffsiteError extends Error {
   readonly refusal: OffsiteRefusal;
 
@@ -72,10 +94,10 @@ export type OpenOffsite = (
   options?: OpenOptions,
 ) => OffsiteStorage;
 
-/** Folder of all attempts at one copy, below the destination's prefix. */
+/** The folder of all attempts at one copy, below the prefix of the destination. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;
 
-/** The functions with which a request may seal credentials and read a destination. */
+/** For requests: they seal credentials and read a destination. */
 export interface OffsiteReaders {
   /** Whether a site of this mode may use the endpoint. */
   allows(endpoint: string, mode: Mode): boolean;
@@ -83,11 +105,11 @@ export interface OffsiteReaders {
   open(destination: Destination, options?: OpenOptions): OffsiteReader;
 }
 
-/** The drivers with which a worker changes a destination. */
+/** For workers: they change a destination. */
 export interface OffsiteDrivers {
   open(destination: Destination, options?: OpenOptions): OffsiteStorage;
-  /** Identifies the key that copies are encrypted with, without revealing it. */
+  /** Names the key that copies are encrypted with, without revealing it. */
   encryptionKeyId: string;
-  /** Folder on the worker's disk for fetched copies, which are verified before their use. */
+  /** The folder on the worker's disk for fetched copies. */
   spoolDir: string;
 }

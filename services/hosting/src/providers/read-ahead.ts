@@ -1,15 +1,13 @@
 import { type ArchiveSource, segmentName } from '@drydock/archive';
 
-/** The most readers of one archive at the same time. Each thread that extracts the archive is a reader. */
+/** The most readers of one archive at a time: each thread that extracts it is one. */
 const readersMax = 2;
-/**
- * How many of the last read segments are remembered. A read counts as in order if the segment before it is remembered.
- */
+/** How many of the last segments are remembered. A read is in order if the segment before it is remembered. */
 const recentMax = 16;
 
 /**
- * Fetches segments ahead of a reader that reads them in order, because a storage takes longer to answer than a disk. At
- * most `ahead` segments for each reader wait in memory.
+ * Fetches segments ahead of readers that read them in order, because a storage answers later than a disk. At most
+ * `ahead` segments for each reader wait in memory.
  */
 export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
   const waiting = new Map<number, Promise<Buffer>>();
@@ -22,8 +20,8 @@ export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
     waiting.set(number, bytes);
     forgetOldest(waiting, ahead * readersMax);
     bytes.catch(() => {
-      // The segment probably does not exist, so no segment from this number on is fetched ahead. If a reader needs such
-      // a segment, it asks the storage again.
+      // The segment is probably behind the last one, so none from here on is fetched ahead. A reader that needs one
+      // after all asks the storage again.
       end = Math.min(end, number);
       if (waiting.get(number) === bytes) waiting.delete(number);
     });
@@ -48,7 +46,7 @@ function forgetOldest(kept: Map<number, unknown> | Set<number>, max: number): vo
   for (const oldest of kept.keys()) if (kept.size > max) kept.delete(oldest);
 }
 
-/** The number of a segment; null for any other object. */
+/** Null for an object that is no segment. */
 function numberOf(name: string): number | null {
   const match = /^segment-(\d+)$/.exec(name);
   return match === null ? null : Number(match[1]);

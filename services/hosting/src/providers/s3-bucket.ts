@@ -20,18 +20,18 @@ const missingNames: readonly string[] = ['NoSuchKey', 'NoSuchVersion', 'NotFound
 export const isMissingObject = (error: unknown): boolean =>
   error instanceof S3ServiceException && missingNames.includes(error.name);
 
-/** Whether the error means that the storage does not support the call. */
+/** Whether the storage does not support the call. */
 const isUnknownCall = (error: unknown): boolean =>
   error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501;
 
 /**
- * Whether storages use this error name when a lock prevents a delete. AWS and Ceph deny access, and MinIO calls the
+ * Whether a storage may give this error when a lock prevents a delete. AWS and Ceph deny access, MinIO calls the
  * request invalid.
  */
 export const isLockRefusal = (name: string | undefined): boolean =>
   name !== undefined && ['AccessDenied', 'InvalidRequest', 'ObjectLocked'].includes(name);
 
-/** Drydock's own bucket, and the folder within it. */
+/** Drydock's own bucket, the folder in it, and the key to it. */
 export interface S3Place {
   /** `http(s)://host[:port]`. Undefined stands for Amazon's endpoint of the region. */
   endpoint: string | undefined;
@@ -43,9 +43,9 @@ export interface S3Place {
   secretAccessKey: string;
 }
 
-/** An attempt fails after this time without a byte. A storage that works answers within seconds. */
+/** An attempt fails after this time without a byte. A healthy storage answers within seconds. */
 const idleMs = 30_000;
-/** The most sockets, which is twice the number of objects that are moved at once. */
+/** Twice the number of objects that are moved at once. */
 const socketsMax = 32;
 
 export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {
@@ -54,7 +54,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
     region,
     credentials: { accessKeyId, secretAccessKey },
     maxAttempts: 4,
-    // The client does not check checksums of answers, because the archives' own HMACs cover every byte that is read.
+    // The HMACs of the archives cover every byte that is read, so the client need not check checksums.
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: 5_000,
@@ -67,7 +67,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
   return client;
 }
 
-/** Leaves the client's requests out of traces, because their number grows with the size of an archive. */
+/** Keeps the client's requests out of traces, because their number grows with the size of an archive. */
 export function leaveRequestsOutOfTraces(client: S3Client): void {
   client.middlewareStack.add((next) => (request) => withoutDetails(() => next(request)), {
     step: 'initialize',
@@ -78,7 +78,7 @@ export function leaveRequestsOutOfTraces(client: S3Client): void {
 /** The key of the object at `path` below the prefix. */
 export const keyAt = ({ prefix }: S3Place, path: string): string => (prefix === '' ? path : `${prefix}/${path}`);
 
-/** A version of an object. In a bucket without versions, the object itself. */
+/** A version of an object, or the object itself in a bucket without versions. */
 export interface ObjectVersion {
   key: string;
   versionId: string | undefined;
@@ -89,8 +89,8 @@ export interface ObjectVersion {
 const pageKeys = 1000;
 
 /**
- * Lists every version and delete marker below `prefix`. The versions of a key come newest first, and so do its delete
- * markers. The order between versions and delete markers is undefined.
+ * Lists every version and delete marker below `prefix`. For each key the versions come newest first, and so do the
+ * delete markers. How the two are mixed is undefined.
  */
 export async function* listVersions(client: S3Client, bucket: string, prefix: string): AsyncGenerator<ObjectVersion> {
   try {
@@ -138,8 +138,8 @@ async function* listObjects(client: S3Client, Bucket: string, Prefix: string): A
 }
 
 /**
- * Deletes versions, as many in one call as S3 allows. Resolves with the number of versions that are locked. Rejects if
- * a version could not be deleted for another reason.
+ * Deletes versions, as many at a time as S3 allows. Resolves with the number of versions that a lock has kept. Rejects
+ * if one could not be deleted for another reason.
  */
 export async function deleteVersions(
   client: S3Client,
@@ -163,7 +163,7 @@ export async function deleteVersions(
 
 const locksAtOnce = 8;
 
-/** Whether locks exist in the bucket. Rejects if the storage cannot be asked. */
+/** Whether the bucket has Object Lock. Rejects if the storage does not answer. */
 export async function hasObjectLock(client: S3Client, Bucket: string): Promise<boolean> {
   try {
     const { ObjectLockConfiguration } = await client.send(new GetObjectLockConfigurationCommand({ Bucket }));
@@ -179,8 +179,8 @@ export async function hasObjectLock(client: S3Client, Bucket: string): Promise<b
 }
 
 /**
- * Puts a COMPLIANCE lock that ends at `until` on each version, and reads every lock back. Not even the account's owner
- * may remove such a lock.
+ * Locks each version until `until` in mode COMPLIANCE, which not even the owner of the account can lift. Then reads
+ * every lock back.
  */
 export async function lockVersions(
   client: S3Client,
@@ -201,19 +201,18 @@ export async function lockVersions(
   });
 }
 
-/** The most bytes of an object, and the signal that stops its reading. */
 export interface BodyLimits {
   bytesMax: number;
   signal: AbortSignal;
 }
 
 /**
- * The bound of a sealed object, a sixteenth above the format's bound, because sealing adds bytes and compression makes
- * some content larger.
+ * A sealed object may be a sixteenth larger than its content, because sealing adds bytes and some content grows by
+ * compression.
  */
 const sealed = (rawBytes: number): number => rawBytes + rawBytes / 16;
 
-/** The most bytes that an archive's object of this name may have. A larger object was not written by Drydock. */
+/** The most bytes of an archive's object with this name. Drydock has not written a larger one. */
 export function objectBytesMax(name: string): number {
   if (name === manifestName) return sealed(formatBounds.manifestBytes);
   return sealed(name.startsWith('segment-') ? formatBounds.segmentRawBytes : formatBounds.blockIndexRawBytes);
@@ -223,7 +222,7 @@ const tooLarge = (): never => {
   throw new ArchiveError('tampered', 'an object larger than any of its kind');
 };
 
-/** Reads the whole body into memory. Rejects if it ends early, is too large, or `signal` is aborted. */
+/** Reads the whole body into memory. Rejects if it ends early or is too large, or if `signal` is aborted. */
 export async function readObjectBody(
   body: unknown,
   declaredBytes: number | undefined,
@@ -233,7 +232,7 @@ export async function readObjectBody(
   const bytes = declaredBytes === undefined ? null : Buffer.allocUnsafeSlow(declaredBytes);
   const chunks: Buffer[] = [];
   const filled = await hear(body, { bytesMax: declaredBytes ?? bytesMax, signal }, (chunk, at) => {
-    // A body of known length fills a single buffer, because only a single buffer can be moved to a thread.
+    // A body of known length fills a single buffer, because only that can be moved to a thread.
     if (bytes === null) chunks.push(chunk);
     else chunk.copy(bytes, at);
   });
@@ -243,7 +242,7 @@ export async function readObjectBody(
 }
 
 /**
- * The SHA-256 of a body, in hex. The body is not kept in memory. Rejects if the body is too large, or if `signal` is
+ * The SHA-256 of a body, in hex, without keeping the body in memory. Rejects if it is too large, or if `signal` is
  * aborted.
  */
 export async function digestObjectBody(body: unknown, limits: BodyLimits): Promise<string> {

@@ -27,8 +27,8 @@ interface LocalTools {
 }
 
 /**
- * The description of an archive for a job of the host. It holds the recorded MAC of the manifest, and only the keys
- * that open this archive.
+ * The description of an archive for a job of the agent: the recorded MAC of its manifest, and only the keys that open
+ * this archive.
  */
 async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<PackSpec['parents'][number]> {
   const { archiveId, manifestMac } = link.expected;
@@ -36,8 +36,8 @@ async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<
 }
 
 /**
- * Requests the host to pack the release in the site's isolated process. This process passes the archive's objects on to
- * the storage.
+ * Has the agent pack the release, in the site's box. The objects of the archive pass through this process to the
+ * storage.
  */
 async function packRelease(
   { client, archiveKey }: LocalTools,
@@ -71,10 +71,7 @@ async function packRelease(
   };
 }
 
-/**
- * Requests the host to unpack the archive in the site's isolated process. This process fetches the objects that the
- * host needs from the storage.
- */
+/** Has the agent unpack the archive, in the site's box. This process fetches the objects that the agent asks for. */
 async function stageArchive(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
@@ -87,8 +84,7 @@ async function stageArchive(
     release_id: releaseId,
     origin: { site_id: origin.siteId, organisation_id: origin.orgId },
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
-    // The field is sent only for a partial restore, because an older agent does not know the field. Without the field
-    // an agent restores everything.
+    // Sent only for a partial restore: agents of earlier versions do not know the field, and restore everything.
     ...(contents === 'all' ? {} : { contents }),
   };
   const archives = { sources: links.map(({ source }) => source) };
@@ -99,15 +95,14 @@ async function stageArchive(
   return { lost, database };
 }
 
-/** The page that a probe asks for. */
 const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** The databases of an older agent, which cannot list its databases. */
+/** Agents of earlier versions, which cannot list their databases, have only this one. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
-/** Null for a site whose creation was interrupted, because the site has no live release yet. */
+/** Null for a site without a live release, because its creation was interrupted. */
 function toHosted({
   url,
   current_release: currentRelease,
@@ -123,7 +118,6 @@ function requireHosted(description: SiteDescription): HostedSite {
   return hosted;
 }
 
-/** Reads from the site-host process, for requests. */
 export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReader {
   return {
     ...localDescriptions(client),
@@ -152,7 +146,7 @@ function localDescriptions(
   };
 }
 
-/** Drives the sites of the site agent at SITE_HOST_URL. Every call and every job goes to this agent. */
+/** Drives the sites of the site agent at SITE_HOST_URL. */
 export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };
   return {
@@ -160,8 +154,7 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
     firstRelease: firstReleaseId,
     readsOnce: true,
     create: async ({ siteId, mode, orgId }, { domain, database }, call) => {
-      // The field is sent only for MySQL, because an older agent does not know the field. Without the field an agent
-      // makes a Postgres database.
+      // Sent only for MySQL: agents of earlier versions do not know the field, and make a Postgres database.
       const wanted = { domain, mode, organisation_id: orgId, ...(database === 'mysql' && { database }) };
       return requireHosted(await translated(client.ensureSite(siteId, wanted, claimOf(call))));
     },

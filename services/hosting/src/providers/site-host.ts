@@ -7,9 +7,9 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition';
 
 /**
- * Thrown if a database of either engine could not dump or load a site's content. It holds the fields of a TransferError
- * of packages/postgres or packages/mysql, which an agent's job has reported. `message` may quote SQL and values of the
- * customer, so it belongs in the log only. `object` and `reason` are for the customer.
+ * Thrown if a database of either engine could not dump or load a site's content. It has the fields of the TransferError
+ * of packages/postgres or packages/mysql, which a job of an agent has reported. `message` may quote SQL and values of
+ * the customer, so it is only for the log; `object` and `reason` are for the customer.
  */
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';
@@ -30,7 +30,7 @@ type Told = Pick<TransferFailure, 'object' | 'reason' | 'isPermanent'>;
 
 export type { FencedCall, FencedCallWithProgress };
 
-/** Names a site and its mode. Live and sandbox sites of one host never share a folder, a role or a database. */
+/** Names a site and its mode. On one host, live and sandbox sites share no folder, no role and no database. */
 export interface SiteRef {
   siteId: string;
   orgId: string;
@@ -46,11 +46,11 @@ interface SiteToCreate {
 /** A site as its host knows it. */
 export interface HostedSite {
   url: string;
-  /** The id of the live release. The release determines the files as well as the database that are in use. */
+  /** The id of the live release, which determines both the files and the database in use. */
   currentRelease: string;
   /** Every existing release, including the current one. */
   releases: readonly string[];
-  /** How many bytes are free on the file system for new releases. */
+  /** The bytes that are free for new releases. */
   freeBytes: number;
   /** The vendor's id of the site's hosting package. Absent for a site that is not at a vendor. */
   vendorPackageId?: string;
@@ -63,33 +63,25 @@ export interface HostedApp {
   lastRestartAt: Date | null;
 }
 
-/** `generation` is the number of the last process before the restart. A process with a greater number is fresh. */
+/** `generation` is the number of the last process before the restart. A process with a greater one is fresh. */
 export interface AppRestarted {
   restartedAt: Date;
   generation: number;
 }
 
-/** An archive with its expected facts, and the source to read it from. */
+/** An archive: where to read it, and what it must be. */
 export interface ArchiveAtHand {
   source: ArchiveSource;
   archiveId: string;
   manifestMac: string;
 }
 
-/**
- * An archive to stage. `parents` are the archives that it depends on, the full archive first. A full archive has no
- * parents.
- */
+/** An archive to stage. `parents` are the archives that it depends on, the full one first; a full archive has none. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
-  /**
-   * The contents to restore. The default is all. With `files` the new release gets the database of the live release.
-   */
+  /** All by default. With `files` the new release shares the database of the live one. */
   contents?: RestoreContents | undefined;
-  /**
-   * The site that the archives belong to. The default is the site on which they are staged. A drill stages on another
-   * site.
-   */
+  /** The site that the archives belong to, if it is not the one on which they are staged, as in a drill. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
@@ -99,11 +91,11 @@ export interface ArchiveToWrite {
   /** Greater than the number of every earlier archive of the site. */
   sequence: number;
   createdAt: Date;
-  /** The approximate number of bytes to pack, for the progress. Null if not known. */
+  /** About how many bytes there are to pack, for the progress. Null if unknown. */
   expectedRawBytes: number | null;
   /**
-   * The chain of archives that this archive continues, the full archive first. Only differences from the chain are
-   * packed. Without a chain the archive is a full archive.
+   * The chain that this archive continues, the full archive first. Only differences from it are packed. A full archive
+   * has none.
    */
   parents?: readonly ArchiveAtHand[];
 }
@@ -113,24 +105,24 @@ export interface PackedArchive {
   checksumSha256: string;
   sizeBytes: number;
   rawBytes: number;
-  /** Paths that the archive lacks, such as sockets, and paths that changed while they were read. */
+  /** Paths that the archive lacks, such as sockets, or that changed while they were read. */
   skipped: Skipped;
 }
 
 export interface StagedRelease {
-  /** Paths that the host did not restore completely, such as a path whose attributes its file system refuses. */
+  /** Paths that the host did not restore completely, for example because its file system refuses an attribute. */
   lost: Skipped;
   /** The parts of the database that differ from the original. */
   database: LoadFindings;
 }
 
 export interface Probe {
-  /** 0: no answer over HTTP. */
+  /** 0 if HTTP gave no answer. */
   httpStatus: number;
   isSqlOk: boolean;
-  /** False if the database gave no answer in time, or is starting. Then `isSqlOk` says nothing about the site. */
+  /** False if the database gave no answer in time, or is starting. Then `isSqlOk` tells nothing about the site. */
   isSqlAnswered: boolean;
-  /** The number of the application's process that has answered; null without an application. */
+  /** The number of the process that has answered; null for a site without an application. */
   appGeneration: number | null;
   /** For the log. */
   detail: string;
@@ -143,37 +135,37 @@ export interface SiteHostReader {
   /** Null for a site that is no application. Rejects when the host does not answer. */
   describeApp(site: SiteRef, signal?: AbortSignal): Promise<HostedApp | null>;
   /**
-   * The databases that a new site may choose from; empty if the host offers no choice. Rejects if the host does not
+   * The databases that a new site may choose from; none if the host offers no choice. Rejects when the host does not
    * answer.
    */
   listDatabases(signal?: AbortSignal): Promise<readonly SiteDatabase[]>;
 }
 
 /**
- * Changes sites on a host, for workflow steps. Every method may be called again with the same arguments, and then has
- * the same result. A {@link SiteHostError} is permanent; every other rejection may be transient.
+ * Changes sites on a host, for workflow steps. A repeated call with the same arguments has the same result. A {@link
+ * SiteHostError} is permanent; any other rejection may be transient.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** The id of the empty release that `create` makes. */
   readonly firstRelease: string;
-  /** Whether `stage` reads each segment of an archive only once, so that a segment can be removed after it was read. */
+  /** Whether `stage` reads each segment only once, so that it can be removed after it was read. */
   readonly readsOnce: boolean;
   /**
-   * Makes folder, role, database and an empty first release. Resolves with the URL at which the release is served.
-   * SiteHostError `database_not_offered`.
+   * Makes folder, role, database and an empty first release. Resolves with the site as it is then served. SiteHostError
+   * `database_not_offered`.
    */
   create(site: SiteRef, wanted: SiteToCreate, call: FencedCall): Promise<HostedSite>;
   /** Stops serving and removes everything. A missing site is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /**
-   * Packs files and database of one release into one archive, each as a snapshot. The site continues to serve.
-   * SiteHostError `content_not_packed`.
+   * Packs files and database of one release into one archive, each as a snapshot, while the site serves. SiteHostError
+   * `content_not_packed`.
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
   /**
-   * Makes a complete new release beside the live release, which stays in use. The new release is verified while it is
-   * written. It is on disk when the call resolves. Each call begins with an empty release. SiteHostError
-   * `archive_refused`, `content_not_loaded`, `no_space`.
+   * Makes a complete new release beside the live one, which stays in use. Each call begins with an empty release,
+   * verifies what it writes, and resolves once it is on disk. SiteHostError `archive_refused`, `content_not_loaded`,
+   * `no_space`.
    */
   stage(
     site: SiteRef,
@@ -181,33 +173,29 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
     archive: ArchiveToStage,
     call: FencedCallWithProgress,
   ): Promise<StagedRelease>;
-  /**
-   * Makes new requests and database sessions wait, and ends running requests and sessions. The freeze ends by itself
-   * after `ttlMs`.
-   */
+  /** Makes new requests and database sessions wait, and ends the running ones. Ends by itself after `ttlMs`. */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
   /**
-   * Makes `to` the live release in place of `from`, and freezes the site again if its freeze has ended by itself. Does
-   * nothing if `to` is live already. SiteHostError `moved` if another release is live.
+   * Makes `to` the live release in place of `from`. Freezes the site again if its freeze has ended. Does nothing if
+   * `to` is live already. SiteHostError `moved` if another release is live.
    */
   switchRelease(site: SiteRef, move: { from: string; to: string }, call: FencedCall): Promise<void>;
   /** Asks the current release over HTTP and SQL, even while the site is frozen. */
   probe(site: SiteRef, call: FencedCall): Promise<Probe>;
   /**
-   * Restarts the application. Resolves once the next request is certain to get a fresh process. A repeated call
-   * restarts the application once more, which does no harm. SiteHostError `no_app`, `restart_blocked`,
-   * `sandbox_unavailable`.
+   * Restarts the application. Resolves once the next request is sure to get a fresh process. A repeated call restarts
+   * it once more, which does no harm. SiteHostError `no_app`, `restart_blocked`, `sandbox_unavailable`.
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
   /**
    * Renames a release at once, and removes it slowly afterwards. A missing release is no error. SiteHostError `current`
-   * for the live release.
+   * for the live one.
    */
   retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }
 
-/** The chain in the form of packages/archive. Every archive of the chain must belong to this site. */
+/** The chain as packages/archive takes it. Every archive must belong to this site. */
 export const linksOf = (
   { siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>,
   archives: readonly ArchiveAtHand[],
@@ -232,17 +220,17 @@ export type SiteHostRefusal =
   | 'restart_blocked'
   | 'sandbox_unavailable';
 
-/** Content of a site or an archive that is refused at every attempt, in words for the customer. */
+/** Content of a site or an archive that every attempt refuses, in words for the customer. */
 export interface RefusedContent {
-  /** For example `table "public"."orders"`. Null if the object is not known. */
+  /** For example `table "public"."orders"`. Null if unknown. */
   object: string | null;
   reason: string;
 }
 
-/** A definite refusal. `message` is for the log, `content` for the customer. */
+/** A permanent refusal. `message` is for the log, `content` for the customer. */
 export class SiteHostError extends Error {
   readonly refusal: SiteHostRefusal;
-  /** The refused content; only `content_not_packed` and `content_not_loaded` have it. */
+  /** Only `content_not_packed` and `content_not_loaded` have it. */
   readonly content: RefusedContent | null;
 
   constructor(
@@ -257,7 +245,7 @@ export class SiteHostError extends Error {
   }
 }
 
-/** Hosts by platform. A platform without a host in this installation is left out. */
+/** Hosts by platform. A platform that this installation does not offer is left out. */
 export type SiteHostReaders = Readonly<Partial<Record<SitePlatform, SiteHostReader>>>;
 export type SiteHosts = Readonly<Partial<Record<SitePlatform, SiteHost>>>;
 type Described = Readonly<Partial<Record<SitePlatform, Pick<SiteHostReader, 'describe' | 'describeApp'>>>>;
@@ -271,19 +259,19 @@ interface Placed {
 
 const siteRefOf = ({ id, orgId, mode }: Omit<Placed, 'platform'>): SiteRef => ({ siteId: id, orgId, mode });
 
-/** Throws when the platform has no host here. */
+/** Rejects if the installation does not offer the platform. */
 export function describeSite(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedSite | null> {
   const host = hosts[site.platform];
   if (host === undefined) return Promise.reject(new Error(`no host of platform ${site.platform} is configured`));
   return host.describe(siteRefOf(site), signal);
 }
 
-/** Null for a site that is no application, and on a platform that runs no applications. */
+/** Null for a site without an application, and on a platform that runs none. */
 export function describeApp(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
   return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
 }
 
-/** Throws if the platform has no host here, because its configuration was removed while work was running. */
+/** Throws if the platform was taken out of the configuration while work was under way. */
 export function hostOf(hosts: SiteHosts, platform: SitePlatform): SiteHost {
   const host = hosts[platform];
   if (host === undefined) throw new Error(`no host of platform ${platform} is configured`);
@@ -292,8 +280,8 @@ export function hostOf(hosts: SiteHosts, platform: SitePlatform): SiteHost {
 
 /** Reads a restored site over HTTP like a visitor, and over SQL with the site's own role. */
 export interface DrillProbe {
-  /** The SHA-256 of the body that is served at the path, in hex. Null if the status is not 200. */
+  /** The SHA-256 of the body at the path, in hex. Null if the status is not 200. */
   hashServed(site: SiteRef, path: string, signal: AbortSignal): Promise<string | null>;
-  /** Rows of a table; null when there is no such table. */
+  /** The number of rows. Null if there is no such table. */
   countRows(site: SiteRef, table: { schema: string; name: string }, call: FencedCall): Promise<number | null>;
 }

@@ -1,7 +1,7 @@
 import { type HostedSite, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
 import { timelineOf, VendorError, type VendorPackage, type VendorTimelines } from './vendor-timeline';
 
-/** A package counts as one release for its whole life, because only the vendor changes its content. */
+/** A package is one release for its whole life, because only the vendor changes its content. */
 const toHosted = ({ packageId, url }: VendorPackage): HostedSite => {
   const release = `package-${packageId}`;
   return { url, currentRelease: release, releases: [release], freeBytes: 0, vendorPackageId: packageId };
@@ -12,19 +12,14 @@ const unsupported = (what: string): Promise<never> =>
     new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`),
   );
 
-/**
- * Finds no site, because a vendor's site has no host that requests can ask. Handlers read such a site from the vendor's
- * timelines.
- */
+/** Finds no site, because no host of Drydock has it. Handlers read a vendor's site from the vendor's timelines. */
 export const vendorSiteHostReader: SiteHostReader = {
   describe: async () => null,
   describeApp: async () => null,
   listDatabases: async () => [],
 };
 
-/**
- * Sites that are hosting packages at a vendor. Drydock only creates and removes them. The vendor itself restores them.
- */
+/** Sites that are hosting packages at a vendor. Drydock makes and removes them. Restores are the vendor's work. */
 export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
   const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) =>
     timelineOf(timelines, mode).findPackage(siteId, signal);

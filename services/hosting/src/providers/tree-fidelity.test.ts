@@ -1,10 +1,6 @@
 /**
- * Sends corpora and generated trees through a local host and a host over ssh. As root, the trees have devices and
- * foreign owners.
- *
- * @tier long
- * @processes
- * @root
+ * Backs up and restores real and generated trees on a local host and on a host over ssh. As root the trees have devices
+ * and foreign owners.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -26,8 +22,8 @@ import { type Account, throughHost } from '../../test/trees/through-host';
 import { localBackupStorage } from './backup-storage.local';
 
 /*
- * A restore brings back every property of every path, read with find, sha256sum, getfattr and getfacl. `kept` lists the
- * exceptions, and docs/what-a-backup-keeps.md explains them.
+ * A restore brings back every property of every path, as find, sha256sum, getfattr and getfacl read it. `kept` has the
+ * exceptions; docs/what-a-backup-keeps.md explains them.
  */
 
 const isRoot = process.getuid?.() === 0;
@@ -45,9 +41,9 @@ const perSite = 15;
 const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
 
 /**
- * Returns the tree that is expected after a restore. A restored socket would have no listener, devices belong to the
- * machine, and a site has one account. Over ssh GNU tar packs, which turns a FIFO with several names into several
- * FIFOs.
+ * The tree that a restore must give. It lacks sockets, which would have no listener, and devices, which belong to the
+ * machine. Everything belongs to the one account of the site. Over ssh GNU tar makes several FIFOs of one FIFO with
+ * several names.
  */
 function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
   const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
@@ -87,14 +83,14 @@ suite(`the site host %s${missing}`, (name, open) => {
     const fields = (tree: Tree): Set<string> =>
       new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
-    // A tar that runs as root restores devices and owners. A site may have no devices and no other owners, so their
-    // absence is no loss.
+    // A tar that runs as root restores devices and owners too. A site may have neither devices nor other owners, so
+    // this is no loss.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // A host over ssh that runs as root restores everything. Without root, GNU tar writes in a user namespace that has
-  // only the owner's account.
+  // As root, a host over ssh restores everything. Otherwise GNU tar writes in a user namespace that has only the
+  // account of the owner, hence the list for another account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [
@@ -142,7 +138,7 @@ suite(`the site host %s${missing}`, (name, open) => {
   });
 });
 
-/** Packs and unpacks the tree with GNU tar and all its options for metadata. Returns the unpacked tree. */
+/** The tree after GNU tar has packed and unpacked it with all its options for metadata. */
 function throughTar(directory: string, { uid, gid }: Account): Tree {
   const target = mkdtempSync(path.join(tmpdir(), 'drydock-tar-'));
   if (isRoot) chownSync(target, uid, gid);

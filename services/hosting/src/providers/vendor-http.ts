@@ -4,13 +4,13 @@ import { Agent, type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
 import { VendorError } from './vendor-timeline';
 
-/** The longest wait in seconds that a vendor's Retry-After header may cause. */
+/** The longest wait that a Retry-After header of the vendor may cause. */
 const retryAfterSecondsMax = 60;
 const usualSeconds = 2;
 
 /**
- * The seconds to wait according to a Retry-After header, which holds seconds or a date. The result is between 1 and
- * `retryAfterSecondsMax`. Without a usable header the result is `usualSeconds`.
+ * The seconds to wait by a Retry-After header, which has seconds or a date: from 1 to `retryAfterSecondsMax`, or
+ * `usualSeconds` without a usable header.
  */
 export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs: number = Date.now()): number {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
@@ -18,12 +18,12 @@ export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs
   return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
 }
 
-/** The most bytes of an answer, which is more than any real answer has. */
+/** More bytes than any real answer has. */
 const answerBytesMax = 1024 * 1024;
 
 /**
- * Reads a body as text. Rejects when it is larger than any real answer, so that a body can neither fill the memory nor
- * continue for ever.
+ * Reads a body as text. Rejects if it is larger than any real answer, so that it can neither fill the memory nor go on
+ * for ever.
  */
 async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMax): Promise<string> {
   const pieces: Buffer[] = [];
@@ -31,7 +31,7 @@ async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMa
   for await (const piece of body) {
     if (!Buffer.isBuffer(piece)) throw new Error('the body is not made of bytes');
     bytes += piece.length;
-    // Leaving the loop destroys the body and its connection.
+    // Leaving the loop destroys the body with its connection.
     if (bytes > bytesMax) throw new Error(`the answer is larger than ${bytesMax} bytes`);
     pieces.push(piece);
   }
@@ -48,29 +48,25 @@ interface VendorCall<Answer> {
 
 export interface VendorHttp {
   /**
-   * A read that fails for a transient reason is repeated twice. A change is never repeated. Rejects with {@link
-   * VendorError}, or with the reason of the caller's abort.
+   * Repeats a read twice if it fails for a transient reason, and never a change. Rejects with {@link VendorError}, or
+   * with the reason of the caller's abort.
    */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
-  /** The HTTP status of a page outside the API. 0 without an answer. */
+  /** The HTTP status of a page outside the API; 0 without an answer. */
   probe(url: string, signal?: AbortSignal): Promise<number>;
   close(): Promise<void>;
 }
 
-/**
- * The time for an answer, in milliseconds. The slowest answer of a healthy API is a listing that takes a few seconds.
- */
+/** The time for an answer. The slowest one of a healthy API is a listing, which takes a few seconds. */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
 /**
- * After `failuresMax` failures in a row, no call is made for `openMs`. Then one call tests whether the vendor answers
+ * After `failuresMax` failures in a row no call is made for `openMs`. Then one call tests whether the vendor answers
  * again.
  */
 const circuit = { failuresMax: 6, openMs: 15_000 };
 
-/**
- * Opens the vendor's HTTP API with a bearer key. Limits the time and the size of every answer. Follows no redirects.
- */
+/** Opens the vendor's HTTP API. Limits the time and the size of every answer, and follows no redirect. */
 export function createVendorHttp({ url, key }: { url: string; key: string }): VendorHttp {
   const agent = new Agent({ connections: 16, connect: { timeout: 2_000 } });
   const isTrouble = (error: unknown): boolean =>
@@ -147,8 +143,7 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // If no connection was made, the vendor has begun nothing. After a later failure, the vendor may have read the
-    // request.
+    // Without a connection the vendor has begun nothing. After any later failure it may have read the request.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
       cause: error,

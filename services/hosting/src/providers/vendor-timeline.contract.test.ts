@@ -6,7 +6,7 @@ import type { VendorTimeline } from './vendor-timeline';
 import { twentyiTimeline } from './vendor-timeline.twentyi';
 import type { VendorItem, VendorItemRef, VendorListing } from './vendor-timeline.types';
 
-/** Every driver must pass the same tests, so a new driver needs only a line here. */
+/** Every driver must pass these tests. A new one needs only a line here. */
 const drivers: Array<[name: string, open: (http: VendorHttp) => VendorTimeline]> = [['twentyi', twentyiTimeline]];
 const web: VendorItemRef = { scope: 'web', id: '' };
 
@@ -63,7 +63,7 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
     expect([await driver.findPackage(owner), await driver.read(first.packageId)]).toEqual([null, null]);
   });
 
-  it('finds the package again whose making was never answered', async () => {
+  it('finds a package again whose creation was never answered', async () => {
     await vendor.fault({ method: 'POST', path: 'addWeb', isCarriedOut: true, answer: { kind: 'reset' } });
     const owner = uuidv7();
     await expect(driver.ensurePackage(owner, `${owner}.example.com`)).rejects.toMatchObject({ fault: 'unknown' });

@@ -3,66 +3,66 @@ import type { VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.
 
 export interface VendorPackage {
   packageId: string;
-  /** The address of the package's site before its domain points to the vendor. */
+  /** The address of the site until its domain points to the vendor. */
   url: string;
 }
 
 export interface VendorRestore {
   item: VendorItemRef;
   /**
-   * The name of the mailbox beside the original, without the prefix `temp-`. The restore overwrites an existing mailbox
-   * with the prefix and this name. The name has an effect only with `isBeside`.
+   * The name of the mailbox beside the original, without the prefix `temp-`. An existing mailbox of that name would be
+   * overwritten. Used only with `isBeside`.
    */
   name: string;
   handle: string;
-  /** Whether the restore makes a separate mailbox, whose name begins with `temp-`. */
+  /** Whether a mailbox beside the original is made, whose name begins with `temp-`. */
   isBeside: boolean;
 }
 
-/** Reads from the vendor, for requests. Rejects with {@link VendorError}, after a failed read was repeated. */
+/** For requests: only reads. Rejects with {@link VendorError}. */
 export interface VendorTimelineReader {
-  /** Null when the vendor knows no such package. */
+  /** Null if the vendor knows no such package. */
   read(packageId: string, signal?: AbortSignal): Promise<VendorListing | null>;
 }
 
 /**
- * Changes a vendor's packages, for workflow steps. The vendor takes no idempotency key. So after a VendorError
- * `unknown`, a caller looks for the job of its request before it sends the request again.
+ * For workflow steps: changes packages. The vendor takes no idempotency key, so after VendorError `unknown` a caller
+ * looks for the job of its request before it sends anything again.
  */
 export interface VendorTimeline extends VendorTimelineReader {
   /**
-   * The jobs of one timeline, oldest first. A job that the vendor reports twice is listed once. A final status wins
-   * over `running`.
+   * The jobs of one timeline, oldest first, each once even if the vendor reports it twice. A final status wins over
+   * `running`.
    */
   listJobs(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<VendorJob[]>;
   takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
   /**
-   * Returns the package of `owner` for `domain`, and makes it if it does not exist. May be called again. VendorError
-   * `refused` if another owner's package has the domain.
+   * The package of `owner` for `domain`; makes it if there is none. A repeated call makes no second one. VendorError
+   * `refused` if the domain has a package of another owner.
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
-  /** Removes a package. A missing package is no error. VendorError `busy` while a job of the package runs. */
+  /** Removes a package. A missing package is no error. VendorError `busy` while a job of it runs. */
   removePackage(packageId: string, signal?: AbortSignal): Promise<void>;
-  /** The HTTP status of the page at `url`, 0 without an answer. No redirect is followed. */
+  /** The HTTP status of the page at `url`; 0 without an answer. Follows no redirect. */
   probe(url: string, signal?: AbortSignal): Promise<number>;
 }
 
 export type VendorFault =
-  /** The change was not begun, and the failure is transient. */
+  /** Nothing was begun. Transient. */
   | 'unavailable'
-  /** The answer to a change was lost or makes no sense, so the change may have been made. */
+  /** The answer to a change was lost or makes no sense, so the vendor may have carried it out. */
   | 'unknown'
-  /** The change was not begun, because another job runs or there were too many calls. */
+  /** Nothing was begun, because another job runs or there were too many calls. */
   | 'busy'
-  /** A permanent refusal. Nothing was begun. */
+  /** Nothing was begun. Permanent. */
   | 'refused'
   | 'not_found'
-  /** The vendor does not accept Drydock's key, so staff have to act. Nothing was begun. */
+  /** Nothing was begun, because the vendor does not accept Drydock's key. Staff have to act. */
   | 'denied';
 
-/** `message` is for the log, because no text of the vendor may reach a customer. */
+/** `message` is for the log: no text of the vendor reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
   /** The seconds that the vendor asked to wait, within Drydock's own limits. */
@@ -76,14 +76,11 @@ export class VendorError extends Error {
   }
 }
 
-/**
- * The vendor of each mode. A mode without a vendor in this installation is left out. The two modes never share an
- * account.
- */
+/** The vendor of each mode that has one. The modes never share an account. */
 export type VendorTimelineReaders = Readonly<Partial<Record<Mode, VendorTimelineReader>>>;
 export type VendorTimelines = Readonly<Partial<Record<Mode, VendorTimeline>>>;
 
-/** Throws if the mode has no vendor here, because its configuration was removed while work was running. */
+/** Throws if the vendor was taken out of the configuration while work was under way. */
 export function timelineOf(timelines: VendorTimelines, mode: Mode): VendorTimeline {
   const timeline = timelines[mode];
   if (timeline === undefined) throw new Error(`no vendor is configured for ${mode} sites`);

@@ -3,7 +3,7 @@ import type { VendorHttp } from './vendor-http';
 import { VendorError, type VendorPackage, type VendorTimeline, type VendorTimelineReader } from './vendor-timeline';
 import type { VendorItem, VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.types';
 
-/** The schemas of the vendor's answers. Unknown fields are ignored. */
+/** The answers of the vendor. Unknown fields are ignored. */
 const packagesSchema = z.array(
   z.object({ id: z.int(), name: z.string(), label: z.string().default(''), preview_url: z.url() }),
 );
@@ -68,10 +68,7 @@ const toListing = ({ web, databases, mailboxes, ...flags }: z.infer<typeof timel
   mailboxes: mailboxes.map(toItem),
 });
 
-/**
- * Parses the reported jobs, the oldest first. If one report of a job says that it has ended, another report cannot make
- * it `running`.
- */
+/** The reported jobs, oldest first. A job that one report calls ended is not `running` by another report. */
 function toJobs(reported: z.infer<typeof jobsSchema>): VendorJob[] {
   const jobs = new Map<string, VendorJob>();
   for (const { id, type, status, restoreAsOf, target } of reported) {
@@ -94,7 +91,7 @@ function itemPath(packageId: string, { scope, id }: VendorItemRef): string {
   return `${timelinePath(packageId)}/${scope === 'web' ? 'web' : `${scope}/${encodeURIComponent(id)}`}`;
 }
 
-/** The label that marks a package as Drydock's and names its owner. */
+/** The label by which Drydock finds its own packages. */
 const labelOf = (owner: string): string => `drydock ${owner}`;
 
 const missingAsNull = (error: unknown): null => {
@@ -102,7 +99,7 @@ const missingAsNull = (error: unknown): null => {
   throw error;
 };
 
-/** Reads timelines by 20i's reseller API. The API's public clients show its form. */
+/** Reads timelines by the reseller API of 20i, as its public clients use it. */
 export function twentyiTimelineReader(http: VendorHttp): VendorTimelineReader {
   return {
     read: (packageId, signal) =>
@@ -155,8 +152,8 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
       const there = await findPackage(owner, signal);
       if (there !== null) return there;
       const body = { type: 'linux', domain_name: domain, label: labelOf(owner) };
-      // A domain has only one package at the vendor. So the vendor refuses a call that is repeated after a lost answer.
-      // The read below then finds the package that the first call made.
+      // A domain has only one package at the vendor, so the vendor refuses a call that is repeated after a lost answer.
+      // The read below then finds the package of the first call.
       const made = await http
         .call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal })
         .then(

@@ -1,13 +1,13 @@
 import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
 
-/** One timeline of a package: the website's (id ''), a database's or a mailbox's. */
+/** A timeline of a package: of its website (id ''), of a database or of a mailbox. */
 export interface VendorItemRef {
   scope: VendorScope;
   id: string;
 }
 
 export interface VendorPoint {
-  /** An opaque handle, which is sent back exactly as it was listed. */
+  /** Opaque. It is sent back exactly as it was listed. */
   handle: string;
   takenAt: Date;
   kind: 'automatic' | 'manual';
@@ -23,7 +23,7 @@ export interface VendorItem {
   points: readonly VendorPoint[];
 }
 
-/** The vendor's current state of a package's timelines. Every flag is the vendor's own. */
+/** The timelines of a package, as the vendor tells them now. Every flag is the vendor's. */
 export interface VendorListing {
   isAvailable: boolean;
   isPermitted: boolean;
@@ -40,8 +40,8 @@ export interface VendorJob {
   id: string;
   kind: 'snapshot' | 'restore';
   status: 'running' | 'finished' | 'failed';
-  /** The point that a restore goes back to; null for a snapshot. */
+  /** The point to which a restore goes back; null for a snapshot. */
   handle: string | null;
-  /** Whether the restore makes a mailbox beside the original. */
+  /** Whether a restore makes a mailbox beside the original. */
   isBeside: boolean;
 }

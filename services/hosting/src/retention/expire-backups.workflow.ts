@@ -14,12 +14,12 @@ import {
   type Place,
 } from './retention.store';
 
-/** The most removals at a time. Several removals run at once, because a distant storage takes a while for each. */
+/** Several removals run at once, because a distant storage takes a while for each. */
 const removalsAtOnce = 4;
 
 /**
- * Expires backups. A backup is first marked as expired, so that no request can choose it, and then its data is removed.
- * If a run dies, the next run completes its work.
+ * Marks backups past their retention as expired, so that no request can choose them, and then removes their data. The
+ * next run completes what a run that died has left.
  */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {
@@ -52,7 +52,10 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   })
   .build();
 
-/** Removes the data of a page of backups, and records the removals. If a run dies, the next run may repeat one page. */
+/**
+ * Removes the data of a page of backups, then records the removals. A run that dies in between makes the next run
+ * repeat one page.
+ */
 async function removePage(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
@@ -67,8 +70,8 @@ async function removePage(
 }
 
 /**
- * Whether the backup's data is gone. If the storage does not release the data yet, the next run tries again. The
- * removal of other backups continues.
+ * Whether the data of the backup is gone. Data that the storage does not release yet is left to the next run, so that
+ * other backups are not held up.
  */
 async function removeBackup(
   { backupStorage }: WorkContext,

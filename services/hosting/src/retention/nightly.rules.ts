@@ -6,17 +6,17 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** The night lasts from midnight to six in UTC. */
 const nightMinutes = 360;
-/** The most backups that are tried in a night. A site whose backups all fail is left for the next night. */
+/** The most attempts in a night. A site whose backups all fail waits for the next night. */
 const attemptsMax = 3;
 
 /**
- * A site's minute of the night, computed from the random end of its id, so that the backups of all sites are spread
- * evenly over the night.
+ * The slot of a site is this minute of the night. It follows from the random end of its id, so that the backups of all
+ * sites are spread over the night.
  */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
-/** The start of the site's latest nightly slot. */
-export function lastTurn(siteId: string, now: Date): Date {
+/** The beginning of the latest slot of the site. */
+export function lastSlot(siteId: string, now: Date): Date {
   const midnight = Math.floor(now.getTime() / dayMs) * dayMs;
   const today = midnight + slotMinute(siteId) * minuteMs;
   return new Date(today <= now.getTime() ? today : today - dayMs);
@@ -29,17 +29,17 @@ export interface SiteOfTheNight {
   createdAt: Date;
   /** Whether unfinished work has locked the site. */
   isBusy: boolean;
-  /** Scheduled backups of the last two days. */
+  /** The scheduled backups of the last two days. */
   scheduled: ReadonlyArray<{ createdAt: Date; hasFailed: boolean }>;
 }
 
 export interface NightlyDecision {
   /**
-   * Whether a backup is begun now. True if every backup since the site's latest slot has failed, and the site is ready,
-   * has no other work and has attempts left. The slot may be past, because no worker may have run at its time.
+   * Whether a backup is begun now: all backups since the latest slot of the site have failed, and the site is ready,
+   * free, and has attempts left. The slot may be long past, because no worker may have run then.
    */
   isDue: boolean;
-  /** The time when a sweep next considers the site. */
+  /** The time at which `sweep_backups` next considers the site. */
   nextLookAt: Date;
 }
 
@@ -47,11 +47,11 @@ export function decideNightly(
   { id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight,
   now: Date,
 ): NightlyDecision {
-  const turn = lastTurn(id, now);
-  const nextTurn = new Date(turn.getTime() + dayMs);
-  const since = scheduled.filter((backup) => backup.createdAt >= turn);
-  const isOwed = createdAt < turn && since.every(({ hasFailed }) => hasFailed) && since.length < attemptsMax;
-  if (unsupportedReasonOf(platform) !== '' || !isOwed) return { isDue: false, nextLookAt: nextTurn };
+  const slot = lastSlot(id, now);
+  const nextSlot = new Date(slot.getTime() + dayMs);
+  const since = scheduled.filter((backup) => backup.createdAt >= slot);
+  const isOwed = createdAt < slot && since.every(({ hasFailed }) => hasFailed) && since.length < attemptsMax;
+  if (unsupportedReasonOf(platform) !== '' || !isOwed) return { isDue: false, nextLookAt: nextSlot };
   if (!isReady(status) || isBusy) return { isDue: false, nextLookAt: lookAgainAt(now) };
-  return { isDue: true, nextLookAt: nextTurn };
+  return { isDue: true, nextLookAt: nextSlot };
 }

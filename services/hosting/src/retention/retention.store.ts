@@ -5,7 +5,6 @@ import type { SiteOfTheNight } from './nightly.rules';
 
 const unfinished = ['queued', 'running', 'needs_attention'];
 
-/** Finds the sites that unfinished work has locked. */
 async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Set<string>> {
   const siteOf = new Map(siteIds.map((siteId) => [siteResourceKey(siteId), siteId]));
   const rows = await tx.workflow.findMany({
@@ -15,19 +14,16 @@ async function findBusySites(tx: Reader, siteIds: readonly string[]): Promise<Se
   return new Set(rows.flatMap(({ resourceKey }) => siteOf.get(resourceKey) ?? []));
 }
 
-/**
- * How many sites one transaction handles. A request for one of these sites waits until the transaction has begun all
- * their backups.
- */
+/** How many sites one transaction takes. A request for one of them waits until it has begun all their backups. */
 export const pageSites = 25;
-/** How far back scheduled backups are read. This is longer than the time between two nightly slots of a site. */
+/** How far back scheduled backups are read: longer than from one slot of a site to the next. */
 const lookBackMs = 48 * 3_600_000;
 
 export type NightlySite = SiteOfTheNight & { orgId: string };
 
 /**
- * Locks sites with daily backups that are due, the longest waiting first, until the transaction ends. Sites that
- * another transaction has locked wait for the next sweep.
+ * Locks the sites whose nightly backup is to be considered, the longest waiting first, until the transaction ends.
+ * Sites that another transaction has locked wait for the next sweep.
  */
 export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<NightlySite[]> {
   const sites = await tx.$queryRaw<Array<Omit<NightlySite, 'isBusy' | 'scheduled'>>>`
@@ -36,7 +32,7 @@ export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<N
     LIMIT ${pageSites}
     FOR NO KEY UPDATE SKIP LOCKED`;
   const siteIds = sites.map(({ id }) => id);
-  // A backup's id contains its time, so the condition on the id limits the query to the last days.
+  // The id of a backup contains its time, so this condition limits the query to the last days.
   const scheduled = await tx.backup.findMany({
     where: { siteId: { in: siteIds }, id: { gte: firstIdOf(new Date(now.getTime() - lookBackMs)) }, kind: 'scheduled' },
     select: { siteId: true, createdAt: true, status: true },
@@ -59,9 +55,8 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
     WHERE sites.id = look.id`;
 }
 
-/** The most backups on a page. */
 const pageBackups = 100;
-/** The age after which the data of a failed backup is not locked any more. A lock lasts for `immutableDays`. */
+/** The data of a failed backup of this age is not locked any more, because a lock lasts for `immutableDays`. */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
 interface Spent {
@@ -69,7 +64,7 @@ interface Spent {
   siteId: string;
 }
 
-/** A position in a list of backups that is ordered by time. */
+/** A position in a list that is ordered by time. */
 export interface Place {
   at: Date;
   id: string;
@@ -77,7 +72,7 @@ export interface Place {
 
 export const beginning: Place = { at: new Date(0), id: '00000000-0000-0000-0000-000000000000' };
 
-/** A page of a list, and the position after which the next page begins. The position is null after the last page. */
+/** `next` is the position from which the next page goes on; null after the last page. */
 interface Page<Row> {
   rows: Row[];
   next: Place | null;
@@ -99,9 +94,8 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 
 /**
  * Marks a page of completed backups past their retention as expired, the earliest end first. The last backup of a
- * deleted site stays while the site can be restored, and the site's purge removes it. Resolves with the last position
- * of the page, or null at the end. The next call continues after that position, so that backups that are not marked do
- * not come up again.
+ * deleted site stays while the site can be restored; the purge removes it. Resolves with the position from which the
+ * next call goes on, so that backups that stay do not come up again; null at the end.
  */
 export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
   const past = await tx.$queryRaw<Array<Spent & Place>>`
@@ -110,7 +104,7 @@ export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): P
     AND (expires_at, id) > (${after.at}, ${after.id}::uuid)
     ORDER BY expires_at, id LIMIT ${pageBackups}`;
   const last = await tx.deletedSite.findMany({
-    // A site that was restored does not need its last backup any more, so this backup expires as usual.
+    // A site that was restored does not need its last backup any more.
     where: { backupId: { in: past.map(({ id }) => id) }, purgedAt: null, restoredAt: null },
     select: { backupId: true },
   });
@@ -128,11 +122,11 @@ export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): P
 export interface Leftover extends Spent, Place {
   orgId: string;
   mode: Mode;
-  /** Null: the backup failed, and any of its attempts may have left data. */
+  /** Null if the backup failed. Then any of its attempts may have left data. */
   storageKey: string | null;
 }
 
-/** Expired backups whose data still exists and is not locked, the earliest end of a lock first. */
+/** Expired backups whose data is still there and not locked, the earliest end of a lock first. */
 export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
     SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey",
@@ -144,7 +138,7 @@ export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Plac
   return pageOf(rows, await withoutBusy(tx, rows));
 }
 
-/** Failed backups whose data can no longer be locked, oldest first. */
+/** Failed backups whose data cannot be locked any more, oldest first. */
 export async function listFailed(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
     SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", created_at AS at

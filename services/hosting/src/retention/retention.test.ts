@@ -51,7 +51,7 @@ describe('the nightly sweep', () => {
     expect(audited).toEqual([{ actor_key_id: null }]);
   });
 
-  it('is not used up by sites that somebody is at work on: the others have their backups', async () => {
+  it('is not used up by sites with other work on them: the others get their backups', async () => {
     const parked = Array.from({ length: 60 }, () => givenSite(world.api, world.caller));
     for (const siteId of await Promise.all(parked)) {
       await setSite(siteId, true);
@@ -71,11 +71,11 @@ describe('the nightly sweep', () => {
     expect(await backupsOf(free)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
   });
 
-  it('looks at a site again minutes after its backup has failed, and at no other time than its next turn otherwise', async () => {
+  it('considers a site again minutes after its backup has failed, and otherwise only at its next slot', async () => {
     const siteId = await givenSite(world.api, world.caller);
     await setSite(siteId, true);
     await succeedPlatformWork(world.api, sweepBackupsWorkflow);
-    // The host does not know this site, so the backup fails.
+    // No host knows this site, so its backup fails.
     await until(async () => (await backupsOf(siteId))[0]?.status === 'failed', {
       timeoutMs: 30_000,
       what: 'the failure',
@@ -92,7 +92,7 @@ describe('the nightly sweep', () => {
     await setSite(siteId, false);
   });
 
-  it('goes by no on-demand allowance', async () => {
+  it('ignores the allowance for on-demand backups', async () => {
     const siteId = await makeSite(world);
     await setSite(siteId, true);
     for (let taken = 0; taken < 5; taken += 1)
@@ -132,7 +132,7 @@ describe('expiry', () => {
     return `${row?.status} ${row?.is_purged === true ? 'purged' : 'kept'} ${namesIn(folder).length}`;
   };
 
-  it('ends a backup and removes its data once its time is over, and leaves the others', async () => {
+  it('expires a backup and removes its data after its retention, and leaves the others', async () => {
     const [over, running] = [await stored({ expiresInHours: -1 }), await stored({ expiresInHours: 1 })];
     await succeedPlatformWork(world.api, expireBackupsWorkflow);
     expect([await look(over), await look(running)]).toEqual(['expired purged 0', 'completed kept 1']);
@@ -158,7 +158,7 @@ describe('expiry', () => {
     expect(await look(last)).toBe('completed kept 1');
   });
 
-  it('takes the last backup of a site that was brought back with the others, and keeps none of them from ending', async () => {
+  it('expires the last backup of a site that was restored since, like any other', async () => {
     const last = await stored({ expiresInHours: -1 });
     await world.api.rows(
       `INSERT INTO deleted_sites (id, site_id, org_id, mode, name, primary_domain, platform, daily_backups, backup_retention_days, backup_sequence, backup_id, reason, deleted_at, restored_at)
@@ -169,7 +169,7 @@ describe('expiry', () => {
     expect(await look(last)).toBe('expired purged 0');
   });
 
-  it('is not kept from the others by one whose data cannot be removed', async () => {
+  it('goes on with the others if the data of a backup cannot be removed', async () => {
     const [bad, good] = [await stored({ expiresInHours: -2 }), await stored({ expiresInHours: -1 })];
     await world.api.rows("UPDATE backups SET storage_key = 'live/x' WHERE id = $1", [bad.id]);
     await succeedPlatformWork(world.api, expireBackupsWorkflow);
@@ -177,7 +177,7 @@ describe('expiry', () => {
     await world.api.rows('UPDATE backups SET purged_at = now() WHERE id = $1', [bad.id]);
   });
 
-  it('is not kept from the others by any number of those that must stay', async () => {
+  it('goes on with the others behind any number of backups that must stay', async () => {
     const [busy, free] = [await stored({ expiresInHours: -2 }), await stored({ expiresInHours: -1 })];
     await world.api.rows(
       `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, due_at)
@@ -195,7 +195,7 @@ describe('expiry', () => {
     expect([await look(busy), await look(free)]).toEqual(['completed kept 1', 'expired purged 0']);
   });
 
-  it('waits for whoever is at work on the site', async () => {
+  it('waits for other work on the site', async () => {
     const busy = await stored({ expiresInHours: -1 });
     await world.api.rows(
       `INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, request_id, due_at)

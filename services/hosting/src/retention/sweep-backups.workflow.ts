@@ -15,11 +15,11 @@ import { type NightlySite, pageSites, setNextLooks, takeNightlySites } from './r
 type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
 
 /**
- * Begins the nightly backups. Each site's row has the time of its next check, so that a sweep reads only the sites that
- * are due. With 300,000 sites, each of the 36 sweeps of a night begins 8,333 backups.
+ * Begins the nightly backups. The row of each site has the time at which it is next considered, so that a sweep reads
+ * only sites that are due. With 300,000 sites each of the 36 sweeps of a night begins 8,333 backups.
  */
 export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
-  // The whole sweep uses one point in time, even if another worker completes it. A site that becomes due later waits
+  // The whole sweep goes by one point in time, even if another worker completes it. A site that becomes due later waits
   // for the next sweep, so that every sweep ends.
   .step('find_due', { run: async (_step, context) => ({ until: context.now().toISOString() }) })
   .step('start_due', {
@@ -38,8 +38,8 @@ export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', inpu
   .build();
 
 /**
- * Begins the backups of some sites and sets the next check of each site. Both happen in one transaction, so that after
- * a crash each site is either still due or has a backup.
+ * Begins the backups of some sites and sets when each is next considered, in one transaction. So after a crash a site
+ * is either still due or has its backup.
  */
 async function startPage(
   context: WorkContext,
@@ -60,7 +60,7 @@ async function startPage(
   return { looked: sites.length, started };
 }
 
-/** Begins a backup. Resolves with false if other work on the site has begun meanwhile. */
+/** Resolves with false, and begins nothing, if other work on the site has begun meanwhile. */
 async function startBackup(
   context: WorkContext,
   tx: Tx,

@@ -20,8 +20,8 @@ const [brokenPage, refusedSql] = [
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
- * Runs the step `probe` of a workflow with a site host that gives these answers. Resolves with the calls to the host
- * and the error of the step.
+ * Runs the step `probe` of a workflow on a host that gives this answer. Resolves with the calls to the host and the
+ * error of the step.
  */
 async function askedBy(
   workflow: { steps: readonly { name: string; run: unknown }[] },
@@ -62,7 +62,7 @@ async function askedBy(
 
 describe.each([createSiteWorkflow, restoreBackupWorkflow])('the probe of $kind', (workflow) => {
   it.each([lateHttp, lateSql, busyHttp])(
-    'waits where no answer comes, or one of a moment, and does not count it as a failure',
+    'waits after no answer or a transient one, and does not count it as a failure',
     async (probe) => {
       expect((await askedBy(workflow, probe, 1)).thrown).toBeInstanceOf(StepWait);
       expect((await askedBy(workflow, probe, 10)).thrown).toBeInstanceOf(StepWait);
@@ -73,7 +73,7 @@ describe.each([createSiteWorkflow, restoreBackupWorkflow])('the probe of $kind',
     [lateHttp, 'HTTP: no answer; SQL: works'],
     [lateSql, 'HTTP: 200; SQL: no answer'],
     [busyHttp, 'HTTP: 503; SQL: works'],
-  ])('gives up in the end, and says what each of the two did', async (probe, outcome) => {
+  ])('gives up in the end, and tells what HTTP and SQL answered', async (probe, outcome) => {
     const { thrown } = await askedBy(workflow, probe, 30);
     expect(thrown).toBeInstanceOf(StepFailure);
     expect((thrown as StepFailure).problem.detail).toContain(outcome);
@@ -88,7 +88,7 @@ describe.each([createSiteWorkflow, restoreBackupWorkflow])('the probe of $kind',
     expect((thrown as StepFailure).problem.detail).toContain(outcome);
   });
 
-  it('is content with a site that serves', async () => {
+  it('accepts a site that serves', async () => {
     expect((await askedBy(workflow, good, 1)).thrown).toBeNull();
   });
 });
@@ -124,7 +124,7 @@ describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])(
         'HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: not on record; SQL: refused.',
       ],
     ])(
-      'refuses a worse one, and says which of the two failed and what the record is',
+      'refuses a worse answer, and tells which of the two failed and what is on record',
       async (probe, answer, detail) => {
         const { thrown } = await askedBy(workflow, probe, 1, answer);
         expect(thrown).toBeInstanceOf(StepFailure);
@@ -141,13 +141,13 @@ describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])(
   },
 );
 
-it('brings a deleted site back over a database that refused queries already when it was backed up, and only then', async () => {
+it('accepts a restored database that refuses queries only if it refused them when it was backed up', async () => {
   expect((await askedBy(restoreDeletedSiteWorkflow, refusedSql, 1, failed)).thrown).toBeNull();
   expect((await askedBy(restoreDeletedSiteWorkflow, refusedSql, 1, worked)).thrown).toBeInstanceOf(StepFailure);
   expect((await askedBy(restoreDeletedSiteWorkflow, refusedSql, 1)).thrown).toBeInstanceOf(StepFailure);
 });
 
-it('keeps visitors waiting while a restored site is asked again', async () => {
+it('freezes a restored site again before it is probed again', async () => {
   expect((await askedBy(restoreBackupWorkflow, good, 1)).asked).toEqual(['probe']);
   expect((await askedBy(restoreBackupWorkflow, good, 2)).asked).toEqual(['freeze', 'probe']);
 });

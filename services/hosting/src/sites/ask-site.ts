@@ -2,26 +2,24 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import { fencedCall, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/context';
 import { hostOf, type Probe } from '../providers/site-host';
-import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
+import { mayBeTransient, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 
-/** Limits of waiting for a site that does not answer. Every start of the step counts as a try. */
-export interface Patience {
+/** How long to wait for a site that does not answer. Every start of the step is a try. */
+export interface ProbeTries {
   triesMax: number;
   pauseSecondsMax: number;
 }
 
-/**
- * The patience for a new site, which has no visitors yet. With 8 s for each probe, the tries take up to eight minutes.
- */
-export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
-/** The patience while visitors wait. The site agent lets each visitor wait for 20 s, and then answers 503. */
-export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
+/** For a new site, which has no visitors yet. With 8 s for each probe the tries take up to eight minutes. */
+export const forNewSite: ProbeTries = { triesMax: 30, pauseSecondsMax: 10 };
+/** While visitors wait. The site agent lets each of them wait for 20 s, and then answers 503. */
+export const whileFrozen: ProbeTries = { triesMax: 12, pauseSecondsMax: 1 };
 
-/** The patience before a backup. A site that does not answer is also backed up. */
-const beforeBackup: Patience = { triesMax: 3, pauseSecondsMax: 2 };
+/** Before a backup. A site that does not answer is backed up too. */
+const beforeBackup: ProbeTries = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**
- * Probes a site before its backup. The backup records the answer. After a bad answer the step runs again, because the
+ * Probes a site before its backup, which records the answer. After a bad answer the step runs again, because the
  * machine may only have been busy.
  */
 export async function askForRecord(
@@ -35,19 +33,19 @@ export async function askForRecord(
 }
 
 /**
- * Probes a site over HTTP and SQL, as a step. If one of the two does not answer, or HTTP answers 503, the machine may
- * only be busy. Then the step runs again later, until the patience is used up. Any other answer is returned at once,
- * even an error. A 503 is also returned at once if the recorded answer is a server error.
+ * Probes a site over HTTP and SQL. If one of them gives no answer, or HTTP answers 503, the machine may only be busy:
+ * then the step runs again later, until the tries are used up. Any other answer is returned at once, even an error. So
+ * is a 503 if the recorded answer is a server error.
  */
 export async function askSite(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
   platform: SitePlatform,
-  { triesMax, pauseSecondsMax }: Patience,
+  { triesMax, pauseSecondsMax }: ProbeTries,
   recorded: RecordedAnswer = noAnswer,
 ): Promise<Probe> {
   const probe = await hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
-  if ((isAnswered(probe) && !isForTheMoment(probe, recorded)) || step.attempt >= triesMax) return probe;
+  if ((isAnswered(probe) && !mayBeTransient(probe, recorded)) || step.attempt >= triesMax) return probe;
   step.log.warn(
     { internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax },
     'the site does not serve yet',
@@ -57,7 +55,7 @@ export async function askSite(
 
 const isAnswered = ({ httpStatus, isSqlAnswered }: Probe): boolean => httpStatus !== 0 && isSqlAnswered;
 
-/** The probe's two answers, in words for people. */
+/** The answers of HTTP and SQL, in words for people. */
 export function outcomeOf({ httpStatus, isSqlOk, isSqlAnswered }: Probe): string {
   const http = httpStatus === 0 ? 'HTTP: no answer' : `HTTP: ${httpStatus}`;
   const sql = isSqlOk ? 'works' : isSqlAnswered ? 'refused' : 'no answer';

@@ -13,8 +13,8 @@ import { onSite, ownerOf, sitePath } from './site.types';
 import { hostUnavailable, viewSite } from './site-record';
 
 /**
- * Whether the installation has the platform in this mode. A vendor and an ssh host are configured for each mode
- * separately, so that the sandbox never reaches a live vendor or host.
+ * Whether the installation offers the platform in this mode. Vendors and ssh hosts are configured for each mode, so
+ * that the sandbox never reaches a live one.
  */
 export function offersPlatform(
   { siteHosts, sshModes, vendorTimelines }: HandlerContext,
@@ -27,8 +27,8 @@ export function offersPlatform(
 }
 
 /**
- * Whether a site of the platform can have this database. Null stands for the platform's default. Every host of Drydock
- * has Postgres, so for Postgres no host is asked.
+ * Whether a site of the platform can have this database. Null: the default of the platform. The site agent always has
+ * Postgres, so for Postgres it is not asked.
  */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
@@ -39,7 +39,7 @@ async function offersDatabase(
   return (await siteHosts[platform]?.listDatabases())?.includes(database) ?? false;
 }
 
-/** Throws `site_database_not_offered` if a new site of the platform cannot have the database. */
+/** Throws `site_database_not_offered`, or 503 if the host does not answer. */
 async function assertOffersDatabase(
   context: HandlerContext,
   platform: SitePlatform,
@@ -52,8 +52,8 @@ async function assertOffersDatabase(
 }
 
 /**
- * Whether a host has the programs of a deleted site's database. True if the host does not answer, because the restore
- * waits for the host.
+ * Whether a host has the programs of the database of a deleted site. True if the host does not answer, because the
+ * restore waits for it.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,
@@ -68,8 +68,8 @@ export const createSite = (context: HandlerContext) =>
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
       await assertOffersDatabase(context, platform, body.database ?? null);
       if (!context.domainProofs.isRequired(mode)) return { isProven: true };
-      // A vendor gives a domain to the first customer who names it, so the customer must prove the domain before the
-      // vendor gets the order.
+      // A vendor gives a domain to the first customer who names it. So the domain must be proven before the vendor
+      // hears of it.
       if (platform !== 'vendor') return { isProven: false };
       if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });

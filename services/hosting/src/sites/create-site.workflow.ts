@@ -3,18 +3,15 @@ import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { defineWorkflow, refOf } from '../context/context';
 import { hostOf } from '../providers/site-host';
-import { askSite, outcomeOf, patient } from './ask-site';
+import { askSite, forNewSite, outcomeOf } from './ask-site';
 import { definitely } from './definite-failure';
 import { serves } from './probe.rules';
 import { changeStatus, forgetVendorPackage, recordUrl, recordVendorPackage, releaseDomain } from './site.store';
 
-/**
- * Makes a site's folder, database and URL. The site becomes active when it serves. If it never serves, its domain
- * becomes free again.
- */
+/** Makes a site, which becomes active when it serves. If it never serves, its domain becomes free again. */
 export const createSiteWorkflow = defineWorkflow({
   kind: 'create_site',
-  /** `database` is absent if the site gets the platform's default. */
+  /** Without `database` the site gets the default of the platform. */
   input: z.strictObject({ domain: z.string(), platform: sitePlatformSchema, database: siteDatabaseSchema.optional() }),
 })
   .step('provision', {
@@ -32,7 +29,7 @@ export const createSiteWorkflow = defineWorkflow({
   })
   .step('probe', {
     run: async (step, context) => {
-      const probe = await askSite(context, step, step.input.platform, patient);
+      const probe = await askSite(context, step, step.input.platform, forNewSite);
       if (serves(probe)) return;
       const outcome = outcomeOf(probe);
       throw fail('step_failed', {

@@ -12,7 +12,7 @@ import {
 import { OffsiteError } from '../providers/offsite-storage';
 import { type RefusedContent, SiteHostError } from '../providers/site-host';
 
-/** The limit for a reason, because a database's error may quote a whole statement. */
+/** A database's error may quote a whole statement, so reasons are cut. */
 const reasonCharsMax = 500;
 
 function describeContent({ object, reason }: RefusedContent): string {
@@ -20,12 +20,12 @@ function describeContent({ object, reason }: RefusedContent): string {
   return object === null ? words : `${object}: ${words}`;
 }
 
-/** The refused object and the reason, for the customer. Empty if the error is not about an object. */
+/** The refused object and the reason, for the customer. Empty if the error is not about content. */
 function contentDetail(error: unknown): { detail?: string } {
   return error instanceof SiteHostError && error.content !== null ? { detail: describeContent(error.content) } : {};
 }
 
-/** The reason why an archive, its storage or its content is refused; undefined for any other error. */
+/** The reason why an archive, its storage or its content is refused. Undefined for any other error. */
 function reasonOf(error: unknown): FailureReason | undefined {
   if (error instanceof OffsiteError) return error.refusal;
   if (error instanceof ArchiveError) return error.reason;
@@ -39,7 +39,7 @@ function reasonOf(error: unknown): FailureReason | undefined {
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** Returns the failure for a refusal of the host that does not depend on the archive. */
+/** The failure for a refusal by the host that is not about an archive. Undefined for any other error. */
 function failureOfHost(error: unknown): StepFailure | undefined {
   if (!(error instanceof SiteHostError)) return undefined;
   const told = { internal: String(error), cause: error };
@@ -49,22 +49,22 @@ function failureOfHost(error: unknown): StepFailure | undefined {
   return error.refusal === 'moved' || error.refusal === 'current' ? fail('step_failed', told) : undefined;
 }
 
-/** The step's failure for a permanent error; undefined for a transient error. */
+/** The failure of the step for a permanent error; undefined for a transient one. */
 export function definiteFailure(error: unknown, kind: ArchiveKind): StepFailure | undefined {
   const reason = reasonOf(error);
   return reason === undefined ? failureOfHost(error) : archiveFailure(reason, kind, error, contentDetail(error));
 }
 
-/** Turns permanent errors of the work into failures that end the workflow. */
+/** Rejects with a failure that ends the workflow if `work` fails permanently. Other errors stay as they are. */
 export function definitely<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw definiteFailure(error, 'site_backup') ?? error;
   });
 }
 
-/** The failure of a workflow that applies a request's rule again and gets a refusal. */
 const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
 
+/** Ends the workflow if a rule of the request, applied again by a step, now refuses. */
 export function assertStillAllowed(refusal: Refusal | null): void {
   if (refusal !== null) throw failureOf(refusal);
 }

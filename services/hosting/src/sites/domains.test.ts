@@ -45,8 +45,8 @@ const show = async (caller: Caller, siteId: string): Promise<void> => {
   names.records.set(dns.name, [...(names.records.get(dns.name) ?? []), dns.value]);
 };
 
-describe('whoever proves a domain has it', () => {
-  it('a claim is told what proves it, is refused until it is shown, and is proven once it was seen', async () => {
+describe('a domain belongs to the site that proves it', () => {
+  it('a claim is told its proof, is refused until the proof is shown, and is proven then', async () => {
     const siteId = await made(victim, newDomain());
     expect(await read(victim, siteId)).toMatchObject({ status: 'unproven', proven_at: null });
     const refused = await prove(victim, siteId);
@@ -59,7 +59,7 @@ describe('whoever proves a domain has it', () => {
     expect(await auditedOf(api, `/v1/sites/${siteId}`)).toEqual(['site.create', 'site.domain.prove']);
   });
 
-  it('a claim keeps nobody from the domain, before its proof or after', async () => {
+  it('an unproven claim keeps nobody from the domain', async () => {
     const domain = newDomain();
     const squatted = await made(attacker, domain);
     const siteId = await made(victim, domain);
@@ -86,7 +86,7 @@ describe('whoever proves a domain has it', () => {
     expect((await create(victim, domain)).json).toMatchObject({ code: 'domain_in_use' });
   });
 
-  it('a domain that changed hands goes to who shows its proof once the former proof is gone, and not before', async () => {
+  it('a domain that changed hands goes to the new proof once the former proof is gone, and not before', async () => {
     const domain = newDomain();
     const former = await made(victim, domain);
     await show(victim, former);
@@ -100,7 +100,7 @@ describe('whoever proves a domain has it', () => {
     expect(await read(victim, former)).toMatchObject({ status: 'unproven' });
   });
 
-  it('of two who show a proof at once one has it', async () => {
+  it('of two sites that show a proof at once one gets the domain', async () => {
     const domain = newDomain();
     const ids = [await made(victim, domain), await made(attacker, domain)] as const;
     await show(victim, ids[0]);
@@ -112,7 +112,7 @@ describe('whoever proves a domain has it', () => {
     ).toHaveLength(1);
   });
 
-  it('the sandbox asks for no proof, and there the first has the domain', async () => {
+  it('the sandbox asks for no proof, and the first site gets the domain', async () => {
     const domain = newDomain();
     const [one, other] = [victim, attacker].map((caller) => ({ ...caller, mode: 'sandbox' as const })) as [
       Caller,
@@ -122,7 +122,7 @@ describe('whoever proves a domain has it', () => {
     expect((await create(other, domain)).json).toMatchObject({ code: 'domain_in_use' });
   });
 
-  it('a vendor, who gives a domain to the first that names it, is never told of one that is not proven', async () => {
+  it('a vendor, which gives a domain to the first customer, hears of no domain that is not proven', async () => {
     const domain = newDomain();
     const refused = await create(attacker, domain, { platform: 'vendor' });
     expect([refused.status, refused.json]).toMatchObject([422, { code: 'domain_not_proven' }]);
@@ -133,7 +133,7 @@ describe('whoever proves a domain has it', () => {
 });
 
 describe('another organisation’s site', () => {
-  it('answers as one that is not there', async () => {
+  it('gives the answer of a missing site', async () => {
     const siteId = await givenSite(api, victim);
     const missing = `/v1/sites/${uuidv7()}`;
     for (const [method, rest] of [
@@ -172,7 +172,7 @@ describe('a deleted site', () => {
     expect(await read(victim, siteId)).toMatchObject({ status: 'proven' });
   });
 
-  it('stays away while somebody has proven its domain, or another site of its organisation has it', async () => {
+  it('is refused while another organisation has proven its domain, or its own organisation uses it', async () => {
     const [taken, own] = [await deleted({}), await deleted({ isProven: false })];
     await proveBy(attacker, taken.domain);
     await made(victim, own.domain);
@@ -182,7 +182,7 @@ describe('a deleted site', () => {
     }
   });
 
-  it('that had only claimed its domain returns with the claim, and learns nothing of who has proven it', async () => {
+  it('that had only claimed its domain returns with the claim, and learns of no proof by others', async () => {
     const { id, siteId, domain } = await deleted({ isProven: false });
     await proveBy(attacker, domain);
     expect([await reasonOf(id), (await restore(id)).status]).toEqual(['', 202]);

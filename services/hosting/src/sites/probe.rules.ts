@@ -6,8 +6,8 @@ interface Answer {
 }
 
 /**
- * The site's answer when a backup of it was taken. A field is null if there was no answer, or if the backup is older
- * than the recording of answers.
+ * The site's answer when a backup of it was taken. A field is null if there was no answer, or if answers were not
+ * recorded yet.
  */
 export interface RecordedAnswer {
   httpStatus: number | null;
@@ -18,21 +18,18 @@ export const noAnswer: RecordedAnswer = { httpStatus: null, isSqlOk: null };
 
 const isGoodPage = (httpStatus: number): boolean => httpStatus >= 200 && httpStatus < 500;
 
-/**
- * A site serves if its front page answers with anything but a server error, and its database takes a query. Even a
- * front page that answers 404 counts.
- */
+/** A site serves if its database takes a query and its front page answers anything but a server error, even 404. */
 export const serves = ({ httpStatus, isSqlOk }: Answer): boolean => isGoodPage(httpStatus) && isSqlOk;
 
-/** The record of a probe. A missing answer is recorded as null, because the machine may only have been busy. */
+/** A missing answer is recorded as null, because the machine may only have been busy. */
 export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAnswer => ({
   httpStatus: probe.httpStatus === 0 ? null : probe.httpStatus,
   isSqlOk: probe.isSqlAnswered ? probe.isSqlOk : null,
 });
 
 /**
- * Returns which of HTTP and SQL answers worse after a restore than the record allows. If HTTP or SQL failed when the
- * backup was taken, it may fail again. Otherwise it must work.
+ * The parts that answer worse after a restore than the record allows. A part that failed when the backup was taken may
+ * fail again, the other must work. Both must answer.
  */
 export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: RecordedAnswer): Array<'HTTP' | 'SQL'> {
   const isPageAllowed = isGoodPage(probe.httpStatus) || (probe.httpStatus >= 500 && failedHttp(recorded));
@@ -41,32 +38,32 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
 }
 
 /**
- * Whether the answer may be transient. A 503 may come from a busy site host. But if the recorded answer is a server
- * error, the site itself may always answer 503.
+ * Whether the answer may be transient. A 503 may come from a busy host. It counts as the site's own answer if the
+ * recorded one is a server error.
  */
-export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
+export const mayBeTransient = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);
 
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
 /**
- * The answer to expect when only the files are restored. The database stays, so SQL must answer as in `before`. The
- * page may fail if it failed in `before` or in `recorded`.
+ * The answer to expect of a restore of only the files. The database stays, so SQL must answer as in `before`. The page
+ * may fail if it failed in `before` or in `recorded`.
  */
 export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer): RecordedAnswer => ({
   httpStatus: (failedHttp(before) ? before : recorded).httpStatus,
   isSqlOk: before.isSqlOk,
 });
 
-/** The record as text for people, in the form of `outcomeOf`. */
+/** The record in words for people, in the form of `outcomeOf`. */
 export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
   const sql = isSqlOk === null ? 'not on record' : isSqlOk ? 'works' : 'refused';
   return `HTTP: ${httpStatus ?? 'not on record'}; SQL: ${sql}`;
 }
 
 /**
- * The findings of a preflight that say which answers the probe after the restore will accept. Without a record there
- * are no findings, and the restored site must serve.
+ * Tells in a preflight which answers the probe after the restore will accept. Without a record there is no finding, and
+ * the restored site must serve.
  */
 export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
   if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];

@@ -29,15 +29,15 @@ const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: 
 });
 
 interface Shown {
-  /** Whether the site has proven the domain before. */
+  /** Whether the site has proven its domain already. */
   isProven: boolean;
-  /** The site that has the domain now but no longer shows its proof. Null if there is no such site. */
+  /** The site that holds the domain but does not show its proof any more. Null if there is none. */
   formerSiteId: string | null;
 }
 
 /**
- * Gives the domain to the site if its proof is shown. If another site has the domain and still shows its own proof,
- * that site keeps the domain.
+ * Gives the domain to the site if its proof is shown. Another site that holds the domain keeps it as long as it shows
+ * its own proof.
  */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({

@@ -23,7 +23,7 @@ import { databaseOf } from './site.rules';
 
 const owner = callerOf();
 const silent = `http://${nowhere}`;
-/** No test connects to this host, because no worker runs. */
+/** No test connects to it, because no worker runs. */
 const sshHost = {
   host: '127.0.0.1',
   user: 'sites',
@@ -40,10 +40,7 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/**
- * Starts a site host that offers these databases, and returns its address. Null stands for an old agent, which has no
- * such route.
- */
+/** Starts a site host that offers these databases. Null: an agent of an earlier release, which has no such route. */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',
@@ -78,7 +75,7 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/** Returns the refusal that the preflight of a deleted site's restore predicts, and the restore's answer. */
+/** The code of the preflight, and the status and the code of the restore itself. */
 async function revive(
   api: ServiceApi,
   database: SiteDatabase,
@@ -99,7 +96,7 @@ describe('on a host that has the programs of MariaDB', () => {
     api = await apiWith(await startHost(['postgres', 'mysql']));
   });
 
-  it('a site has the database that it was ordered with, wherever it is shown', async () => {
+  it('a site is shown everywhere with the requested database', async () => {
     const answer = await order(api, { database: 'mysql' });
     expect([answer.status, answer.json]).toMatchObject([202, { platform: 'local', database: 'mysql' }]);
     const { id } = answer.json as { id: string };
@@ -112,14 +109,14 @@ describe('on a host that has the programs of MariaDB', () => {
     expect(await revive(api, 'mysql')).toEqual([undefined, 202, undefined]);
   });
 
-  it('a database that Drydock does not know is malformed', async () => {
+  it('an unknown database is an invalid request', async () => {
     expect((await order(api, { database: 'oracle' })).json).toMatchObject({ status: 422, code: 'invalid_request' });
   });
 });
 
 describe.each([
   ['without the programs of MariaDB', ['postgres']],
-  ['of an earlier release, which does not know the question', null],
+  ['of an earlier release, which cannot list its databases', null],
 ] as const)('a host %s', (_which, databases) => {
   it('has Postgres for a site, and no MySQL', async () => {
     const api = await apiWith(await startHost(databases === null ? null : [...databases]));
@@ -151,13 +148,13 @@ describe('the worker', () => {
   const create = (database: SiteDatabase | null): Promise<unknown> =>
     definitely(host.create(newSiteRef(), { domain: 'a.example.com', database }, nextOrder()));
 
-  it('ends the order of a database whose programs have gone from the host meanwhile', async () => {
+  it('ends the workflow if the programs of the database are gone from the host meanwhile', async () => {
     await expect(create('mysql')).rejects.toMatchObject({ problem: { code: 'site_database_not_offered' } });
     expect(said.pop()).toMatchObject({ domain: 'a.example.com', database: 'mysql' });
   });
 
   it.each([null, 'postgres'] as const)(
-    'tells a host nothing that one of the release before does not know, for %s',
+    'sends a host no field that the release before does not know, for %s',
     async (database) => {
       await expect(create(database)).rejects.toThrow('there is no MariaDB');
       expect(said.pop()).not.toHaveProperty('database');
@@ -198,7 +195,7 @@ describe('while the host does not answer', () => {
 });
 
 describe.each(['ssh', 'vendor'])('on platform %s', (platform) => {
-  it('a site has what it is given there: no database can be asked for, and none is shown', async () => {
+  it('no database can be requested for a site, and none is shown', async () => {
     const vendor = await openVendor();
     closing.push(() => vendor.close());
     const api = await apiWith({ ...vendor.environment, SITE_HOST_URL: silent, SSH_SITE_HOST: JSON.stringify(sshHost) });

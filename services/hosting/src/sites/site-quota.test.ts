@@ -34,7 +34,7 @@ it('an organisation gets as many sites as it may have and no more, however many 
   expect((await create(customer())).status).toBe(202);
 });
 
-it('what failed does not count, and the sandbox is counted by itself', async () => {
+it('failed sites do not count, and the sandbox is counted separately', async () => {
   const caller = customer();
   for (const status of ['failed', 'active', 'suspended', 'active']) await givenSite(api, caller, { status });
   expect(await read(caller)).toMatchObject({ used: 3 });
@@ -42,7 +42,7 @@ it('what failed does not count, and the sandbox is counted by itself', async () 
   expect(refusalOf(await create(caller))).toBe('422 quota_exceeded');
 });
 
-it('staff raise and lower it for one organisation, with an audit entry, and take their word back', async () => {
+it('staff raise, lower and reset the quota of an organisation, with audit entries', async () => {
   const caller = customer();
   for (let number = 0; number < 3; number += 1) await givenSite(api, caller);
   expect((await set(caller.orgId, 4)).json).toEqual({ org_id: caller.orgId, limit: 4, used: 3 });
@@ -53,7 +53,7 @@ it('staff raise and lower it for one organisation, with an audit entry, and take
   expect(await auditedOf(api, `/v1/sites/quota/${caller.orgId}`)).toEqual(['quota.set', 'quota.set', 'quota.set']);
 });
 
-it('a customer sets no quota, its own neither', async () => {
+it('a customer cannot set a quota, not even its own', async () => {
   const caller = customer();
   expect(refusalOf(await set(caller.orgId, 1_000, caller))).toBe('403 permission_denied');
   expect(await read(caller)).toMatchObject({ limit: 3 });

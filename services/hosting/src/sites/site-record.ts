@@ -21,7 +21,7 @@ import type { Tx } from '../context/database.store';
 import { describeSite, findSite, listSites as listRows, lockSite } from './site.store';
 import { ownerOf, type Site, sitePath, siteSubject } from './site.types';
 
-/** The refusal for a site's host that did not answer. Nothing was started. */
+/** The refusal while the host of a site does not answer. Nothing was started. */
 export const hostUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', {
     extra: { dependency: 'site-host' },
@@ -39,7 +39,7 @@ export async function readSite(context: HandlerContext, { caller, params }: Abou
   return present(await findSite(context.database.pool, ownerOf(caller), params.siteId));
 }
 
-/** Works like {@link readSite}, and locks the site's row until the transaction ends. */
+/** Works like {@link readSite}, and locks the row until the transaction ends. */
 export async function holdSite(tx: Tx, { caller, params }: AboutSite): Promise<Site> {
   return present(await lockSite(tx, ownerOf(caller), params.siteId));
 }
@@ -76,11 +76,10 @@ interface ListRequest {
   caller: Caller;
   params: { siteId: string };
   now: Date;
-  /** A request without a query gets the first page. */
+  /** Without a query the first page is meant. */
   query?: { limit?: string | undefined; cursor?: string | undefined } | undefined;
 }
 
-/** The requested page of a list of a site, and a function that makes the page from rows. */
 export interface ListPage {
   asked: PageRequest;
   now: Date;
@@ -88,7 +87,7 @@ export interface ListPage {
   pageOf<Row extends { id: string }, Item>(rows: readonly Row[], view: (row: Row) => Item): Page<Item>;
 }
 
-/** The page of the site's list with the id `list`. Throws 422 `invalid_limit` or `invalid_cursor`. */
+/** Reads which page of the list with the id `list` is requested. Throws 422 `invalid_limit` or `invalid_cursor`. */
 export function readListPage({ pager }: Pick<HandlerContext, 'pager'>, list: string, request: ListRequest): ListPage {
   const { caller, params, now, query = {} } = request;
   const binding = { list, keyId: caller.keyId, filter: listFilter(caller, query, params.siteId) };
@@ -117,7 +116,6 @@ export const listSites = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof listSitesEndpoint>;
 
-/** Changes the name and metadata. The row is locked, so that neither of two simultaneous changes is lost. */
 export const updateSite = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

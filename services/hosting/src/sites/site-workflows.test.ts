@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** Creates a site with a backup in progress. Resolves with the workflow's path. */
+/** A site with a backup in progress. Resolves with the path of the workflow too. */
 async function givenWorkflow(): Promise<{ siteId: string; location: string }> {
   const siteId = await givenSite(api, staff);
   const answer = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
@@ -28,7 +28,7 @@ const finish = (siteId: string) =>
     [siteId],
   );
 
-it.each(['retry', 'abandon'])('lets staff %s what waits for them, once, and notes who did', async (verb) => {
+it.each(['retry', 'abandon'])('lets staff %s a workflow that waits for them, once, and notes it', async (verb) => {
   const { siteId, location } = await givenWorkflow();
   expect((await api.call('POST', `${location}/${verb}`)).json).toMatchObject({ code: 'workflow_not_waiting' });
   await park(siteId);
@@ -67,7 +67,7 @@ it('streams what is new to the watcher and ends with the workflow', async () => 
   const stream = await api.call('GET', `${location}/events`);
   expect(stream.headers['content-type']).toBe('text/event-stream');
   expect(stream.text).toMatch(/^id: 2\nevent: workflow\ndata: \{.*"status":"succeeded".*\}\n\n$/);
-  // An EventSource does not reconnect after a 204.
+  // An EventSource does not connect again after 204.
   const resumed = await api.call('GET', `${location}/events`, { headers: { 'last-event-id': '2' } });
   expect([resumed.status, resumed.text]).toEqual([204, '']);
   expect((await api.call('GET', `${location}/events`, { headers: { 'last-event-id': '1' } })).status).toBe(200);

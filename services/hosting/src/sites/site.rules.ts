@@ -7,8 +7,8 @@ import {
 import type { Site } from './site.types';
 
 /**
- * The errors and the slowness that a sandbox site's name asks for, so that a client can test how it handles them
- * (decisions.md 5). A live site's name asks for nothing.
+ * A sandbox site asks by its name for failures and slowness, so that a client can test how it handles them
+ * (decisions.md 5). The name of a live site means nothing.
  */
 export function sandboxBehaviour(
   { mode, name }: Pick<Site, 'mode' | 'name'>,
@@ -18,7 +18,7 @@ export function sandboxBehaviour(
   return { fails: isSandbox && name.includes(failure), slows: isSandbox && name.includes('slow') };
 }
 
-/** Every allowed change of status. A test compares the drawing in the README with this table. */
+/** Every allowed change of status. A test compares it with the drawing in the README. */
 export const siteTransitions = {
   provisioning: ['active', 'failed'],
   active: ['restoring', 'deleting', 'suspended'],
@@ -50,14 +50,14 @@ const readyStatuses: readonly SiteStatus[] = ['active', 'suspended'];
 /** Whether a site of this status has files and a database that can be read and overwritten. */
 export const isReady = (status: SiteStatus): boolean => readyStatuses.includes(status);
 
-/** The reason why the platform takes no backups of a site; '' if the platform takes backups. */
+/** The reason why Drydock cannot back up sites of the platform; '' if it can. */
 export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_backup' {
   return platform === 'vendor' ? 'platform_no_backup' : '';
 }
 
 /**
- * The database that a site has. A site on Drydock's own hosts without an entry has Postgres, because it was made before
- * sites could choose a database. Null on other platforms, because Drydock does not know their databases.
+ * The database of a site, from its row. Null in the row of a `local` site means Postgres, because it was made before
+ * sites could choose. Null on other platforms, because Drydock does not know their databases.
  */
 export function databaseOf({
   platform,
@@ -70,7 +70,7 @@ export function databaseOf({
 }
 
 /**
- * How long backups of a site are kept: the days that its plan gives, up to the platform's maximum (interface.md 8.2).
+ * How many days backups of a site are kept: those of its plan, up to the maximum of the platform (interface.md 8.2).
  */
 export const retentionDaysOf = (site: { backupRetentionDays: number }): number =>
   Math.min(site.backupRetentionDays, retentionDaysMax);

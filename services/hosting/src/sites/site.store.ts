@@ -6,7 +6,7 @@ import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
 import { databaseOf, statusesBefore } from './site.rules';
 import type { Owner, Site } from './site.types';
 
-/** The vendor's id of the site's package; null for a site without a package. */
+/** The id that the vendor gave the package of the site; null without a package. */
 export async function findVendorPackageId(tx: Reader, site: Owner & { id: string }): Promise<string | null> {
   const row = await tx.vendorPackage.findFirst({
     where: { siteId: site.id, orgId: site.orgId, mode: site.mode },
@@ -15,7 +15,6 @@ export async function findVendorPackageId(tx: Reader, site: Owner & { id: string
   return row?.packageId ?? null;
 }
 
-/** Records the vendor's package of the site. The same call again changes nothing. */
 export async function recordVendorPackage(tx: Tx, site: Owner & { siteId: string }, packageId: string): Promise<void> {
   const { siteId, orgId, mode } = site;
   await tx.vendorPackage.upsert({
@@ -42,11 +41,11 @@ type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null }
 
 /**
  * Resolves with null if another site in this mode holds the domain. A site of another organisation counts only if both
- * organisations have proven the domain.
+ * have proven it.
  */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // ON CONFLICT DO NOTHING is used, because a violation of the index would abort the transaction. The refusal is stored
-  // in the same transaction.
+  // A violation of the index would abort the transaction, in which the refusal is stored too. Hence ON CONFLICT DO
+  // NOTHING.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
@@ -58,15 +57,15 @@ export async function findSite(tx: Reader, owner: Owner, siteId: string): Promis
 }
 
 /**
- * Works like {@link findSite}, and locks the site's row until the transaction ends. So a decision about the site is
- * still true when it is written.
+ * Works like {@link findSite}, and locks the row until the transaction ends, so that a decision about the site still
+ * holds when it is written.
  */
 export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await lockRow<SiteRow>(tx, { name: 'sites', fields: Prisma.SiteScalarFieldEnum }, owner, siteId);
   return row === null ? null : toSite(row);
 }
 
-/** Sets the name and the metadata. The caller holds the row's lock. */
+/** The caller holds the lock of the row. */
 export async function describeSite(
   tx: Tx,
   siteId: string,
@@ -115,7 +114,7 @@ export async function releaseDomain(tx: Tx, siteId: string): Promise<void> {
   await tx.site.update({ where: { id: siteId }, data: { holdsDomain: false } });
 }
 
-/** The next sequence number of the site's backups; greater than every earlier number, even of a failed backup. */
+/** The next sequence number for backups and copies of the site, greater than any before, failed ones included. */
 export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint> {
   const { backupSequence } = await tx.site.update({
     where: { id: siteId },
@@ -126,8 +125,8 @@ export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint
 }
 
 /**
- * The time since which the site's organisation is known to control the site's domain. Null if it has only claimed the
- * domain.
+ * The time since which the organisation has proven that it controls the domain of the site. Null if it has only claimed
+ * it.
  */
 export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | null> {
   const { domainProvenAt } = await tx.site.findUniqueOrThrow({
@@ -137,7 +136,7 @@ export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | n
   return domainProvenAt;
 }
 
-/** The site that has proven the domain, whoever owns it. */
+/** The site that has proven the domain, of any organisation. */
 export const findProvenHolder = (
   tx: Reader,
   mode: Mode,
@@ -153,7 +152,7 @@ interface Taking {
   mode: Mode;
   domain: string;
   provenAt: Date;
-  /** The site that loses the domain because it no longer shows its proof. Null if no site had the domain. */
+  /** The site that loses the domain, because it does not show its proof any more. Null if no site had it. */
   formerSiteId: string | null;
 }
 
@@ -168,11 +167,11 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
   return true;
 }
 
-/** Domains that other sites have. A deleted site cannot get such a domain back. */
+/** Domains that other sites hold, so that a deleted site may not get them back. */
 export interface HeldDomains {
-  /** Domains of other sites of the same organisation. */
+  /** Domains of sites of the same organisation. */
   own: ReadonlySet<string>;
-  /** The domains whose control somebody has proven. */
+  /** Domains that some organisation has proven. */
   proven: ReadonlySet<string>;
 }
 
@@ -197,9 +196,8 @@ export async function listHeldDomains(
 }
 
 /**
- * Whether a site cannot have its domain back. If another organisation has proven the domain, this counts only against a
- * site that had also proven the domain. An organisation that merely claimed a domain must not learn that the domain's
- * real owner is a customer.
+ * Whether a deleted site cannot have its domain back. The proof of another organisation counts only against a site that
+ * had proven the domain too: whoever merely claimed it must not learn that its real owner is a customer.
  */
 export const isHeld = (
   { own, proven }: HeldDomains,

@@ -3,9 +3,7 @@ import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 import type { Caller } from '@drydock/service/access';
 import type { WorkTarget } from '@drydock/workflow/http';
 
-/**
- * Workflows with the same key exclude each other. So at most one restore, backup or deletion of a site runs at a time.
- */
+/** Workflows with the same key exclude each other, so a site has at most one unfinished workflow. */
 export const siteResourceKey = (siteId: string): string => `site:${siteId}`;
 
 export const siteSubject = (siteId: string): { type: 'site'; id: string } => ({ type: 'site', id: siteId });
@@ -13,19 +11,18 @@ export const siteSubject = (siteId: string): { type: 'site'; id: string } => ({ 
 /** The path under which the audit log names a site. */
 export const sitePath = (siteId: string): string => `/v1/sites/${siteId}`;
 
-/** The target of a workflow on a site. */
 export const onSite = (siteId: string): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),
   subject: siteSubject(siteId),
   path: sitePath(siteId),
 });
 
-/** The organisation of work that no customer asked for and that belongs to no site. */
+/** The organisation of work that belongs to no customer. */
 export const platformOrgId = '00000000-0000-0000-0000-000000000000';
 
 export const platformSubject = { type: 'platform', id: platformOrgId } as const;
 
-/** Workflows with the same key exclude each other. So in each mode at most one workflow of a kind runs at a time. */
+/** Workflows with the same key exclude each other, so each mode has at most one unfinished workflow of a kind. */
 export const platformResourceKey = (kind: string, mode: string): string => `platform:${mode}:${kind}`;
 
 /** The organisation and the mode that a look-up is limited to. */
@@ -46,7 +43,7 @@ export interface Site {
   status: SiteStatus;
   url: string;
   dailyBackups: boolean;
-  /** The requested number of days, which `retentionDaysOf` limits. */
+  /** The days of the plan, which `retentionDaysOf` limits. */
   backupRetentionDays: number;
   metadata: Metadata;
   createdAt: Date;

@@ -80,7 +80,7 @@ describe('POST /v1/sites', () => {
     ]);
   });
 
-  it('refuses a NUL as what is no JSON', async () => {
+  it('refuses a NUL as malformed JSON', async () => {
     expect(refusalOf(await api.call('POST', '/v1/sites', { body: wanted({ name: 'a\u0000b' }) }))).toBe(
       '400 malformed_json',
     );
@@ -194,11 +194,11 @@ describe('PATCH /v1/sites/{siteId}', () => {
   });
 });
 
-it('the preflight of a deletion tells what would be left to come back from, and gives the refusal of the deletion itself', async () => {
+it('the preflight of a deletion tells what would be left to restore from, and gives the refusal of the deletion', async () => {
   const siteId = await givenSite(api, owner);
   const preflight = async (query = '') =>
     (await api.call('POST', `/v1/sites/${siteId}/deletion/preflight${query}`)).json;
-  // No host runs, so the size of the site is unknown.
+  // No host runs, so none answers.
   expect(await preflight()).toMatchObject({
     would: expect.stringMatching(/It can come back until the record of its deletion is purged$/),
     refusal: null,

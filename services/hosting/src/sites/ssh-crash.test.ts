@@ -18,15 +18,10 @@ import { workflows } from '../workflows';
 const onHost = describeOnHost();
 
 /**
- * Only chaos runs take all cases. Other runs take cases that differ from the local host, in which a worker dies while
- * its script runs.
+ * Only chaos runs take all cases. Other runs take those that differ from a local host: a worker dies while its script
+ * runs.
  */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
-
-/**
- * The definition passed to a case only gives the steps' names, their undo and the point of no return. The worker
- * processes run their own definitions.
- */
 
 onHost('a site over ssh survives the crash of its worker', () => {
   let rig: SshRig;

@@ -1,9 +1,4 @@
-/**
- * Runs a host over ssh, and workers.
- *
- * @tier long
- * @processes
- */
+/** Runs workers and sites on a host over ssh. */
 import { randomBytes } from 'node:crypto';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
@@ -90,7 +85,7 @@ onHost('sites of platform ssh', () => {
     expect(answer.json).toMatchObject({ status: 422, code: 'platform_unavailable' });
   });
 
-  it('a host that cannot be reached is 503 to who asks about it, and work that meets it is tried again', async () => {
+  it('a request about a host that cannot be reached gets 503, and work on the host is tried again', async () => {
     const siteId = await makeSshSite();
     const cutOff = (): void => {
       proxy.reset();

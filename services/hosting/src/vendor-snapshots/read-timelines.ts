@@ -27,7 +27,7 @@ const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => (
   })),
 });
 
-/** The surface of interface.md 2.3. It combines the vendor's listing with Drydock's own unfinished work on the site. */
+/** The surface of interface.md 2.3: the listing of the vendor, and Drydock's own unfinished work on the site. */
 export function viewVendorSurface(
   listing: VendorListing,
   unfinished: UnfinishedWorkflow | null,
@@ -49,9 +49,9 @@ export function viewVendorSurface(
 }
 
 /**
- * Adds the work of Drydock to the vendor's statements, because the vendor knows no workflows, and the vendor's job ends
- * before its workflow. While a workflow is unfinished, no snapshot is permitted. Unless the workflow waits for staff,
- * the site is also `in_progress`.
+ * Adds Drydock's own work to the flags of the vendor. The vendor knows no workflows, and its job ends before the
+ * workflow that sent it. While a workflow is unfinished no snapshot may be taken. The site is also `in_progress`,
+ * unless the workflow waits for staff.
  */
 export function amendByWork(
   surface: VendorSnapshotSurface,
@@ -80,7 +80,7 @@ export interface Timelines {
   listing: VendorListing;
 }
 
-/** Retry-After while the vendor does not answer, in seconds (decisions.md 1). */
+/** Retry-After while the vendor does not answer (decisions.md 1). */
 const retryAfterSeconds = 30;
 
 export const vendorUnavailable = (cause?: unknown): Problem =>
@@ -91,15 +91,14 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The time limits for reading the listing, in milliseconds. `before` is for the read before an order is accepted,
- * `after` for the read that makes the answer. Together with the wait for the vendor they are less than `answerWithinMs`
- * of packages/service. `after` is less than the time that perform.ts reserves for the answer.
+ * How long a request reads the listing: `before` it accepts, and `after`, for its answer. `after` fits into `settleMs`
+ * of perform.ts with the wait for a worker. All three together are less than `answerWithinMs` of packages/service.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 
 /**
- * The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor has not answered
- * by the time that `signal` aborts.
+ * The live listing of the package of the site. Throws `no_vendor_package`, and 503 if the vendor has not answered when
+ * `signal` aborts.
  */
 export async function readTimelines(context: HandlerContext, site: Site, signal?: AbortSignal): Promise<Timelines> {
   const packageId = await findVendorPackageId(context.database.pool, site);

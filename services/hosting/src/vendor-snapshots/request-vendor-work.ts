@@ -45,22 +45,19 @@ import {
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 /**
- * The state when the order was committed, before it is sent to the vendor. The type is plain JSON, because the state is
- * stored to survive a crash of this process.
+ * The request to the vendor as it was accepted, before a worker sends it. Plain JSON, because it is stored to survive a
+ * crash of this process.
  */
 interface AcceptedOrder {
   workflowId: string;
-  /**
-   * The surface when the order was committed. The answer shows this surface if the vendor's listing cannot be read
-   * again.
-   */
+  /** The surface at that moment. The answer shows it if the listing cannot be read again. */
   surface: VendorSnapshotSurface;
 }
 
 /**
- * Waits for the vendor's answer to an order, outside any transaction. Resolves with the 202 when the vendor has
- * accepted the order, or when the order was sent but its answer is missing. Throws the vendor's refusal, or 503 if the
- * order will never be sent.
+ * Waits, outside any transaction, until the vendor has answered. Resolves with 202 if the vendor has accepted, or if
+ * the request was sent but its answer is missing. Throws the refusal of the vendor, or 503 if the request will never be
+ * sent.
  */
 async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
   const { database, listener } = context;
@@ -97,13 +94,11 @@ interface OrderToAccept {
   definition: NonNullable<WorkflowStart['definition']>;
   scope: VendorScope;
   itemId: string;
-  /** The fields that this kind of order adds to the workflow's input. */
+  /** The further fields in the input of the workflow. */
   more: object;
 }
 
-/**
- * Commits an order, which a worker sends later. The audit log gets its entry only when the vendor accepts the order.
- */
+/** Accepts a request to the vendor, which a worker sends. The audit entry is written only when the vendor accepts. */
 async function acceptOrder(
   context: HandlerContext,
   tx: Tx,
@@ -145,8 +140,8 @@ export const takeVendorSnapshot = (context: HandlerContext) =>
   }) satisfies AwaitHandlers<typeof takeSiteVendorSnapshotEndpoint, Tx, Timelines, AcceptedOrder>;
 
 /**
- * The preflight decides by the vendor's live listing and the same rule as the restore, and changes nothing. If the
- * vendor does not answer, the preflight reports the same refusal as the restore.
+ * Decides by the live listing and the same rule as the restore, and changes nothing. If the vendor does not answer, the
+ * refusal is the one that the restore would give.
  */
 export const preflightVendorRestore = (context: HandlerContext) =>
   ({
@@ -224,8 +219,8 @@ function findingsOf({ takenAt }: VendorPoint, { scope }: VendorWish): Finding[] 
 }
 
 /**
- * Checks the named point against the vendor's live listing, and commits the order. The request waits until the vendor
- * accepts or refuses the order.
+ * Compares the named point with the live listing and accepts the restore. Answers when the vendor has accepted or
+ * refused it.
  */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({

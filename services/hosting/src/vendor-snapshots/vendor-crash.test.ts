@@ -1,9 +1,4 @@
-/**
- * Kills a worker in each step of an order to the vendor.
- *
- * @tier long
- * @processes
- */
+/** Kills a worker in each step of a request to the vendor. */
 import { crashEveryStepInWorld } from '@drydock/service/testing/crash-in-world';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { providerEntries } from '@drydock/testing/ledger';
@@ -27,13 +22,9 @@ interface Run extends SiteRun {
   packageId: string;
 }
 
-// Cases in which three workers die are left out. Replacing three workers takes longer than a request waits, and an
-// order is not sent after that time.
+// Cases in which three workers die are left out. A request does not wait until three workers are replaced, and nothing
+// is sent to the vendor after that.
 const scope = crashScope({ delicate: ['send'], never: / 3 times /, isHasty: true });
-/**
- * The definition passed to a case only gives the steps' names and the point of no return. The worker processes run
- * their own definitions.
- */
 
 describe('every step of an order to the vendor survives its crash', () => {
   let world: VendorWorld;
@@ -43,7 +34,10 @@ describe('every step of an order to the vendor survives its crash', () => {
   });
   afterAll(() => world.close());
 
-  /** Starts an order. Its request waits for the vendor and may be refused, so the workflow is found in the database. */
+  /**
+   * Starts the work. The HTTP request waits for the vendor and may be refused, so the workflow is found in the
+   * database.
+   */
   const begin = async (kind: string, rest: string, bodyOf: (siteId: string) => Promise<object>): Promise<Run> => {
     const site = await makeVendorSite(world);
     void world.api
@@ -53,7 +47,10 @@ describe('every step of an order to the vendor survives its crash', () => {
   };
   const look = (run: Run) => lookAtRun(world, run);
   const ledger = async () => providerEntries(await world.vendor.ledger());
-  /** Checks that the vendor carried out at most one order, and that an audit entry exists exactly if `send` succeeded. */
+  /**
+   * How many requests the vendor has carried out: at most one. Checks that there is an audit entry exactly if `send`
+   * has succeeded.
+   */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;
     const [step] = await world.api.rows<{ status: string }>(

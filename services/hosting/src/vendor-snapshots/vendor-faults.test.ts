@@ -1,9 +1,4 @@
-/**
- * Causes each fault of the vendor for its own request. Some faults last as long as a request waits.
- *
- * @tier long
- * @processes
- */
+/** Causes faults of the vendor, each for a request of its own. Some last as long as a request waits. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -127,7 +122,7 @@ it('a vendor that cannot be asked about an order it has taken is waited for: no 
   ]);
 });
 
-it('a vendor that lets us send nothing leaves the site free, and not to staff, once the request has given up', async () => {
+it('a vendor that takes nothing leaves the site free, without staff, once the request has given up', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   await world.vendor.fault({
     method: 'POST',
@@ -157,7 +152,7 @@ it.each([
   ['before it has accepted anything: 503', 1, 503, 2],
   ['for the answer to what was accepted: 202, with what was listed before', 3, 202, 3],
 ])(
-  'a vendor that no longer answers is asked for less time than the gateway waits, %s',
+  'a vendor that no longer answers is waited for less time than the gateway waits, %s',
   async (_when, from, status, asked) => {
     const { siteId, packageId } = await makeVendorSite(world);
     const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
@@ -166,14 +161,14 @@ it.each([
     await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
     const answered = await restore(world, siteId, { scope: 'web', timestamp });
     expect(answered.status).toBe(status);
-    // A read takes at most 4 s and is tried up to three times, which limits the caller's wait.
+    // The wait of the caller is limited because a read takes 4 s at most, in up to three attempts.
     expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
     await world.vendor.clearFaults();
     if (status === 202) await atRest(world, siteId);
   },
 );
 
-it('tells a refusal of the vendor’s own as 422 and notes nothing', async () => {
+it('answers 422 if the vendor itself refuses, without an audit entry', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', answer: { kind: 'fixed', status: 422 } });
   const answered = await restoreWeb(siteId);
@@ -181,7 +176,7 @@ it('tells a refusal of the vendor’s own as 422 and notes nothing', async () =>
   expect([await donesOf(world, packageId), await audited(siteId)]).toEqual([[], 0]);
 });
 
-it('looks at the listing once more before it sends: a point that has just gone is refused (D7)', async () => {
+it('reads the listing again before it sends: a point that has just gone is refused (D7)', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
   const real = await fetch(`${world.vendor.url}/package/${packageId}/web/timelineBackup`, {
@@ -189,8 +184,7 @@ it('looks at the listing once more before it sends: a point that has just gone i
   });
   const answer = { kind: 'fixed', status: 200, body: await real.text() } as const;
   await world.vendor.change(packageId, { forget: { scope: 'web', id: '', restoreAsOf: Number(timestamp) } });
-  // The request gets an earlier listing, which has the restore point. The worker gets the real listing, which lacks the
-  // point.
+  // The API gets an earlier listing, which has the point. The worker gets the real one, which lacks it.
   await world.vendor.fault({ path: 'timelineBackup$', times: 1, answer });
   const answered = await restore(world, siteId, { scope: 'web', timestamp });
   expect([answered.status, answered.json]).toMatchObject([422, { code: 'restore_point_stale' }]);
@@ -210,8 +204,8 @@ it('fails the workflow, without staff, when the vendor’s job fails', async () 
 it('accepts exactly one of five restores at once', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
-  // The vendor's clock is stopped, so that the job lasts until all requests are answered. After the end of the job the
-  // vendor would accept another order.
+  // The clock of the vendor stands still, so that the job lasts until all requests are answered. After its end the
+  // vendor would take another one.
   await world.vendor.setClock({ scale: 0 });
   const answers = await Promise.all(
     Array.from({ length: 5 }, () => restore(world, siteId, { scope: 'web', timestamp })),
@@ -289,7 +283,7 @@ it.each(['at once', 'when it is too late to send'] as const)(
     const asked = restoreWeb(siteId);
     await killed;
     rmSync(faults, { recursive: true });
-    // The deadline is far in the future, so the next worker may start late.
+    // Far in the future, because the next worker may start late.
     await sendBy(siteId, new Date(Date.now() + 3_600_000));
     const moment = await takeMoment(world.api.postgres.adminUrl);
     worker = world.spawnWorker();

@@ -12,20 +12,19 @@ import { findSite } from '../sites/site.store';
 import { noteSending, takeBackNote } from './vendor-order.store';
 import { nameBeside } from './vendor-snapshot.rules';
 
-/** The pause before an order or a job is checked again, in seconds. */
 const laterSeconds = 5;
 
 /**
- * Postpones the step after an error of the vendor, without using up an attempt, because an outage is no failure of the
- * work. Throws the VendorError `not_found` and every other error unchanged.
+ * Postpones the step without using up an attempt, because an outage of the vendor is no failure of the work. Throws
+ * `not_found`, and errors that are not the vendor's, unchanged.
  */
-function sitOut(error: unknown): never {
+function waitOutOutage(error: unknown): never {
   if (error instanceof VendorError && error.fault !== 'not_found')
     throw retryLater({ seconds: Math.max(laterSeconds, error.retryAfterSeconds) });
   throw error;
 }
 
-/** The fields of every order to the vendor. After `sendBy`, by Postgres' clock, the order is not sent. */
+/** The input of every request to the vendor. After `sendBy`, by the clock of Postgres, it is not sent any more. */
 export const vendorOrderInput = {
   packageId: z.string(),
   scope: vendorScopeSchema,
@@ -35,18 +34,20 @@ export const vendorOrderInput = {
 
 type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 
-/** The checkpoint of the first step, which the later steps read. */
+/** The checkpoint of the step `recheck`. The later steps read it. */
 export interface OrderPlan {
-  /** The basis of the name of a mailbox that is restored beside the original. */
+  /** The name for a mailbox beside the original, without `temp-`. */
   name: string;
-  /** The ids of the jobs that existed before this order. Any other job may belong to the order. */
+  /** The jobs that the timeline had before. Any other job may have come of the request. */
   jobsBefore: string[];
-  /** True only for sandbox sites whose name asks for a failing or a slow restore. */
+  /** Both are true only for sandbox sites whose names ask for a failing or a slow restore. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
 
-/** Applies the rule of the request to the vendor's current listing, and records the jobs that exist. Sends nothing. */
+/**
+ * Applies the rule of the request again, to the listing as it is now, and records which jobs there are. Sends nothing.
+ */
 export async function recheckOrder(
   context: WorkContext,
   step: StepContext<OrderInput, unknown>,
@@ -70,20 +71,20 @@ export async function recheckOrder(
 }
 
 export interface OrderToSend {
-  /** Finds a job of the timeline that has this order's type and did not exist before the order. */
+  /** Finds a job that may have come of the request: one of its type that did not exist before. */
   findJob(): Promise<VendorJob | undefined>;
   send(): Promise<void>;
-  /** Resolves with the code that says why the vendor refused the order. */
+  /** The code that tells why the vendor refused. */
   explain(): Promise<ProblemCode>;
 }
 
 type Step = StepContext<OrderInput, unknown>;
 
 /**
- * Sends the order once in the life of its workflow, and resolves with the job that the order has started. The vendor
- * takes no idempotency key. So a note is committed before the order is sent. An attempt that finds the note does not
- * send the order again, but looks for its job. The vendor is asked even without a note, because a restored older
- * database of Drydock may have lost the note.
+ * Sends the request once in the life of its workflow, and resolves with the job that has come of it.
+ * The vendor takes no idempotency key, so a note is committed before the request is sent. An attempt that finds the
+ * note sends nothing, but looks for the job. Without a note the vendor is asked for the job too, because the note is
+ * lost if Drydock's database was put back from a backup.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
   const note = await context.database.transaction((tx) =>
@@ -103,8 +104,8 @@ export async function sendOrder(context: WorkContext, step: Step, order: OrderTo
 }
 
 /**
- * Looks for the job of an earlier attempt. If the vendor does not answer, the step continues, because such a job rarely
- * exists.
+ * Looks for the job of an earlier attempt. If the vendor does not answer, the step goes on, because there is rarely
+ * such a job.
  */
 async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Promise<VendorJob | undefined> {
   try {
@@ -117,8 +118,8 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
 }
 
 /**
- * Handles the error of a sent order. Returns if the vendor may have taken the order. Throws if the vendor has certainly
- * not taken the order.
+ * Handles an error of the vendor's answer. Returns if the vendor may have accepted the request. Throws if it has
+ * certainly not.
  */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
   if (!(error instanceof VendorError) || error.fault === 'unknown') {
@@ -127,7 +128,7 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
   }
   if (error.fault === 'refused' || error.fault === 'not_found')
     throw conclude(await order.explain(), { internal: error.message });
-  // The vendor has begun nothing, so the order may be sent again. `sendBy` limits the attempts.
+  // The vendor has begun nothing, so the request may be sent again, until `sendBy`.
   await context.database.transaction((tx) => takeBackNote(tx, step.workflowId));
   step.log.warn({ err: error }, 'the vendor takes no order now');
   const leftSeconds = (Date.parse(step.input.sendBy) - context.now().getTime()) / 1_000;
@@ -135,7 +136,7 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
 }
 
 /**
- * Reads the vendor's jobs until the order's job appears. If it never appears, the vendor did not take the order. If the
+ * Reads the jobs until that of the request appears. If it never does, the vendor has not accepted the request. If the
  * vendor does not answer, another attempt of the step looks again.
  */
 async function watchForJob(
@@ -156,20 +157,14 @@ async function watchForJob(
     }
     await wait(vendorPollMs, undefined, { signal: step.signal });
   } while (performance.now() < endsAt);
-  if (trouble !== undefined) sitOut(trouble);
+  if (trouble !== undefined) waitOutOutage(trouble);
   throw conclude('vendor_not_accepted', { internal: `no job came of the order within ${vendorWatchMs} ms` });
 }
 
-/**
- * How long a job is watched before the step gives its worker's slot back. A job takes minutes. The step takes a slot
- * again later.
- */
+/** A job takes minutes. After this time the step frees its place in the worker, and goes on later. */
 const watchedMs = 20_000;
 
-/**
- * Resolves at the end of the vendor's job. Ends the workflow with `failureCode` when the vendor says that the job has
- * failed.
- */
+/** Resolves when the job has ended. Ends the workflow with `failureCode` if the vendor says that it has failed. */
 export async function followOrder(
   context: WorkContext,
   step: StepContext<OrderInput, unknown>,
@@ -180,7 +175,7 @@ export async function followOrder(
   const timeline = timelineOf(context.vendorTimelines, step.mode);
   const endsAt = performance.now() + watchedMs;
   while (performance.now() < endsAt) {
-    const jobs = await timeline.listJobs(packageId, { scope, id: itemId }, step.signal).catch(sitOut);
+    const jobs = await timeline.listJobs(packageId, { scope, id: itemId }, step.signal).catch(waitOutOutage);
     const job = jobs.find(({ id }) => id === jobId);
     if (job === undefined) throw new Error(`the vendor no longer lists job ${jobId}`);
     if (job.status === 'finished') return;

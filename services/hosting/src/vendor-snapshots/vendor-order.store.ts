@@ -1,14 +1,14 @@
 import type { Reader, Tx } from '../context/database.store';
 
 /**
- * `fresh`: this call has made the note. `sent`: an earlier attempt has made the note. `late`: the order must not be
- * sent any more.
+ * `fresh`: this call has made the note. `sent`: an earlier attempt had made it. `late`: the request must not be sent
+ * any more.
  */
 export type OrderNote = 'fresh' | 'sent' | 'late';
 
 /**
- * Notes that the workflow's order is about to be sent. No note is made if Postgres' clock is past `sendBy`, or if the
- * request has stopped waiting and has withdrawn the order. Note and withdrawal use the same row, so only one of them
+ * Notes that the request of the workflow is about to be sent. Makes no note if Postgres' clock is past `sendBy`, or if
+ * the API has stopped waiting and withdrawn the request. A note and a withdrawal are the same row, so only one of them
  * succeeds.
  */
 export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Promise<OrderNote> {
@@ -21,13 +21,14 @@ export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Pro
 }
 
 /**
- * Removes the note, so that the order may be sent again. Call it only if the vendor has certainly not taken the order.
+ * Removes the note, so that the request may be sent again. Call it only if the vendor has certainly not accepted the
+ * request.
  */
 export async function takeBackNote(tx: Tx, workflowId: string): Promise<void> {
   await tx.vendorOrder.deleteMany({ where: { workflowId, state: 'sent' } });
 }
 
-/** Withdraws the order, so that it is never sent. False if the order was sent already. */
+/** Withdraws the request, so that it is never sent. False if it was sent already. */
 export async function withdrawOrder(tx: Tx, workflowId: string): Promise<boolean> {
   await tx.$executeRaw`INSERT INTO vendor_orders (workflow_id, state) VALUES (${workflowId}::uuid, 'withdrawn')
     ON CONFLICT DO NOTHING`;

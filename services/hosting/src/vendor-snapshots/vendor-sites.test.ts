@@ -28,7 +28,7 @@ it('a site of platform vendor is a package there, seen at the vendor’s preview
   expect(backup.json).toMatchObject({ code: 'platform_unsupported' });
 });
 
-it('deleted, its package is gone and there is nothing to come back from', async () => {
+it('a deleted site of the vendor has no package any more and cannot be restored', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
   const http = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.live });
@@ -57,7 +57,7 @@ it('a domain that is somebody else’s package at the vendor makes the site fail
   });
 });
 
-it('the sandbox’s packages are another account’s', async () => {
+it('packages of the sandbox belong to another account', async () => {
   const { packageId } = await makeVendorSite(world);
   const caller = { ...world.caller, mode: 'sandbox' as const };
   const body = { name: 'Test', primary_domain: `${uuidv7()}.example.com`, platform: 'vendor' };

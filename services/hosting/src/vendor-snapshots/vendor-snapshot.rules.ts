@@ -2,14 +2,13 @@ import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
 
-/** A caller's choice of what to restore. */
 export interface VendorWish {
   scope: VendorScope;
-  /** '' when none was named. */
+  /** '' if none was named. */
   itemId: string;
   /** The restore point's handle. */
   handle: string;
-  /** Whether the restore goes into a mailbox beside the original. */
+  /** Whether a mailbox beside the original is made. */
   isBeside: boolean;
 }
 
@@ -31,8 +30,8 @@ export const findItem = (
 ): VendorItem | undefined => itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
 
 /**
- * The mailbox's own name, or a variant for which no mailbox `temp-…` exists yet, so that the mailbox beside the
- * original overwrites nobody's mail.
+ * The name of the mailbox, or a variant for which there is no mailbox `temp-…` yet, so that nobody's mail is
+ * overwritten.
  */
 export function nameBeside({ mailboxes }: VendorListing, itemId: string): string {
   const own = mailboxes.find(({ id }) => id === itemId)?.name ?? itemId;
@@ -43,8 +42,8 @@ export function nameBeside({ mailboxes }: VendorListing, itemId: string): string
 }
 
 /**
- * Whether the point may be restored. The first reason counts, in this order: errors of the request itself, the point,
- * work in progress, the state of the timeline.
+ * The reason why the point may not be restored. The first reason counts, in this order: errors of the request itself,
+ * the point, work in progress, the state of the timeline.
  */
 export function refuseVendorRestore({ listing, unfinished }: VendorWorld, wish: VendorWish): Refusal | null {
   const refusal = refuseVendorWish(wish) ?? refuseUnlisted(listing, wish);
@@ -64,7 +63,7 @@ function refuseUnlisted(listing: VendorListing, wish: VendorWish): Refusal | nul
   return item?.points.some(({ handle }) => handle === wish.handle) === true ? null : { code: 'restore_point_stale' };
 }
 
-/** Refuses a point that the listing lacks, or whose timeline cannot be restored. */
+/** The reason why the point cannot be restored: the listing lacks it, or its timeline cannot be restored. */
 export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Refusal | null {
   const item = findItem(listing, wish);
   return (
@@ -73,7 +72,7 @@ export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Ref
   );
 }
 
-/** Whether a snapshot may be taken. `can_back_up` is the vendor's own flag. */
+/** The reason why no snapshot may be taken. */
 export function refuseVendorSnapshot(
   { listing, unfinished }: VendorWorld,
   wish: Pick<VendorWish, 'scope' | 'itemId'>,
@@ -81,17 +80,13 @@ export function refuseVendorSnapshot(
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // Only a database must be listed. The vendor does not list a website without a restore point, but allows its first
-  // snapshot.
+  // Only a database must be listed. The vendor lists no website without a restore point, but takes its first snapshot.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
   return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
-/**
- * The refusal while a job runs that was begun outside Drydock. No workflow belongs to the job, so the refusal names no
- * workflow.
- */
+/** A job was begun outside Drydock. It has no workflow that the refusal could name. */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

@@ -41,7 +41,7 @@ const preflight = async (siteId: string, body: object) => {
 };
 
 describe('the surface', () => {
-  it('is what the vendor says, flag by flag', async () => {
+  it('has each flag as the vendor gives it', async () => {
     const { siteId, packageId } = await makeVendorSite(world);
     await world.vendor.change(packageId, {
       flags: { pro: true, permitted: false },
@@ -120,7 +120,7 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     expect(await world.vendor.content(packageId)).toEqual({ ...vendorContent(2), mailboxes: mail });
   });
 
-  it('overwrites no mailbox beside the original either: a second restore of it makes a second one', async () => {
+  it('overwrites no other mailbox beside the original: a taken name gets a number', async () => {
     const { siteId, packageId } = await makeVendorSite(world);
     const content = vendorContent(2);
     const kept = { 'cur/5:2,S': 'mail of somebody who is called so' };
@@ -174,7 +174,7 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'succeeded' });
   });
 
-  it('answers in the order of the codes, sends nothing and notes nothing', async () => {
+  it('refuses in the order of the codes, sends nothing and writes no audit entry', async () => {
     const site = await makeVendorSite(world);
     const { siteId, packageId } = site;
     const shop = await named(siteId, 'databases', 'shop');
@@ -187,7 +187,7 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     await refusedAs({ scope: 'web', timestamp: '12345' }, 'restore_point_stale');
     await refusedAs({ scope: 'database', timestamp: shop.timestamp, item_id: 'none' }, 'restore_point_stale');
     await refusedAs({ scope: 'database', timestamp: shop.timestamp }, 'item_required');
-    // A request whose fields do not fit its scope is refused before the vendor's listing is compared with it.
+    // Fields that do not fit the scope are refused before the listing is looked up.
     await refusedAs({ scope: 'database', timestamp: '12345' }, 'item_required');
     await refusedAs({ scope: 'web', timestamp: '12345', item_id: 'x' }, 'item_not_allowed');
     await refusedAs({ scope: 'web', timestamp: web, item_id: shop.item_id }, 'item_not_allowed');

@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 
-/** A path to make. Each character of a name stands for one byte. Missing parent folders are also made. */
+/** A path to make, with its parent folders. Each character of a name stands for one byte. */
 export interface PathToMake {
   path: string;
   type: 'file' | 'folder' | 'link' | 'hard' | 'fifo' | 'socket' | 'device';
@@ -39,8 +39,8 @@ const isRoot = process.getuid?.() === 0;
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
 /**
- * Makes paths in a folder. As root, gives them to `account`. Modes, attributes and times are set last, because other
- * changes would reset them.
+ * Makes paths in a folder, and gives them to `account` if the test runs as root. Modes, attributes and times come last,
+ * because other changes would reset them.
  */
 export function buildTree(directory: string, paths: readonly PathToMake[], account: Account | null): void {
   const at = (path: string): Buffer =>
@@ -61,7 +61,7 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
     run('xargs', ['-0', 'touch', '-c', '-h', '-d', `@${mtime}`, '--'], directory, nulTerminated(timed));
 }
 
-/** The file of a socket stays after the program has ended. */
+/** The file of the socket stays when the program has ended. */
 const bindSocket = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die';
 
 function make(at: (path: string) => Buffer, { path, type, content = '', sparse, target = '' }: PathToMake): void {
@@ -88,7 +88,7 @@ function make(at: (path: string) => Buffer, { path, type, content = '', sparse, 
 
 const nulTerminated = (paths: readonly string[]): Buffer => bytes(paths.map((path) => `./${path}\0`).join(''));
 
-/** Writes a path in the form of setfattr and setfacl. Bytes that would end a name or begin an escape are in octal. */
+/** The path as setfattr and setfacl read it: bytes that would end a name or begin an escape are in octal. */
 const escaped = (path: string): string =>
   path.replaceAll(/[\\\n\r=]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
 

@@ -1,8 +1,8 @@
 import type { PathToMake } from './build-tree';
 
 /*
- * Paths of every kind that a file system takes. Each path has broken some program that copies files. Each character of
- * a name stands for one byte.
+ * Paths of every kind that a file system takes. Each has broken some program that copies files. Each character of a
+ * name stands for one byte.
  */
 
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1');
@@ -158,7 +158,7 @@ const attributes: PathToMake[] = [
   file('attributes/caf\xe9\n', { attributes: [['user.of-nasty-name', Buffer.from('x')]] }),
 ];
 
-/** The lists name only the site's own account, because another account may be a different one on another host. */
+/** The lists name only the account of the site, because any other may be a different one on another host. */
 const accessLists: PathToMake[] = [
   file('lists/named', { mode: 0o640, accessList: 'u:{uid}:rwx,g:{gid}:r' }),
   file('lists/masked', { mode: 0o640, accessList: 'u:{uid}:rwx,m::r' }),
@@ -169,7 +169,7 @@ const accessLists: PathToMake[] = [
 
 const folders: PathToMake[] = [
   folder('empty', { mtime: '1000000000.000000007' }),
-  // These names contain bytes that sort just before and after the slash.
+  // Bytes of these names sort just before and after the slash.
   file('order/a.txt'),
   file('order/a-b'),
   file('order/a/b'),
@@ -178,7 +178,7 @@ const folders: PathToMake[] = [
   ...Array.from({ length: 500 }, (_, at) => file(`many/${at}`, { content: '' })),
 ];
 
-/** Types of files that many programs leave out. */
+/** Many programs leave these out. */
 const special: PathToMake[] = [
   { path: 'special/fifo', type: 'fifo', mode: 0o622, mtime: '900000000.5' },
   hard('special/fifo-too', 'special/fifo'),

@@ -1,6 +1,6 @@
 /*
- * Unusual SQL that customers and attackers run in their databases with the site's own role. A statement that the server
- * does not know or allow is skipped.
+ * Unusual SQL that a customer or an attacker may run with the role of a site. A statement that the server does not know
+ * or allow is skipped.
  */
 
 const columns = Array.from({ length: 1_500 }, (_, at) => `c${at} int`).join(', ');

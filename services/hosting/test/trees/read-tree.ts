@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /*
- * Reads all properties of every path of a tree with find, sha256sum, getfattr and getfacl, because Drydock's own code
- * may not see what it loses. Each character of a name stands for one byte.
+ * Reads all properties of every path of a tree by find, sha256sum, getfattr and getfacl: Drydock's own code may be
+ * blind to what it loses. Each character of a name stands for one byte.
  */
 
 /** The properties of one path that a restore must bring back. */
@@ -16,7 +16,7 @@ export interface TreeFacts {
   mtime: string;
   /** Set for links only. */
   target: string;
-  /** For a file with several names, the first of its paths in order. '' for a file with one name. */
+  /** For a file with several names the first of them in order; otherwise ''. */
   sameAs: string;
   /** Set for files only. */
   content: string;
@@ -53,8 +53,8 @@ export function missingForTrees(): string {
 }
 
 /**
- * The longest path that a call takes. `find` and `sha256sum` reach longer paths by changing folders step by step.
- * Attributes and access lists of longer paths are not read.
+ * The longest path that a system call takes. `find` and `sha256sum` reach longer ones folder by folder; their
+ * attributes and access lists are not read.
  */
 const callBytesMax = 4000;
 
@@ -107,7 +107,7 @@ export function readTree(directory: string): Tree {
   )) {
     factsOf(tree, path).attributes = text;
   }
-  // The owner and the group are recorded above, so their rows are left out.
+  // Owner and group are on record already, so their rows are left out.
   for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfacl', '-n', '-p', '--'], directory, list))) {
     const rowsOfList = text.split('\n').filter((row) => !/^# (owner|group):/.test(row));
     factsOf(tree, path).accessList = rowsOfList.join('\n');
@@ -145,7 +145,7 @@ function checksumsOf(directory: string, paths: readonly string[]): Map<string, s
   return found;
 }
 
-/** Splits the output of getfattr or getfacl by path. These programs write a path with octal escapes. */
+/** The output of getfattr or getfacl by path. They write a path with octal escapes. */
 function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   for (const stanza of text.split('\n\n')) {
     const [head = '', ...rest] = stanza.split('\n');
@@ -158,7 +158,7 @@ function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   }
 }
 
-/** Returns one line for each field that differs, with its path and both values. */
+/** A line for each field that differs, with its path and both values. */
 export function differences(before: Tree, after: Tree): string[] {
   const lines: string[] = [];
   const readable = (text: string): string => JSON.stringify(text.slice(0, 300));

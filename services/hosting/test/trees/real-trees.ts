@@ -8,17 +8,17 @@ const corpus = process.env['DRYDOCK_TREES'] ?? '/var/cache/drydock-trees';
 const fetched = existsSync(corpus) ? readdirSync(corpus).sort() : [];
 
 /**
- * The files of real programs that `.ci/fetch-trees` has brought, by name. Only chaos runs take all of them, other runs
- * take only `locales`.
+ * The files of real programs that `.ci/fetch-trees` has brought, by name. Only chaos runs take all of them; other runs
+ * take `locales`.
  */
 export const realTrees = isChaos ? fetched : fetched.filter((tree) => tree === 'locales');
-/** Names what a machine without trees lacks. */
+/** The end of a sentence that names what a machine lacks. */
 export const missingTree = `${corpus}, which .ci/fetch-trees fills`;
 
 /** Copies the files of a program into a folder, and gives them to the account. */
 export function copyTree(name: string, to: string, { uid, gid }: Account): void {
   const { status, stderr } = spawnSync('cp', ['-a', `${path.join(corpus, name)}/.`, to]);
-  // An ordinary user may be unable to read all files, so only root must succeed.
+  // An ordinary user may not read all files, so only root must succeed.
   if (status !== 0 && process.getuid?.() === 0) throw new Error(stderr.toString());
   spawnSync('chown', ['-hR', `${uid}:${gid}`, to]);
 }

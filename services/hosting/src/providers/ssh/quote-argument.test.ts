@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { remoteCommand } from './ssh-site';
+import { remoteCommand } from './run-on-site';
 
 describe('arguments of a remote command', () => {
   it.each([

@@ -1,8 +1,8 @@
 /**
- * The beginning of every script on the host. It is constant: a site's data reaches a script as "$1" and the like, never
- * as code. Secrets come by stdin and reach programs by their environment, so that no list of processes shows them. Only
- * the same account can read the environment. The first line of stdin is the password of the database's administrator.
- * Exit codes 90 to 96 are permanent refusals (run-remote.ts).
+ * The beginning of every script on the host. The text is constant: data of a site reaches a script only as "$1" and the
+ * like, never as code. Secrets come by stdin and reach programs by the environment, which only the same account can
+ * read, so no list of processes shows them. The first line of stdin is the password of the administrator of the
+ * database. Exit codes 90 to 96 are permanent refusals (run-on-site.ts).
  */
 const remotePrelude = String.raw`
 set -eu
@@ -12,8 +12,8 @@ shift 9
 site=$root/$mode/$id
 umask 022
 IFS= read -r secret
-# What was let in and what was not, as every host keeps it: for an operator after an incident. A full disk
-# keeps nobody from making room on it.
+# Every host keeps this ledger of accepted and refused calls, for an operator after an incident. A failed write is
+# ignored, so that a full disk can still be cleaned up.
 note() {
   (umask 077; printf '{"time":"%s","site":"%s","op":"claim","fence":"%s","workflow_id":null,"outcome":"%s"}\n' \
     "$(date -u +%FT%TZ)" "$id" "$fence" "$1" >>"$root/ledger.ndjson") 2>/dev/null || :
@@ -35,7 +35,7 @@ claim() {
 }
 pointer() { readlink "$site/current" 2>/dev/null | sed 's|^releases/||' || :; }
 free_bytes() { df -B1 --output=avail "$root" | tail -n 1 | tr -d ' '; }
-# What an earlier removal has left, because the host went down, goes along.
+# Moves the folder away at once and removes it in the background, with whatever an interrupted removal has left.
 discard() {
   [ -e "$1" ] || return 0
   mkdir -p "$root/trash"
@@ -48,7 +48,7 @@ finish_release() {
   mv "$site/releases/$release/release.json.new" "$site/releases/$release/release.json"
   sync "$site/releases/$release" "$site/releases"
 }
-# $1 release, $2 what its database is called where it does not say.
+# $1 release, $2 the database of a release without release.json.
 database_of() {
   [ -e "$site/releases/$1/release.json" ] || { echo "$2"; return 0; }
   sed -n 's/.*"database":"\([^"]*\)".*/\1/p' "$site/releases/$1/release.json"
@@ -58,15 +58,16 @@ point() {
   mv -T "$site/current.new" "$site/current"
   sync "$site"
 }
-# An application as Passenger finds one, in the folder where we are.
+# Whether the current folder is an application for Passenger.
 is_app() { [ -f app.js ] || [ -f passenger_wsgi.py ] || [ -f config.ru ]; }
 restart_seconds() { stat -c %Y tmp/restart.txt 2>/dev/null || echo 0; }
-# What cannot be read out of a database; the caller decides by its words whether it may pass.
+# A dump failed. The caller decides by the messages whether the error is transient. Exits with 1 if the program
+# was killed.
 refuse_content() {
   [ "$1" -lt 126 ] || exit 1
   exit 96
 }
-# A program that was killed says nothing about the dump.
+# The server refuses the dump. Exits with 1 if the program was killed, which says nothing about the dump.
 refuse_dump() {
   [ "$1" -lt 126 ] || exit 1
   exit 95
@@ -74,9 +75,9 @@ refuse_dump() {
 `;
 
 /**
- * The scripts' functions for a host's MariaDB or MySQL. The names of a site's databases begin with the name of its
- * role. The backslashes are needed because a grant reads a name as a pattern. In binary mode the client executes none
- * of its own commands from its input, so a dump can run no program on the host.
+ * The scripts' functions for MariaDB or MySQL. The names of a site's databases contain the hash in the name of its
+ * role. A grant reads a name as a pattern, so `_` gets a backslash. In binary mode the client executes none of its own
+ * commands from its input, so a dump can run no program on the host.
  */
 const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)
@@ -119,8 +120,8 @@ drop_role() {
     WHERE schema_name LIKE 'd\\_${'$'}{role#s_}\\_%'" | as_admin)
   printf '%s\n' "$drops" | as_admin
 }
-# A session that ends by itself meanwhile is no failure. One in a transaction would make the removal of its database
-# wait.
+# A session that ends by itself meanwhile is no failure. A session in a transaction would delay the removal of its
+# database.
 kill_where() {
   echo "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE $1" | as_admin |
     as_admin --force 2>/dev/null || :
@@ -138,7 +139,7 @@ ask_database() {
 }
 `;
 
-/** The scripts' functions for a host's Postgres. The site's role owns the database of each release. */
+/** The scripts' functions for Postgres. The role of the site owns the database of each release. */
 const remotePostgres = String.raw`
 export PGHOST="$dbhost" PGPORT="$dbport" PGCONNECT_TIMEOUT=10
 as_admin() { PGUSER=$admin PGPASSWORD=$secret psql -X -q -A -t -v ON_ERROR_STOP=1 -d postgres 9>&-; }
@@ -180,7 +181,6 @@ export type DatabaseEngine = 'postgres' | 'mysql';
 
 const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
 
-/** The scripts that run on the host. The prelude comes before each script. */
 const scripts = {
   describe: `
 [ -L "$site/current" ] || exit 0
@@ -190,7 +190,7 @@ for made in "$site"/releases/*/release.json; do [ -e "$made" ] && echo "release 
 echo "free $(free_bytes)"
 cd "$site/releases/$now/files" && is_app && echo "app $(restart_seconds)" || :
 `,
-  /** $1 database, $2 site.json; the second line of stdin is the password for a site without a password. */
+  /** $1 database, $2 site.json. The second line of stdin is the password of a new site. */
   create: String.raw`
 IFS= read -r candidate
 claim
@@ -217,10 +217,9 @@ discard "$site"
 drop_role
 `,
   /**
-   * A file that changes, disappears or cannot be read by this account is no failure, because the site keeps serving.
-   * Devices are excluded, because tar would pack them, but an ordinary account cannot make them again. They are
-   * reported in the form in which tar reports a socket. `--exclude` takes patterns, so special characters in the
-   * devices' names are escaped.
+   * A file that changes, disappears or cannot be read is no failure, because the site keeps serving. Devices are left
+   * out, because an ordinary account cannot make them again; they are reported in the form in which tar reports a
+   * socket. `--exclude` takes patterns, so special characters in their names are escaped.
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"
@@ -238,8 +237,8 @@ devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' |
 dump_database "$(database_of "$release" "$1")"
 `,
   /**
-   * $1 database, $2 bytes that must be free, $3 `all` or `files`. With `files` the release uses the database of the
-   * current release.
+   * $1 database, $2 bytes that must be free, $3 `all` or `files`. With `files` no database is made, because the release
+   * shares that of the current one.
    */
   beginStage: `
 claim
@@ -252,7 +251,7 @@ mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
    * $1 `account` or `owner`; the rest of stdin is the tar. The script enters the folder while it holds the lock. A new
-   * attempt moves the folder away, so an older writer cannot write into the new folder. As `owner`, tar may write files
+   * attempt moves that folder away, so an older writer cannot write into the new one. As `owner` tar may write files
    * whose permissions exclude their own account, but cannot set access lists that name other accounts.
    */
   writeFiles: String.raw`
@@ -266,7 +265,7 @@ if [ "$as" = owner ]; then set -- unshare --user --map-current-user --keep-caps;
   --xattrs --xattrs-include='user.*' --acls --file=-
 find . \( -type b -o -type c \) -delete
 `,
-  /** $1 database; the rest of stdin is the dump. It is loaded with only the rights of the site's own role. */
+  /** $1 database; the rest of stdin is the dump. It is loaded with the rights of the role of the site, and no more. */
   writeDatabase: `
 claim
 exec 9>&-
@@ -278,8 +277,8 @@ claim
 if [ "$2" = files ]; then finish_release "$(database_of "$(pointer)")"; else finish_release "$1"; fi
 `,
   /**
-   * $1 milliseconds. The flag file has two lines: the time when the freeze ends by itself (seconds since 1970), and the
-   * requested length (seconds).
+   * $1 milliseconds. The flag file has two lines: when the freeze ends by itself (seconds since 1970), and how long it
+   * was to last (seconds).
    */
   freeze: String.raw`
 claim
@@ -292,7 +291,7 @@ end_sessions
 claim
 rm -f "$site/maintenance"
 `,
-  /** $1 the release that must be current before the switch. */
+  /** $1 the release that must be current before. */
   switchRelease: String.raw`
 claim
 now=$(pointer)
@@ -315,8 +314,8 @@ end_sessions
 ask_database "$(database_of "$release" "$1")"
 `,
   /**
-   * Restarts the application by Passenger's contract: sets a later mtime of tmp/restart.txt and reads it back. A new
-   * file replaces the old file, so that no link is followed.
+   * Restarts the application by Passenger's contract: gives tmp/restart.txt a later mtime and reads it back. A new file
+   * replaces the old one, so that no link is followed.
    */
   restartApp: `
 claim
@@ -334,12 +333,12 @@ mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
 if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
 echo "$before $now"
 `,
-  /** $1 database, which stays if another release also uses it. */
+  /** $1 database. It stays if another release uses it too. */
   retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
 database=$(database_of "$release" "$1")
-# The folder says which database is its own, so it goes last.
+# The folder goes last, because its release.json names the database.
 grep -lsF '"database":"'"$database"'"' "$site"/releases/*/release.json |
   grep -qvF "/releases/$release/release.json" || drop_database "$database"
 discard "$site/releases/$release"
@@ -348,7 +347,7 @@ discard "$site/releases/$release"
 
 export type RemoteScript = keyof typeof scripts;
 
-/** The scripts that move every byte of a site. All other scripts take a moment. */
+/** The scripts that move every byte of a site. The others take a moment. */
 export const movingScripts: ReadonlySet<RemoteScript> = new Set([
   'readFiles',
   'readDatabase',

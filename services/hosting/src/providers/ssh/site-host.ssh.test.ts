@@ -40,7 +40,7 @@ onHost('a host over ssh', () => {
     return site;
   };
 
-  it('is not spoken to when it shows another key than the configured one, and the log says which', async () => {
+  it('gets no call if it shows another key than the configured one; the error names both keys', async () => {
     const config = { ...rig.config, host_key_fingerprint: `SHA256:${'A'.repeat(43)}` };
     const connection = new SshConnection(config);
     const site = newSiteRef();
@@ -62,7 +62,7 @@ onHost('a host over ssh', () => {
     expect(existsSync(mark)).toBe(false);
   });
 
-  it('refuses what is no name where a site or a release is named, before anything is sent', async () => {
+  it('refuses a malformed name of a site or a release before anything is sent', async () => {
     for (const name of ['-rf', "a'b", 'a\nb', '../other', 'a/b', '', '$(id)', 'a b', 'ä', '.']) {
       const named = { ...newSiteRef(), siteId: name };
       await expect(rig.driver.create(named, { domain: 'shop.example.com' }, nextOrder())).rejects.toThrow(
@@ -73,7 +73,7 @@ onHost('a host over ssh', () => {
     }
   });
 
-  it('keeps files whose names a shell would take for something else', async () => {
+  it('keeps files with names that mean something to a shell', async () => {
     const site = await givenSite();
     await rig.fill(site, 1);
     for (const name of ['-rf', "it's", 'line\nbreak', '$(id)', '--checkpoint-action=exec=sh', '*'])
@@ -102,7 +102,7 @@ onHost('a host over ssh', () => {
     expect(seen).not.toContain(rig.loginOf(site).password);
   });
 
-  it('is sent nothing of an archive in which one byte differs', async () => {
+  it('gets nothing of an archive in which one byte differs', async () => {
     const site = await givenSite();
     await rig.fill(site, 1);
     const archive = await packCurrent(rig.driver, site, storage);

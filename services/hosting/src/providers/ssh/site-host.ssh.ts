@@ -14,17 +14,16 @@ import type {
   SiteHostReader,
   SiteRef,
 } from '../site-host';
-import { isAnswer } from './run-remote';
+import { databaseOf, isAnswer, runOnSite, type SiteCall, urlOf } from './run-on-site';
 import { packOverSsh, stageOverSsh } from './ssh-archive';
 import { type SshHosts, type SshTools, toolsOf } from './ssh-connection';
-import { databaseOf, runOnSite, type SiteCall, urlOf } from './ssh-site';
 
 const firstRelease = 'first';
 
 interface SiteOverSsh extends HostedSite {
   /**
-   * The mtime of the application's restart file, in seconds since 1970. It is 0 before the first restart, and null for
-   * a site without an application.
+   * The mtime of the restart file of the application, in seconds since 1970. 0 before the first restart, null for a
+   * site without an application.
    */
   restartSeconds: number | null;
 }
@@ -62,7 +61,6 @@ async function describeApp(hosts: SshHosts, site: SiteRef, signal?: AbortSignal)
     : { generation: seconds, lastRestartAt: seconds === 0 ? null : new Date(seconds * 1_000) };
 }
 
-/** Reads from a host over ssh, for requests. */
 export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
   return {
     describe: (site, signal) => describe(hosts, site, signal),
@@ -104,9 +102,9 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Fen
 }
 
 /**
- * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. A script on the machine makes
- * every change. The script first takes the site's lock and checks the fence. The machine's web server serves `current`
- * and obeys the `maintenance` flag.
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. Every change is made by a
+ * script on the machine, which first takes the lock of the site and checks the fence. The web server of the machine
+ * serves `current` and obeys the flag `maintenance`.
  */
 export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
   const steer = async (
@@ -143,18 +141,12 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
   };
 }
 
-/**
- * The host's web server lets a request with this header past the maintenance flag, if it comes from the host's own
- * loopback.
- */
+/** The web server of the host lets a request with this header past the maintenance flag, if it comes from loopback. */
 export const probeHeader = 'x-drydock-probe';
 
 const answerMsMax = 15_000;
 
-/**
- * Returns the HTTP status of the site's front page from the host's own web server, through a port of the host's
- * loopback.
- */
+/** The HTTP status of the front page of the site. The web server of the host is asked through ssh, on its loopback. */
 async function askPage({ connection, config }: SshTools, site: SiteRef, stop: AbortSignal): Promise<number> {
   const { host, pathname } = new URL(urlOf(config, site));
   const signal = AbortSignal.any([stop, AbortSignal.timeout(answerMsMax)]);
@@ -179,7 +171,7 @@ async function askPage({ connection, config }: SshTools, site: SiteRef, stop: Ab
 }
 
 /**
- * A channel with the methods of a socket that Node's HTTP client calls. They do nothing, because an ssh channel has no
+ * Gives a channel the methods of a socket that Node's HTTP client calls. They do nothing, because an ssh channel has no
  * socket options.
  */
 function asSocket(channel: Duplex): Duplex {
@@ -195,15 +187,12 @@ function asSocket(channel: Duplex): Duplex {
 }
 
 /**
- * Whether an answer with this status comes from the running application. Passenger answers only from processes that
- * were started after the last touch of the restart file, so the mtime of the file identifies their generation.
+ * Whether an answer with this status comes from the application. Passenger lets only processes answer that were started
+ * after the last touch of the restart file, so its mtime is their generation.
  */
 const startedWithin = (status: number): boolean => status >= 100 && status < 500;
 
-/**
- * Probes the current release over HTTP and SQL. `restartSeconds` is the mtime of the application's restart file, or
- * null for a site without an application. Rejects only if the signal is aborted.
- */
+/** Probes the current release over HTTP and SQL. Rejects only if the signal is aborted. */
 async function probeOverSsh(
   tools: SshTools,
   site: SiteRef,

@@ -24,12 +24,12 @@ import {
   type StagedRelease,
 } from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
+import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './run-on-site';
 import type { SshArchiveTools } from './ssh-connection';
-import { databaseOf, databaseServerOf, runOnSite, streamFromSite } from './ssh-site';
 
 /**
- * A site's archive has two roots of one stream each. A stream is the output of a program on the host, and its path
- * tells which program wrote it.
+ * An archive has two roots of one stream each: the output of a program on the host. The path of a stream tells which
+ * program has written it.
  */
 const filesStream = { root: 'files', path: 'files.tar' } as const;
 
@@ -37,15 +37,15 @@ const dumpPaths: Readonly<Record<DatabaseEngine, string>> = { postgres: 'databas
 
 const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: dumpPaths[engine] }) as const;
 
-/** If the real size is not known, the progress shows half at this size. */
+/** While the real size is unknown, the progress is at half when this much was packed. */
 const guessedBytes = 64 * 2 ** 20;
 
 const skippedLine =
   /^tar: \.\/(.+): ((?:socket|device) ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/;
 
 /**
- * Reads a line of tar's error output. Returns the path that tar has left out, or that changed while tar read it. Null
- * for any other line.
+ * The path that tar has left out, or that changed while tar read it, in a line of tar's stderr. Null for any other
+ * line.
  */
 export function skippedIn(line: string): SkippedPath | null {
   const [, path, word] = skippedLine.exec(line) ?? [];
@@ -56,15 +56,13 @@ export function skippedIn(line: string): SkippedPath | null {
 }
 
 /**
- * In these messages of GNU tar the failed call comes first and the file last: `tar: acl_set_file_at: Cannot set POSIX
- * ACLs for file './a': Operation not permitted`.
+ * Here GNU tar names the failed call first and the file last: `tar: acl_set_file_at: Cannot set POSIX ACLs for file
+ * './a': Operation not permitted`.
  */
 const lostOfFile = /^tar: \w+: (?:Warning: )?Cannot (?:set|drop) .+? for file '(?:\.\/)?(.+)': [^']+$/;
 const lostOfPath = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot (?:set|lset|fset|acl_)/;
 
-/**
- * Reads a line of tar's error output. Returns the path that tar has not restored completely. Null for any other line.
- */
+/** The path that tar has not restored completely, in a line of tar's stderr. Null for any other line. */
 function lostIn(line: string): SkippedPath | null {
   const [, path] = lostOfFile.exec(line) ?? lostOfPath.exec(line) ?? [];
   return path === undefined ? null : { path, reason: lostParts.refused };
@@ -75,8 +73,8 @@ async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGen
 }
 
 /**
- * Packs the host's tar of the files and then its dump of the database straight into one archive. Neither the host nor
- * this process stores them.
+ * Packs the tar of the files and then the dump of the database straight from the host into one archive. Neither the
+ * host nor this process stores them.
  */
 export async function packOverSsh(
   tools: SshArchiveTools,
@@ -110,7 +108,7 @@ export async function packOverSsh(
   return { manifestMac, checksumSha256: manifestSha256, sizeBytes, rawBytes, skipped: skipped.result };
 }
 
-/** Checks every byte of the chain. Resolves with the number of raw bytes of the newest archive. @throws ArchiveError */
+/** Checks every byte of the chain. Resolves with the raw bytes of its newest archive. @throws ArchiveError */
 async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
   const options = { contents: true, signal };
   const [only] = chain;
@@ -131,8 +129,8 @@ interface Content {
 }
 
 /**
- * Yields the only stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another
- * platform or database wrote
+ * The only stream of a root.
+ * @throws ArchiveError, and SiteHostError `unsupported` for an archive of another platform or database
  */
 async function* contentOf(
   { root, path }: { root: string; path: string },
@@ -145,7 +143,7 @@ async function* contentOf(
     isFound = true;
     for await (const piece of entry.content()) {
       onBytes(piece.length);
-      // The piece is copied, because the reader reuses its memory while the connection may still hold the piece.
+      // The reader reuses the memory of a piece while the connection may still hold it, so the piece is copied.
       yield Buffer.from(piece);
     }
   }
@@ -153,14 +151,14 @@ async function* contentOf(
 }
 
 /**
- * GNU tar creates a file with its final mode before it sets the file's attributes. So an account that is not root
- * cannot restore the attributes of a read-only file.
+ * GNU tar creates a file with its final mode before it sets its attributes. So an account that is not root cannot
+ * restore the attributes of a read-only file.
  */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 
 /**
- * Stages an archive over ssh. Every archive of the chain is verified before the first byte is sent, and each byte is
- * checked again as it is sent.
+ * Stages an archive over ssh. The whole chain is verified before the first byte is sent, and each byte again as it is
+ * sent.
  */
 export async function stageOverSsh(
   tools: SshArchiveTools,

@@ -14,13 +14,13 @@ const sshHostSchema = z.strictObject({
     error: 'must be a postgresql://, mariadb:// or mysql:// URL',
   }),
   public_url_template: z.string().includes('{site_id}').startsWith('http'),
-  /** The port of the host's own web server on its loopback, for the probe. */
+  /** The port of the web server on the loopback of the host, for the probe. */
   web_port: z.int().min(1).max(65_535).default(80),
 });
 
 export type SshHostConfig = z.output<typeof sshHostSchema>;
 
-/** The JSON of SSH_SITE_HOST. Throws an error that names the wrong fields, but never their values. */
+/** Reads the JSON of SSH_SITE_HOST. The error names the wrong fields, but never their values. */
 export function parseSshHost(text: string): SshHostConfig {
   const parsed = sshHostSchema.safeParse(readJson(text));
   if (parsed.success) return parsed.data;
@@ -37,7 +37,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** Returns the faults of the JSON as text, or ''. */
+/** The faults of the JSON as text, or ''. */
 export function faultOfSshHost(text: string): string {
   try {
     parseSshHost(text);

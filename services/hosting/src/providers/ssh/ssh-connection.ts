@@ -13,10 +13,7 @@ type Address = Pick<SshHostConfig, 'host' | 'port' | 'user' | 'private_key_file'
 const fingerprintOf = (key: Buffer): string =>
   `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
 
-/**
- * Thrown if the host showed another key than the configured one. Nothing was sent to the host, not even the account's
- * name.
- */
+/** The host shows another key than the configured one. Nothing was sent to it, not even the name of the account. */
 export class HostKeyError extends Error {
   constructor({ host, port, host_key_fingerprint: expected }: Address, shown: string) {
     super(
@@ -31,19 +28,18 @@ export class HostKeyError extends Error {
 const answerMsMax = 10_000;
 const keepaliveMs = 10_000;
 /**
- * The number of unanswered keepalives after which the host counts as gone. All running calls then fail, and the next
- * call opens a new connection.
+ * After this many unanswered keepalives the host counts as gone: the running calls fail, and the next call opens a new
+ * connection.
  */
 const keepaliveMissesMax = 3;
 
 /**
- * Resolves once the account is logged in. Calls `onEnd`, perhaps more than once, when the connection cannot be used any
- * more. Throws {@link HostKeyError}.
+ * Resolves once the account is logged in. Calls `onEnd`, perhaps several times, when the connection has become
+ * unusable. @throws HostKeyError
  */
 async function openClient(address: Address, onEnd: () => void): Promise<Client> {
   const client = new Client();
-  // This listener stays for the client's whole life, because an unhandled error after the handshake would end the
-  // process.
+  // This listener stays, because an unhandled error after the handshake would end the process.
   client.on('error', onEnd);
   client.on('close', onEnd);
   const shown: { fingerprint?: string } = {};
@@ -66,7 +62,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
           return shown.fingerprint === address.host_key_fingerprint;
         },
       });
-      // A call exchanges a few small messages. With Nagle's algorithm a call takes 150 ms, without the algorithm 30 ms.
+      // A call is a few small messages. With Nagle's algorithm it takes 150 ms, without it 30 ms.
       client.setNoDelay(true);
     });
     return client;
@@ -78,7 +74,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** The most channels of a connection. OpenSSH's MaxSessions is 10 by default. */
+/** Fewer than OpenSSH allows: its MaxSessions is 10 by default. */
 const channelsMax = 8;
 
 interface Line {
@@ -87,8 +83,8 @@ interface Line {
 }
 
 /**
- * Connections to one host. A connection is opened when a call finds none with a free channel. A lost connection is
- * removed from the list, so the next call opens a new connection.
+ * The connections to one host. A call opens one if none has a free channel. A lost connection is forgotten, so the next
+ * call opens a new one.
  */
 export class SshConnection {
   readonly #address: Address;
@@ -99,14 +95,14 @@ export class SshConnection {
   }
 
   /**
-   * Starts a command. The returned channel is its stdin and stdout. Rejects if the host does not answer, or shows
-   * another host key than the configured key.
+   * Starts a command. The channel is its stdin and stdout. Rejects if the host does not answer, or shows another key
+   * than the configured one.
    */
   exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
     return this.#open(signal, (client, done) => client.exec(command, done));
   }
 
-  /** A TCP connection that the host makes to its own loopback. */
+  /** Has the host connect to a TCP port of its own loopback. */
   forward(port: number, signal: AbortSignal): Promise<ClientChannel> {
     return this.#open(signal, (client, done) => client.forwardOut('127.0.0.1', 0, '127.0.0.1', port, done));
   }
@@ -142,7 +138,7 @@ export class SshConnection {
     return line;
   }
 
-  /** One idle connection stays open for the next call. Every further idle connection is closed. */
+  /** One idle connection stays open for the next call. Others are closed. */
   #leave(line: Line): void {
     line.channels -= 1;
     if (line.channels > 0 || this.#lines.size <= 1) return;
@@ -156,7 +152,7 @@ export class SshConnection {
 
 type Done = (error: Error | undefined, channel: ClientChannel) => void;
 
-/** A channel that opens after the abort is closed at once. */
+/** Closes a channel that opens after the abort. */
 function untilAborted<T extends Duplex>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason);
@@ -173,18 +169,16 @@ function untilAborted<T extends Duplex>(opening: Promise<T>, signal: AbortSignal
 
 export type SshConfig = Pick<SshHostConfig, 'sites_dir' | 'database_admin_url' | 'public_url_template' | 'web_port'>;
 
-/** The tools that read and steer the sites of one host. */
 export interface SshTools {
   connection: SshConnection;
   config: SshConfig;
 }
 
-/** The tools that also pack and stage. */
 export interface SshArchiveTools extends SshTools {
   archiveKey: RootKey;
 }
 
-/** The ssh host of each mode. A mode without a host is left out. A sandbox site never touches the live host. */
+/** The ssh host of each mode that has one. A sandbox site never touches the live host. */
 export type SshHosts = Readonly<Partial<Record<Mode, SshTools>>>;
 
 /** Throws if the site's mode has no host. */

@@ -70,7 +70,7 @@ describe.each(sshRigs)('the site host $name', (host) => {
       await rig.driver.stage(site, 'next', archive, nextOrder());
     });
 
-    // Postgres' custom format is not text, so no client reads commands from it.
+    // The custom format of Postgres is not text, so no client can find commands in it.
     if (isText)
       it('that is text runs nothing on the host and reaches nothing but its own database', async () => {
         const [site, other, mark] = [await givenSite(), await givenSite(), path.join(folder, 'mark')];
@@ -107,7 +107,7 @@ async function* entry(name: string, content: Buffer): AsyncGenerator<StreamEntry
   };
 }
 
-/** Seals an archive with a dump of unknown origin and an empty tar. */
+/** An archive with a dump that no dumper wrote, and an empty tar. */
 async function sealed(site: SiteRef, dumpPath: string, dump: string) {
   const [archiveId, key] = [uuidv7(), `live/${uuidv7()}/1`];
   const { manifestMac } = await pack({

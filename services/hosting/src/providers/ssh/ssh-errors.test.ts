@@ -1,10 +1,10 @@
-import { remoteFailure } from './run-remote';
+import { remoteFailure } from './run-on-site';
 import { skippedIn } from './ssh-archive';
 
 const policy = `pg_dump: error: Dumping the contents of table "orders" failed: PQgetResult() failed.
 pg_dump: detail: Error message from server: ERROR:  query would be affected by row-level security policy for table "orders"`;
 
-it('content that a dump will not read the next time either is named with its reason', () => {
+it('content that no dump can read is named, with the reason', () => {
   expect(remoteFailure(96, policy)).toMatchObject({
     refusal: 'content_not_packed',
     content: {
@@ -20,7 +20,7 @@ it('content that a dump will not read the next time either is named with its rea
   });
 });
 
-it('a dump that was disturbed is tried again', () => {
+it('a dump that failed for a transient reason is tried again', () => {
   for (const errors of [
     'ERROR:  canceling statement due to lock timeout',
     `${policy}\nserver closed the connection unexpectedly`,

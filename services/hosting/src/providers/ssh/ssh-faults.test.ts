@@ -1,10 +1,4 @@
-/**
- * Runs a host over ssh behind a bad network. As root, its disk also runs full.
- *
- * @tier long
- * @processes
- * @root long
- */
+/** Runs a host over ssh behind a bad network. As root also with a full disk. */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,10 +11,9 @@ import { canMountSmallDisk, describeOnHost, openSshRig, type SshRig } from '../.
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
 import { localBackupStorage } from '../backup-storage.local';
 import { type SiteHost, SiteHostError, type SiteRef } from '../site-host';
-import { RemoteError, runRemote } from './run-remote';
+import { RemoteError, remoteCommand, runRemote } from './run-on-site';
 import { sshSiteHost } from './site-host.ssh';
 import { SshConnection } from './ssh-connection';
-import { remoteCommand } from './ssh-site';
 
 const onHost = describeOnHost();
 const archiveKey = randomBytes(32);
@@ -49,8 +42,8 @@ onHost('a host over ssh behind a bad network', () => {
   });
 
   /**
-   * The bytes after which the connection breaks, and the direction. The breaks fall into the command, the input, the
-   * output and the answer.
+   * The direction and the bytes after which the connection breaks: in the command, the input, the output and the
+   * answer.
    */
   const cuts = [
     ['client', 1_000],
@@ -59,13 +52,13 @@ onHost('a host over ssh behind a bad network', () => {
     ['upstream', 250],
   ] as const;
 
-  /** Repeats a call after the connection broke at each place. */
+  /** Makes a call that loses its connection at each of these places, and then once more. */
   async function afterLosses<T>(call: () => Promise<T>): Promise<T> {
     for (const [side, bytes] of cuts) {
       await driver.describe(newSiteRef());
       proxy.cutAfter(side, bytes);
       await call().catch((error: unknown) => {
-        // The error must be transient, because after a lost answer nobody knows whether the change was made.
+        // A lost answer does not tell whether the change was made, so the error must be transient.
         expect(error).not.toBeInstanceOf(SiteHostError);
       });
       proxy.cutAfter(side, Number.MAX_SAFE_INTEGER);
@@ -73,7 +66,7 @@ onHost('a host over ssh behind a bad network', () => {
     return call();
   }
 
-  it('each call that lost its connection somewhere comes to its end when it is repeated', async () => {
+  it('every call that has lost its connection succeeds when it is repeated', async () => {
     const site = newSiteRef();
     await afterLosses(() => driver.create(site, { domain: 'shop.example.com' }, nextOrder()));
     await rig.fill(site, 1);
@@ -105,7 +98,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
     proxy.reset();
     proxy.faults.isBlackhole = false;
-    // The end of the old connection may be noticed late, so the test waits until a call succeeds on a new connection.
+    // The old connection may be found dead only later, so calls are repeated until one succeeds.
     await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
   });
 
@@ -115,13 +108,13 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(runRemote(connection, { command, input: nothing(), silenceMs: 30_000 })).rejects.toBeInstanceOf(
       RemoteError,
     );
-    // The command's children may end a moment later.
+    // The children of the command may end a moment later.
     await until(() => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(mark), {
       what: 'the end of all of it',
     });
   });
 
-  it('tells what was wrong with what we sent, and blames no archive for it', async () => {
+  it('rejects with the error of the input, and does not blame the archive', async () => {
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from('some of it');
       throw new Error('the storage went away');
@@ -150,11 +143,11 @@ onSmallDisk('a host over ssh whose disk is full', () => {
       writeFileSync(path.join(await rig.filesDirOf(site), `tiny-${number}`), 'x');
   };
 
-  it('refuses a restore for good when it runs full in its middle, serves on, and restores once there is room', async () => {
+  it('refuses a restore permanently when it runs full during it, serves on, and restores once there is room', async () => {
     const [site, other] = [newSiteRef(), newSiteRef()];
     for (const one of [site, other]) await rig.driver.create(one, { domain: 'shop.example.com' }, nextOrder());
-    // On this disk each file takes a page of memory. The archive records only a quarter of this size, so the check of
-    // free space passes.
+    // On this disk each file takes a page of memory, four times what the archive records, so the check of free space
+    // passes.
     await fillUp(site, 2_200);
     const archive = await packCurrent(rig.driver, site, storage);
     const wanted = await rig.stateOf(site);

@@ -1,25 +1,27 @@
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ClientChannel } from 'ssh2';
-import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../site-host';
-import type { SshConnection } from './ssh-connection';
+import { type RefusedContent, SiteHostError, type SiteHostRefusal, type SiteRef } from '../site-host';
+import { type DatabaseEngine, movingScripts, type RemoteScript, textOfScript } from './remote-scripts';
+import type { SshConfig, SshConnection, SshTools } from './ssh-connection';
 
-/** Aborts a call when no data has moved for some time. */
+/** Aborts a call if no data has moved for some time. */
 interface SilenceWatch {
   signal: AbortSignal;
-  /** Called whenever data has moved. Restarts the time limit for silence. */
+  /** Call it whenever data has moved. */
   heard(): void;
   end(): void;
 }
 
-/** `reason` makes the error with which the aborted call rejects. */
+/** `reason` makes the error of the aborted call. */
 function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), silenceMs);
   return { signal: controller.signal, heard: () => void timer.refresh(), end: () => clearTimeout(timer) };
 }
 
-/** The exit codes of the remote scripts that mean permanent refusals. */
+/** The exit codes of the scripts that mean a permanent refusal. */
 const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
   90: 'stale_fence',
   91: 'moved',
@@ -31,15 +33,15 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
 };
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
-/** Matches errors of a database server that went away during the load. Such an error says nothing about the dump. */
+/** Errors of a database server that went away. They say nothing about the dump. */
 const lostServer = new RegExp(
   'connection to server|server closed the connection|terminating connection|could not connect|' +
     'database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) ',
 );
 
 /**
- * Matches errors of a dump that come again at every attempt. Other errors may come from a lock, a limit or a table that
- * was just dropped.
+ * Errors of a dump that every attempt would meet. Others may come from a lock, a limit or a table that was just
+ * dropped.
  */
 const unreadable = new RegExp(
   'query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|' +
@@ -47,7 +49,7 @@ const unreadable = new RegExp(
     String.raw`\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):`,
 );
 
-/** Returns the object that the tools name, and the server's message about the object. */
+/** The object that the tools name, and the server's message about it. */
 function contentIn(errors: string): RefusedContent {
   const object =
     /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ??
@@ -60,7 +62,7 @@ function contentIn(errors: string): RefusedContent {
   return { object, reason: reason ?? 'the database server refuses it' };
 }
 
-/** Thrown when a remote command failed for a transient reason. */
+/** A command on the host failed for a transient reason. */
 export class RemoteError extends Error {
   constructor(detail: string) {
     super(detail);
@@ -68,9 +70,7 @@ export class RemoteError extends Error {
   }
 }
 
-/**
- * Whether a failed command got an answer of the database, even a bad answer. A lost connection or server is no answer.
- */
+/** Whether the database has answered the failed command, however badly. A lost connection or server is no answer. */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof RemoteError && !error.message.includes('a lost connection') && !lostServer.test(error.message);
 
@@ -86,13 +86,13 @@ export function remoteFailure(exitCode: number | null, errors: string): Error {
 }
 
 export interface RemoteCall {
-  /** The command line, in which every word is quoted already. */
+  /** The command line. Every word is quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
-  /** The time without a byte in either direction after which the host counts as hanging. */
+  /** After this time without a byte in either direction the host counts as hanging. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
-  /** Receives each line of stderr. */
+  /** Gets each line of stderr. */
   onErrorLine?: (line: string) => void;
 }
 
@@ -104,7 +104,7 @@ interface Ending {
   errors: string;
 }
 
-/** Resolves when the channel has closed; never rejects. */
+/** Resolves once the channel has closed. Never rejects. */
 function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void): Promise<Ending> {
   let errors = '';
   let rest = '';
@@ -125,9 +125,9 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 }
 
 interface Feeding {
-  /** Resolves with the error that stopped the input, or with null if the command took all of it. Never rejects. */
+  /** Resolves with null once the command has taken all input, or with the error that stopped it. Never rejects. */
   done: Promise<unknown>;
-  /** The error that `input` itself has thrown. Such an error says nothing about the host. */
+  /** The error that `input` itself has thrown. It says nothing about the host. */
   sourceError(): unknown;
 }
 
@@ -187,7 +187,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // If a command ended before it had read all its input, its exit code has the real reason.
+    // The exit code tells why a command ended before it had read all its input.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;
@@ -207,3 +207,116 @@ export async function runRemote(connection: SshConnection, call: RemoteCall): Pr
     output = (output + piece.toString('utf8')).slice(-keptOutputChars);
   return output;
 }
+
+/** Quotes one word for a POSIX shell, whatever is in it. Throws for NUL, which no argument can hold. */
+function quoteArgument(argument: string): string {
+  if (argument.includes('\0')) throw new Error('NUL in an argument of a remote command');
+  return `'${argument.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/**
+ * The command line for a constant script. The arguments reach it as $1, $2, …, so the shell never parses them. After
+ * `limitSeconds` the host itself ends the command and all that it has started, because a lost connection ends nothing
+ * on the host.
+ */
+export const remoteCommand = (script: string, args: readonly string[], limitSeconds: number): string =>
+  ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args]
+    .map(quoteArgument)
+    .join(' ');
+
+/** The database server of a host. Address and port are those on the host itself. */
+interface DatabaseServer {
+  engine: DatabaseEngine;
+  host: string;
+  port: string;
+  user: string;
+  password: string;
+}
+
+const defaultPort: Readonly<Record<DatabaseEngine, string>> = { postgres: '5432', mysql: '3306' };
+
+export function databaseServerOf({ database_admin_url: url }: Pick<SshConfig, 'database_admin_url'>): DatabaseServer {
+  const { protocol, hostname, port, username, password } = new URL(url);
+  const engine = protocol.startsWith('postgres') ? 'postgres' : 'mysql';
+  return {
+    engine,
+    // The programs of the database take an IPv6 address without brackets.
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: port === '' ? defaultPort[engine] : port,
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+  };
+}
+
+const word = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
+const fencePattern = /^\d{1,18}$/;
+
+/**
+ * In seconds. After `total` the host ends a script, after `silence` without a byte this process gives up. `silence` is
+ * long where data moves, because a database builds a large index without any output.
+ */
+const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
+
+function requireWord(value: string, what: string): string {
+  if (!word.test(value)) throw new Error(`${what} cannot be a name on the host`);
+  return value;
+}
+
+/** 112 bits, so that a name with its prefix has at most the 32 characters that MySQL allows for a user. */
+const hashOf = (...parts: readonly string[]): string =>
+  createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
+
+/** The role of the site. It may connect only to the databases of the site. */
+export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
+
+/**
+ * The database of a release that is staged with files and data. A release that is staged with files alone shares the
+ * database of the current one, so release.json tells which database a release really has.
+ */
+export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string =>
+  `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
+
+export const urlOf = ({ public_url_template: template }: SshConfig, { mode, siteId }: SiteRef): string =>
+  template.replaceAll('{site_id}', siteId).replaceAll('{mode}', mode);
+
+export interface SiteCall {
+  script: RemoteScript;
+  site: SiteRef;
+  /** '0' (the default) for a call that changes nothing. */
+  fence?: string;
+  releaseId?: string;
+  args?: readonly string[];
+  /** The input after the password of the administrator. */
+  input?: AsyncIterable<Buffer>;
+  signal?: AbortSignal | undefined;
+  onErrorLine?: (line: string) => void;
+}
+
+async function* inputOf(password: string, more: AsyncIterable<Buffer> | undefined): AsyncGenerator<Buffer> {
+  yield Buffer.from(`${password}\n`);
+  if (more !== undefined) yield* more;
+}
+
+function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
+  const { script, site, fence = '0', releaseId = 'none', args = [], input, signal, onErrorLine } = call;
+  if (!fencePattern.test(fence)) throw new Error('a fence is a number');
+  const { engine, host, port, user, password } = databaseServerOf(config);
+  const place = [config.sites_dir, requireWord(site.mode, 'the mode'), requireWord(site.siteId, 'the site'), fence];
+  const { total, silence } = movingScripts.has(script) ? limits.moving : limits.short;
+  const words = [...place, host, port, user, roleOf(site), requireWord(releaseId, 'the release'), ...args];
+  return {
+    command: remoteCommand(textOfScript(engine, script), words, total),
+    input: inputOf(password, input),
+    silenceMs: silence * 1_000,
+    signal,
+    ...(onErrorLine === undefined ? {} : { onErrorLine }),
+  };
+}
+
+/** Runs a script for a site. Resolves with its output. @throws SiteHostError, RemoteError */
+export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> =>
+  runRemote(tools.connection, remoteCallOf(tools, call));
+
+/** Like {@link runOnSite}, but yields the output as it comes, and ends only once the script has succeeded. */
+export const streamFromSite = (tools: SshTools, call: SiteCall): AsyncGenerator<Buffer> =>
+  streamRemote(tools.connection, remoteCallOf(tools, call));
