@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/clients';
-import { ArchiveError, type ArchiveSource } from '@drydock/archive';
+import type { ArchiveSource } from '@drydock/archive';
 import { type Mode, modeSchema } from '@drydock/contracts/platform/values';
 import { createIdempotencyPurge } from '@drydock/service/effects';
 import { type ApiProcess, composeApiProcess, createPager } from '@drydock/service/http';
@@ -24,6 +24,7 @@ import type { BackupReader, BackupStorage } from './providers/backup-storage';
 import { localBackupStorage } from './providers/backup-storage.local';
 import { s3BackupReader, s3BackupStorage } from './providers/backup-storage.s3';
 import { createDomainProofs } from './providers/domain-proof';
+import { isArchiveMissing } from './providers/offsite-errors';
 import type { Destination, OffsiteDrivers, OffsiteReaders, OpenOptions } from './providers/offsite-storage';
 import { s3OffsiteStorage } from './providers/offsite-storage.s3';
 import type { S3Place } from './providers/s3-bucket';
@@ -58,8 +59,6 @@ export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox:
   };
 }
 
-const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
-
 /** Looks in `current`, and then in `former`, which may hold older backups. */
 const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({
   locationIn: (mode) => current.locationIn(mode),
@@ -79,7 +78,7 @@ export function movedStorage(current: BackupStorage, former: BackupStorage): Bac
       return {
         read: (name) =>
           here.read(name).catch((error: unknown) => {
-            if (isMissing(error)) return there.read(name);
+            if (isArchiveMissing(error)) return there.read(name);
             throw error;
           }),
       };

@@ -139,9 +139,7 @@ const filesAlone: Finding = {
 export async function discardStaged(context: WorkContext, step: Step, platform: SitePlatform): Promise<void> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
-  const staged = (hosted?.releases ?? []).filter(
-    (id) => id.startsWith(`${step.workflowId}-`) && id !== hosted?.currentRelease,
-  );
+  const staged = (hosted?.releases ?? []).filter((id) => isOwnRelease(step, id) && id !== hosted?.currentRelease);
   for (const id of staged) await host.retire(refOf(step), id, fencedCall(step));
 }
 

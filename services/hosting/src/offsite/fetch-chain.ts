@@ -18,7 +18,7 @@ import { fail, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/context';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';
-import { asMissingObject } from '../providers/offsite-errors';
+import { isArchiveMissing } from '../providers/offsite-errors';
 import type { OffsiteReader, OffsiteStorage } from '../providers/offsite-storage';
 import { type ArchiveAtHand, linksOf } from '../providers/site-host';
 import type { StoredCopy } from './offsite.rules';
@@ -43,7 +43,7 @@ export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Pr
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
   await forEachAtOnce(readsAtOnce, chain, async ({ id, archive }) => {
     const found = await reader.manifestSha256(archive.objectKey).catch((error: unknown) => {
-      if (asMissingObject(error)) return null;
+      if (isArchiveMissing(error)) return null;
       throw error;
     });
     if (found === null) {

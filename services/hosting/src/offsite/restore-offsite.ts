@@ -36,7 +36,7 @@ async function lookAtStorage(context: HandlerContext, site: Site, copyId: string
     if (seen.missing.length > 0) return { code: 'copy_chain_incomplete' };
     return seen.altered.length > 0 ? { code: 'copy_tampered' } : null;
   } catch (error) {
-    return { ...refusalOf(error) };
+    return refusalOf(error);
   } finally {
     reader.close();
   }

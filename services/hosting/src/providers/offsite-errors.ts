@@ -44,7 +44,8 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
   return (status >= 300 && status < 500) || status === 501 || status === 507 ? 'bucket_unusable' : 'may_pass';
 }
 
-export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
+export const isArchiveMissing = (error: unknown): boolean =>
+  error instanceof ArchiveError && error.reason === 'missing';
 
 /** The storage chooses the text of the code, so only a single short word is recorded. */
 const wordOf = (code: string): string => (/^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : 'no code');

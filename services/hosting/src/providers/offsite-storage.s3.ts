@@ -10,7 +10,7 @@ import {
 import { ArchiveError, type ArchiveSource, isObjectName, manifestName } from '@drydock/archive';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound';
 import { forEachAtOnce } from './for-each-at-once';
-import { asMissingObject, translateS3 } from './offsite-errors';
+import { isArchiveMissing, translateS3 } from './offsite-errors';
 import {
   type OffsiteDeadlines,
   OffsiteError,
@@ -202,7 +202,7 @@ class OpenS3 implements OffsiteStorage {
     await this.delete(key);
     const left = await this.read(key, answerBytesMax).then(
       () => true,
-      (error: unknown) => !asMissingObject(error),
+      (error: unknown) => !isArchiveMissing(error),
     );
     if (left) throw new OffsiteError('bucket_unusable', 'what was deleted is still there');
   }
