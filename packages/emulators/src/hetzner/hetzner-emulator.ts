@@ -36,8 +36,8 @@ import { actionRoutes, serverRoutes } from './server-routes';
  */
 interface RateLimit {
   /**
-   * Takes one call from the budget, unless the budget is empty. Returns the provider's headers. The reset in these
-   * headers is the real time at which the budget is full again.
+   * Takes one call from the budget, unless the budget is empty. Returns the provider's headers. `ratelimit-reset` is
+   * the time at which the budget is full again, in seconds since 1970 of real time.
    */
   take(project: string): { isAllowed: boolean; headers: Record<string, string> };
   /** Returns the most accepted calls in any hour so far. */

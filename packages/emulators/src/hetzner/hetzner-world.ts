@@ -169,7 +169,7 @@ const asksTheGuest = (command: string): boolean => command === 'shutdown_server'
 export const goesUnheard = ({ labels }: Server, command: string): boolean =>
   deafLabel in labels && asksTheGuest(command);
 
-/** Ends all actions that are due by `now`, in order. Returns whether any action ended. */
+/** Ends all actions that are due by `now`, in the order of their ends. Returns whether any action ended. */
 function settleActions(state: HetznerState, now: number): boolean {
   const over = state.actions.filter(({ status, endsAt }) => status === 'running' && endsAt <= now);
   for (const action of over.sort((one, other) => one.endsAt - other.endsAt)) endAction(state, action);
@@ -222,7 +222,7 @@ export interface HetznerWorld {
   readonly clock: Clock;
   readonly actionSeconds: ActionSeconds;
   nextId(): number;
-  /** Saves the state, and then writes an accepted command to the ledger. */
+  /** Saves the state, and then writes the accepted action, if there is one, to the ledger. */
   save(taken?: { action: Action; detail: string }): void;
   /** Ends all actions that are due by now. */
   settle(): void;

@@ -188,7 +188,7 @@ export function allowQuery({ query }: Call, names: readonly string[]): void {
   for (const name of query.keys()) if (!names.includes(name)) throw invalidField(name, 'unknown parameter');
 }
 
-/** Checks that a call without a body in the schema has none. @throws Refusal 422 */
+/** Refuses a body where the public schema has none. @throws Refusal 422 */
 export function allowNoBody({ body }: Call): void {
   if (body.length > 0) throw refused('invalid_input', 'no body expected');
 }

@@ -27,7 +27,7 @@ export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** The routes that every emulator has below /emulator. Each of these routes needs the emulator's admin token. */
+/** The routes that every emulator has below /emulator. The emulator checks the admin token before it calls a route. */
 export const adminRoutes = ({ clock, faults, calls, ledger, save }: AdminTools): Route[] => [
   routeAt('GET', '/emulator/clock', () =>
     jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale }),

@@ -12,8 +12,8 @@ const filesMax = 100;
 export type FindDisk = (call: Call, id: string) => { disk: Disk; save(disk: Disk): void };
 
 /**
- * Routes for the content of a machine's disk, which its owner would change over ssh. `PUT
- * /emulator/servers/{id}/disk/srv/state` writes its body to /srv/state.
+ * Routes for the content of a machine's disk, which its owner would change over ssh. A PUT of
+ * `/emulator/servers/{id}/disk/srv/state` writes its body to `/srv/state`.
  */
 export const diskRoutes = (find: FindDisk): Route[] => {
   const located = (call: Call, values: PathValues) => ({

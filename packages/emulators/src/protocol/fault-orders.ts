@@ -33,7 +33,10 @@ export const faultOrderSchema = z.strictObject({
   path: z.string(),
   /** The number of affected calls. */
   times: z.int().min(1).default(1),
-  /** True if the call still takes effect and only its answer is lost. Otherwise the call has no effect. */
+  /**
+   * True if the call takes effect although its answer is lost or replaced. Otherwise only the answers `as_usual` and
+   * `edited` carry the call out, and in S3 also `truncated` and `drip`.
+   */
   isCarriedOut: z.boolean().default(false),
   delayMs: ms.default(0),
   answer: answerSchema,

@@ -31,7 +31,7 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
   response.end(status === 204 ? undefined : body);
 }
 
-/** Sends a faulty answer. `reply` is the call's result, or an empty 200 if the call took no effect. */
+/** Sends a faulty answer. `reply` is the call's result, or an empty 200 if the call was not carried out. */
 export async function sendFaulty(response: ServerResponse, reply: Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':

@@ -132,13 +132,13 @@ export const usualTaskSeconds: TaskSeconds = {
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
 
-/** Ends a task. A successful task takes effect only now, and a failed task has no effect. */
+/** Ends a task. Its effect comes only now, and only if the task succeeds. */
 function endTask(state: ProxmoxState, task: Task): void {
   task.isOver = true;
   const vm = state.vms.find(({ vmid }) => vmid === task.vmid);
   if (vm === undefined) return;
   const hasFailed = task.exitstatus !== 'OK';
-  // In Proxmox a failed rollback keeps its lock until staff remove it.
+  // In Proxmox a VM keeps the lock of a failed rollback until staff remove the lock.
   if (!hasFailed || task.type !== 'qmrollback') vm.lock = null;
   if (hasFailed) failTask(state, vm, task);
   else effects[task.type]?.(vm, task, state);
@@ -266,7 +266,10 @@ export const apiAt = (method: string, path: string, handle: AccountHandler): Acc
   handle,
 });
 
-/** Requests for failures in a VM's description: the type of task that fails, and extra seconds for each task. */
+/**
+ * Texts with which the orderer of a VM requests failures, in the VM's description: the type of task that fails, and
+ * extra seconds for each task.
+ */
 const failsIn = /"emulator\.fail":"([a-z]+)"/;
 const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 
@@ -278,7 +281,7 @@ interface TaskOrder {
   lock?: string;
   snapname?: string;
   starts?: boolean;
-  /** The error with which the task ends at once. Proxmox accepts such a call and finds the error only in the task. */
+  /** The error with which the task ends at once. Proxmox accepts such a call, and only the task reports the error. */
   dies?: string;
 }
 

@@ -6,7 +6,7 @@ import type { Snapshot, Task, Vm } from './proxmox-world';
 
 const gib = 2 ** 30;
 
-/** Tells whether the VM is an incomplete clone. The temporary configuration of such a clone shows only the lock. */
+/** Tells whether the VM is an incomplete clone. Its temporary configuration has a lock, and no name or settings. */
 const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
 const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
 

@@ -68,6 +68,7 @@ interface Page<Item> {
 
 /**
  * Returns a page of the items that `itemsOf` returns for each key. Keys with the same common prefix count as one item.
+ * `isBehind` tells whether an item comes after the position at which the page begins.
  */
 function pageOf<Item>(
   { call, bucket }: BucketCall,

@@ -126,7 +126,7 @@ function recordIn(ledger: LedgerFile, now: () => string): S3World['record'] {
 }
 
 export interface RunningS3 extends S3Emulator {
-  /** The URL: http://127.0.0.1:<port>. */
+  /** The URL in the form `http://127.0.0.1:<port>`. */
   endpoint: string;
   /** Returns the file with the content of an object's newest version. Tests use it to corrupt an object. */
   fileOf(bucket: string, key: string): string;

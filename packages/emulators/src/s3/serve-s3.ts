@@ -24,7 +24,7 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', go).on('close', go);
   });
 
-/** Sends a file as fast as the client reads. If the client disconnects, reading stops. */
+/** Sends a reply. A file is read only as fast as the client reads, and no further once the client disconnects. */
 async function sendS3(response: ServerResponse, reply: S3Reply, change: Change = unchanged): Promise<void> {
   const { status, headers, body } = reply;
   if (body.kind === 'text') {
@@ -126,7 +126,7 @@ interface S3Service {
   accounts: readonly S3Account[];
   faults: FaultOrders;
   calls: CallLog;
-  /** Answers requests below /emulator. No bucket can have that name. */
+  /** Answers requests below /emulator. The objects of a bucket with the name `emulator` cannot be reached. */
   admin(request: IncomingMessage, response: ServerResponse): void;
 }
 
@@ -161,7 +161,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // Signatures use the clock of the caller. The emulator's clock may be days ahead.
+    // A caller signs with real time, and the emulator's clock may be days ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;
@@ -174,7 +174,7 @@ async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3
   }
 }
 
-/** Answers by method and the sub-resource in the query. '' is the resource itself. */
+/** The functions that answer, by `<method> <sub-resource>`. An empty sub-resource means the bucket or object itself. */
 type Table = Readonly<Record<string, Answer | undefined>>;
 
 const bucketTable: Table = {

@@ -186,8 +186,8 @@ export function openPackageContent(stateDir: string): PackageContent {
 }
 
 /**
- * Ends all jobs that are due by now, in order. Returns whether any job ended. After a crash, a repeated call has the
- * same result.
+ * Ends all jobs that are due by now, in the order of their ends. Returns whether any job ended. The call may be
+ * repeated after a crash before the state was saved.
  */
 function settleJobs(world: VendorWorld): boolean {
   const now = world.clock.now();
@@ -210,7 +210,7 @@ function endJob(world: VendorWorld, found: Package, job: Job): void {
   job.status = 'finished';
 }
 
-/** Returns the item, or the mailbox that the restore creates beside it. */
+/** Returns the item itself, or the mailbox `target`, which is created if it is missing. */
 function targetOf(found: Package, item: Item, target: string | null): Item {
   if (target === null) return item;
   const there = found.items.find(({ scope, name }) => scope === 'mailbox' && name === target);
