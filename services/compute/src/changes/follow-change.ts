@@ -40,8 +40,9 @@ const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
 };
 
 /**
- * Reads the state of the provider's work once. Returns if the work has succeeded. While it runs, the function throws,
- * so that the step is repeated later and no worker waits.
+ * Reads the provider's action once, and returns if the action has succeeded. While the action runs, the thrown error
+ * makes the engine repeat the step later, so that no worker waits. If the action has failed, the workflow ends with the
+ * code that the customer sees.
  */
 export async function followChange(
   step: Step,
@@ -67,14 +68,14 @@ export async function followChange(
 type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
 
 /**
- * The pause between two steps that read the state of a deletion. It is long because nobody waits for a deletion, and
- * each read uses up a part of the account's limit of calls.
+ * The pause before a step that deletes what a workflow no longer needs is repeated. It is long because no customer
+ * waits for these deletions, and each read counts against the account's rate limit.
  */
 const againSeconds = 3;
 export const lookAgain = (): Error => retryLater({ seconds: againSeconds });
 
 const lookEveryMs = 500;
-/** The most reads in one attempt. A deletion that takes longer is followed by a later attempt. */
+/** The most reads in one attempt, which take ten seconds. A later attempt follows a deletion that takes longer. */
 const deletionLooksMax = 20;
 
 /**

@@ -16,7 +16,7 @@ async function looking(reason: ComputeReason) {
 }
 
 it.each(['credentials_refused', 'rejected'] as const)(
-  'pages staff when a look is refused as %s: it is asked before anything is sent',
+  'pages staff when a read is refused as %s, because a change begins with reads',
   async (reason) => {
     const { thrown, alarms } = await looking(reason);
     expect(thrown).toBeInstanceOf(StepFailure);
@@ -24,7 +24,7 @@ it.each(['credentials_refused', 'rejected'] as const)(
   },
 );
 
-it('pages nobody for what passes by itself, and looks again', async () => {
+it('pages nobody for a transient failure, and reads again later', async () => {
   const { thrown, alarms } = await looking('unavailable');
   expect(thrown).toBeInstanceOf(StepWait);
   expect(alarms).toEqual([]);

@@ -18,8 +18,8 @@ export const providerUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets the
- * same limit, because the gateway answers the request itself soon after the limit.
+ * The time limit of a read for a request: 10 s for a call and 4 s of waiting for the rate limit. A listing of many
+ * pages gets no more time, because the service answers every request after 18.5 s.
  */
 const lookMsMax = 14_000;
 
@@ -63,8 +63,8 @@ const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason,
 };
 
 /**
- * The problem code for a provider's refusal of this kind of change. It is undefined if Drydock itself caused the
- * refusal.
+ * The problem code for a provider's refusal of this kind of change. It is undefined if the customer can do nothing
+ * about the refusal, for example if the provider refuses Drydock's credential.
  */
 export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
   codeOfChange[kind]?.[reason] ?? codeOfReason[reason];

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-it('asks for no more pages of a listing than somebody waits for', async () => {
+it('stops reading the pages of a listing when the request is answered, and pauses its calls', async () => {
   const machineId = await orderMachine(world, rig.order());
   const answer = { kind: 'edited', set: { 'meta.pagination.next_page': 2 } } as const;
   await world.admin.orderFault({ method: 'GET', path: '^/v1/images$', times: 1_000, delayMs: 100, answer });

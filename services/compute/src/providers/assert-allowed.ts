@@ -1,4 +1,4 @@
-import { judgeDeletion, judgePower, judgeRollback, type PowerKind } from './change.rules';
+import { checkDeletion, checkPower, checkRollback, type PowerKind } from './change.rules';
 import type { Machine } from './compute.types';
 import { ComputeError, type ComputeReader } from './compute-provider';
 
@@ -18,7 +18,7 @@ export async function assertRollbackAllowed(
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
   if (snapshot === null)
     throw new ComputeError('snapshot_not_found', `machine ${machineId} has no snapshot ${snapshotId}`);
-  const reason = judgeRollback(machine, snapshot);
+  const reason = checkRollback(machine, snapshot);
   if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
 }
 
@@ -33,7 +33,7 @@ export async function assertPowerAllowed(
 ): Promise<Machine> {
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
-  const reason = judgePower(machine, kind);
+  const reason = checkPower(machine, kind);
   if (reason !== null) throw new ComputeError(reason, `${kind} of ${machineId} is not allowed now`);
   return machine;
 }
@@ -49,7 +49,7 @@ export async function assertDeletionAllowed(
 ): Promise<Machine | null> {
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) return null;
-  const reason = judgeDeletion(machine, name);
+  const reason = checkDeletion(machine, name);
   if (reason !== null)
     throw new ComputeError(
       reason,

@@ -56,7 +56,6 @@ export const deleteServer = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof deleteComputeServer, Tx, DeletionWorld>;
 
-/** The preflight applies the rules of the deletion and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -29,7 +29,10 @@ const changeOf = ({ subject, workflowId }: DeleteStep, machineId: string) =>
   ({ kind: 'delete', reference: workflowId, machineId, name: subject.id }) as const;
 
 const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null };
-/** The most reads after the deletion has ended. In about eight minutes the provider must have forgotten the machine. */
+/**
+ * The most reads of the machine after its deletion has ended, which take about eight minutes. If the provider still
+ * knows the machine then, the workflow waits for staff.
+ */
 const looksMax = 50;
 
 /**

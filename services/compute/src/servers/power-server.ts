@@ -100,7 +100,6 @@ export const preflightReboot = (context: HandlerContext) =>
     read: (request) => preflightPower(context, request, { change: 'reboot', isForced: request.body.force === true }),
   }) satisfies ReadHandlers<typeof preflightComputeServerReboot>;
 
-/** The preflight applies the rules of the power change and changes nothing. */
 async function preflightPower(
   context: HandlerContext,
   request: Pick<AboutPower, 'caller' | 'params' | 'requestId'>,

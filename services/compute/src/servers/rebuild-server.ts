@@ -13,7 +13,6 @@ import { refuseInoperable, refuseRebuild } from './server.rules';
 import { serverPath, serverResourceKey } from './server.types';
 import { holdServer, readServer } from './server-record';
 
-/** The preflight applies the rules of the rebuild and changes nothing. */
 export const preflightRebuild = (context: HandlerContext) =>
   ({
     read: async (request) => {

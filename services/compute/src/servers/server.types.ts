@@ -8,7 +8,7 @@ export const serverResourceKey = (serverId: string): string => `server:${serverI
 
 export const serverSubject = (serverId: string): { type: 'server'; id: string } => ({ type: 'server', id: serverId });
 
-/** The path under which the audit log names a server. */
+/** The path of the server, by which answers and the audit log name it. */
 export const serverPath = (serverId: string): string => `/v1/compute/servers/${serverId}`;
 
 /** The target of a workflow on a server. */

@@ -11,6 +11,7 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint } from '../providers/compute.types';
 import { acceptMachineWork, lookBefore } from '../servers/machine-work';
+import { refuseInoperable } from '../servers/server.rules';
 import { type Server, serverPath, serverResourceKey } from '../servers/server.types';
 import { holdServer, readServer } from '../servers/server-record';
 import { lookAtSnapshot } from './list-snapshots';
@@ -45,8 +46,8 @@ function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight[
 const bytesInGb = 1e9;
 
 /**
- * The space that a rollback needs, and the space that it has. The whole disk is overwritten, so all of it counts as
- * free. Null if the provider does not report the size.
+ * The space that the snapshot needs, and the space on the machine's disk. The rollback overwrites the whole disk, so
+ * the whole disk counts as free. Null if the provider reports no size of the snapshot.
  */
 function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
   const neededGb = snapshot?.sizeGb ?? snapshot?.diskGb ?? null;
@@ -72,7 +73,7 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
       detail: 'The machine is stopped without notice.',
     },
     capabilities.includes('compute:snapshots') &&
-      refusesNothing(server) && {
+      refuseInoperable(server) === null && {
         level: 'INFO',
         code: 'take_a_snapshot',
         detail: 'A snapshot taken now would keep the current state.',
@@ -81,9 +82,6 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
   return findings.filter((finding) => finding !== false);
 }
 
-const refusesNothing = ({ operable, status }: Server): boolean => operable && status === 'active';
-
-/** The preflight applies the rules of the rollback and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {

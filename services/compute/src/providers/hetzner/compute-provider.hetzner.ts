@@ -51,8 +51,8 @@ export function hetznerCompute(options: HetznerOptions): ComputeDriver & Closing
 }
 
 /**
- * Definite refusals: the provider has read the request and changed nothing. Any other code, and every 5xx, leaves open
- * whether the provider changed something.
+ * The reasons for the codes of definite refusals: the provider has read the request and changed nothing. An unlisted
+ * code of a 4xx counts as `rejected`. A 5xx leaves open whether the provider changed something.
  */
 const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   unauthorized: 'credentials_refused',
@@ -112,7 +112,6 @@ const serverAnswer = actionAnswer.extend({ server: serverSchema });
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
-/** Sends a change once, without repeated calls. */
 async function sendChange(
   api: ProviderApi,
   reader: ComputeReader,
@@ -273,7 +272,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // The provider has accepted an action on another machine. The error names the action.
+  // The answer names an action on another machine, so it is unknown what the provider has accepted.
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };
@@ -332,7 +331,7 @@ async function findChange(
   return { actionId: begun === undefined ? null : String(begun.id), machineId, snapshotId: snapshot };
 }
 
-/** The id of the snapshot that carries the label of this change. */
+/** The id of the snapshot that carries the label of the change with this reference. */
 async function findByReference(api: ProviderApi, reference: string, signal?: AbortSignal): Promise<string | null> {
   const query = [
     ['type', 'snapshot'],

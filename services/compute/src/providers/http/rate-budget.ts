@@ -82,8 +82,8 @@ function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, no
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
-  // The headers count whole seconds. So the refill rate is computed from them only if more than ten calls are used and
-  // the refill takes more than two seconds.
+  // The headers count whole seconds. After few calls or before a short refill, a rate computed from them would be far
+  // off. Then the limit counts as a number of calls per hour.
   const isTelling = untilFull > 2 && limit - left > 10;
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }
@@ -99,8 +99,8 @@ const waitSecondsMax = 60;
 const waitSecondsUsual = 5;
 
 /**
- * The wait after a 429 or 503, in seconds from 1 to 60. Retry-After gives seconds or a date. Without Retry-After,
- * RateLimit-Reset gives the time. Absurd values are ignored.
+ * The wait after a 429, in seconds from 1 to 60. Retry-After gives seconds or a date. Without Retry-After,
+ * RateLimit-Reset gives the time. Without a readable header the wait is 5 seconds.
  */
 export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number {
   const asked = askedSeconds(headers);

@@ -63,7 +63,6 @@ interface Sender {
 const upidAnswer = dataOf(upidSchema);
 const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
 
-/** Sends a change once, without repeated calls. */
 async function sendChange(
   sender: Sender,
   change: Change,

@@ -11,7 +11,7 @@ import { listTasks } from './proxmox-tasks';
 export interface VmSize {
   cores: number;
   memoryMb: number;
-  /** The size of the first disk. A larger disk is not shrunk. */
+  /** The size of the first disk in Proxmox' GB of 2^30 bytes. A larger disk is not shrunk. */
   diskGb: number;
 }
 

@@ -160,7 +160,7 @@ export const snapshotOf = (
   ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
 });
 
-/** The snapshots that were made after `name`. Each snapshot names its parent. */
+/** The snapshots that descend from `name`. Each snapshot names its parent. */
 export function descendantsOf(name: string, all: readonly VmSnapshot[]): string[] {
   const found = new Set<string>();
   for (let last = -1; last !== found.size; ) {
