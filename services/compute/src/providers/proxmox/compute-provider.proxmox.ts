@@ -14,9 +14,8 @@ import {
   prepareChange,
   readCheckpoint,
 } from './proxmox-find';
-import { findVm, proxmoxReader } from './proxmox-reader';
+import { findVm, proxmoxReader, refusalIn } from './proxmox-reader';
 import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
-import { refusalIn } from './proxmox-tasks';
 
 /** A node lists a task as soon as the task's process exists, so 30 seconds are ample. */
 const lostAnswerSecondsUsual = 30;

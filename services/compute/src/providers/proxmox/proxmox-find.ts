@@ -3,9 +3,8 @@ import type { PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ApiOptions, ProviderApi } from '../http/provider-api';
-import { findOrderedVm, findVm, makingAction } from './proxmox-reader';
+import { findOrderedVm, findVm, listTasks, makingAction } from './proxmox-reader';
 import { snapshotNameOf } from './proxmox-shapes';
-import { listTasks } from './proxmox-tasks';
 
 /** A size that this cluster sells. */
 export interface VmSize {

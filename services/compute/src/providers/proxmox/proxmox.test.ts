@@ -9,7 +9,7 @@ import {
 } from '../../../test/provider-rig';
 import { proxmoxRig } from '../../../test/proxmox-rig';
 import type { Change } from '../compute.types';
-import { refusalIn } from './proxmox-tasks';
+import { refusalIn } from './proxmox-reader';
 
 const rig = proxmoxRig();
 let world: RigWorld;
