@@ -1,9 +1,8 @@
 import { powerStateSchema, serverStatusSchema } from '@drydock/contracts/compute/compute-servers';
 import { conclude, fail, retryLater, type StepContext, StepFailure } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, followChange } from '../changes/follow-change';
+import { carryOutDeletion, followChange, type Step, sendOnce } from '../changes/provider-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
-import { type Step, sendOnce } from '../changes/send-once';
 import { defineWorkflow, driverOf } from '../context/context';
 import type { Accepted } from '../providers/compute.types';
 import type { ComputeDriver } from '../providers/compute-provider';

@@ -1,10 +1,9 @@
 import { problems } from '@drydock/contracts/platform/problems';
 import { fail, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, followChange, lookAgain } from '../changes/follow-change';
+import { carryOutDeletion, followChange, lookAgain, type Step, sendOnce } from '../changes/provider-change';
 import { lookedAt, pollSeconds, refusedSend } from '../changes/provider-failure';
 import { lookForSend } from '../changes/provider-send.store';
-import { type Step, sendOnce } from '../changes/send-once';
 import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { MachineOrder } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';

@@ -1,9 +1,8 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import { conclude, fail, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { followChange, observeMachine } from '../changes/follow-change';
+import { followChange, observeMachine, type Step, sendOnce } from '../changes/provider-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
-import { type Step, sendOnce } from '../changes/send-once';
 import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { PowerKind } from '../providers/change.rules';
 import type { Change, Machine } from '../providers/compute.types';

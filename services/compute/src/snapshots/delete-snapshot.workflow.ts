@@ -1,8 +1,7 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { followChange } from '../changes/follow-change';
+import { followChange, sendOnce } from '../changes/provider-change';
 import { lookedAt } from '../changes/provider-failure';
-import { sendOnce } from '../changes/send-once';
 import { defineWorkflow, driverOf } from '../context/context';
 import { auditAcceptance } from './take-snapshot.workflow';
 

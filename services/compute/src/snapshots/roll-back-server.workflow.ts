@@ -1,9 +1,8 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import { conclude, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { followChange, observeMachine } from '../changes/follow-change';
+import { followChange, observeMachine, sendOnce } from '../changes/provider-change';
 import { lookedAt } from '../changes/provider-failure';
-import { sendOnce } from '../changes/send-once';
 import { defineWorkflow, driverOf } from '../context/context';
 import { sandboxBehaviour } from '../servers/server.rules';
 import { findServer, releaseMachine, releaseUnchanged } from '../servers/server.store';

@@ -2,10 +2,16 @@ import type { Database } from '@drydock/service/database';
 import { audit } from '@drydock/service/effects';
 import { conclude, retryLater, type StepContext, type WorkflowRun } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, followChange, lookAgain } from '../changes/follow-change';
+import {
+  carryOutDeletion,
+  followChange,
+  lookAgain,
+  type Sending,
+  type Step,
+  sendOnce,
+} from '../changes/provider-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
 import { lookForSend } from '../changes/provider-send.store';
-import { type Sending, type Step, sendOnce } from '../changes/send-once';
 import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { serverPath } from '../servers/server.types';

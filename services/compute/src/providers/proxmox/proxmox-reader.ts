@@ -28,7 +28,7 @@ import {
 } from './proxmox-shapes';
 
 /** Whether the text is the number of a VM. Any other text names no VM, so the driver does not send it. */
-export const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);
+const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);
 
 /** All VMs that the token may see, each with its present node. */
 async function listVms(api: ProviderApi, signal?: AbortSignal): Promise<Resource[]> {

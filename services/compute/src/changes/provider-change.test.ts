@@ -6,8 +6,8 @@ import { startApi } from '../../test/compute-api';
 import { type ComputeDatabase, openDatabase } from '../context/database.store';
 import type { Accepted, Change } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
+import { type Step, sendOnce } from './provider-change';
 import { noteSend } from './provider-send.store';
-import { type Step, sendOnce } from './send-once';
 
 let api: ServiceApi;
 let database: ComputeDatabase;
