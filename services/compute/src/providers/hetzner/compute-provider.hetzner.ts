@@ -1,8 +1,15 @@
 import { z } from 'zod';
-import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered, type PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint, ComputeReason } from '../compute.types';
-import { type Closing, type ComputeDriver, ComputeError, type ComputeReader } from '../compute-provider';
+import {
+  assertDeletionAllowed,
+  assertPowerAllowed,
+  assertRollbackAllowed,
+  type Closing,
+  type ComputeDriver,
+  ComputeError,
+  type ComputeReader,
+} from '../compute-provider';
 import { type ApiOptions, openProviderApi, type ProviderApi } from '../http/provider-api';
 import type { HttpAnswer } from '../http/provider-http';
 import { retryAfterSeconds } from '../http/rate-budget';

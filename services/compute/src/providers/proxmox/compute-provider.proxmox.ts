@@ -1,9 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered, type PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
-import { type Closing, type ComputeDriver, ComputeError, type ComputeReader } from '../compute-provider';
+import {
+  assertDeletionAllowed,
+  assertPowerAllowed,
+  assertRollbackAllowed,
+  type Closing,
+  type ComputeDriver,
+  ComputeError,
+  type ComputeReader,
+} from '../compute-provider';
 import { openProviderApi, type ProviderApi, type ReadPath } from '../http/provider-api';
 import type { HttpCall } from '../http/provider-http';
 import {

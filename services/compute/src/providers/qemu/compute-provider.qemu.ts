@@ -1,9 +1,16 @@
 import { faultpoint } from '@drydock/process';
 import { z } from 'zod';
-import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
-import { type Closing, type ComputeDriver, ComputeError, type ComputeReader } from '../compute-provider';
+import {
+  assertDeletionAllowed,
+  assertPowerAllowed,
+  assertRollbackAllowed,
+  type Closing,
+  type ComputeDriver,
+  ComputeError,
+  type ComputeReader,
+} from '../compute-provider';
 import { assertTools, beginWork, reviveMachines, shouldRun } from './begin-work';
 import {
   claimJob,
