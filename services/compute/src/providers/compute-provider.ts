@@ -144,8 +144,8 @@ export async function assertPowerAllowed(
 }
 
 /**
- * The last check of every driver before it sends a deletion. Resolves with the machine, or with null if the machine does
- * not exist (any more).
+ * The last check of every driver before it sends a deletion. Resolves with the machine, or with null if the machine
+ * does not exist (any more).
  *
  * @throws ComputeError with a final reason, or `locked`
  */

@@ -13,7 +13,7 @@ import { type RigWorld, reference, refusalOf } from '../../../test/provider-rig'
 import { hasQemu, needsQemu } from '../../../test/qemu-host';
 import { openHost, qemuRig } from '../../../test/qemu-rig';
 import type { Accepted, Change, ProviderAction } from '../compute.types';
-import { beginWork } from './begin-work';
+import { beginWork } from './compute-provider.qemu';
 import { findPid } from './qemu-process';
 
 const order = qemuRig().order;

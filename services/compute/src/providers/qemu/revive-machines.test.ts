@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { reviveMachines } from './begin-work';
+import { reviveMachines } from './compute-provider.qemu';
 import {
   claimJob,
   type JobRecord,
