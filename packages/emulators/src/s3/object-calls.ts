@@ -8,9 +8,8 @@ import {
   retentionFor,
 } from './object-lock';
 import { receiveBody, receiveText } from './receive-body';
-import { emptyAnswer, type S3Call, type S3Reply, xmlAnswer } from './s3-call';
+import { type BucketCall, emptyAnswer, isoNow, type S3Call, type S3Reply, xmlAnswer } from './s3-call';
 import { element, elementsOf, refuse, S3Refusal, textOf, type Xml, xmlDocument } from './s3-errors';
-import { type BucketCall, isoNow } from './s3-world';
 import { checksumHeader, retentionModes, type StoredVersion } from './stored-version';
 
 const readBytes = 256 * 1024;

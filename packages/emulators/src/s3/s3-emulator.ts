@@ -14,7 +14,7 @@ import { isSame } from '../protocol/tokens';
 import type { S3Account } from './authenticate';
 import { openBuckets, openUploads } from './bucket-store';
 import type { LockAnswer } from './object-lock';
-import type { S3World } from './s3-world';
+import type { S3World } from './s3-call';
 import { createS3Server } from './serve-s3';
 
 interface AdminRequest {

@@ -8,9 +8,8 @@ import * as buckets from './bucket-calls';
 import { listObjects, listVersions } from './bucket-calls';
 import * as multipart from './multipart-calls';
 import * as objects from './object-calls';
-import { emptyAnswer, parseCall, type S3Call, type S3Reply } from './s3-call';
+import { type Answer, emptyAnswer, parseCall, type S3Call, type S3Reply, type S3World } from './s3-call';
 import { errorDocument, refuse, S3Refusal } from './s3-errors';
-import type { Answer, S3World } from './s3-world';
 
 type Change = (piece: Buffer, offset: number) => Buffer;
 const unchanged: Change = (piece) => piece;
