@@ -21,8 +21,7 @@ import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger, openStateFile } from '../protocol/state-file';
 import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
-import { clusterRoutes } from './cluster-routes';
-import { forbidden, noSuchUri, unauthorized } from './proxmox-errors';
+import { proxmoxRoutes } from './proxmox-routes';
 import {
   openWorld,
   type ProxmoxWorld,
@@ -32,7 +31,7 @@ import {
   templates,
   type Vm,
 } from './proxmox-world';
-import { snapshotRoutes, vmRoutes } from './vm-routes';
+import { forbidden, noSuchUri, unauthorized } from './shapes';
 
 const vmChange = z
   .strictObject({
@@ -108,8 +107,6 @@ interface ProxmoxOptions {
 /** The delay of an answer to a wrong token, as in Proxmox. The delay slows down guessing. */
 const refusalMs = 3_000;
 
-const apiRoutes = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];
-
 function holderIn(
   { tokens, readerTokens = new Map() }: Pick<ProxmoxOptions, 'tokens' | 'readerTokens'>,
   { headers }: Call,
@@ -124,7 +121,7 @@ function holderIn(
 /** Answers a call of an account. Tasks that are due by now end first. */
 function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
   world.settle();
-  const routes = apiRoutes.map(
+  const routes = proxmoxRoutes.map(
     ({ method, pattern, handle }): Route => ({
       method,
       pattern,

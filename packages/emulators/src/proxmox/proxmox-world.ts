@@ -3,7 +3,7 @@ import type { Call, PathValues, Reply } from '../protocol/call';
 import { type Clock, clockAnchorSchema } from '../protocol/clock';
 import { diskSchema } from '../protocol/disk';
 import { type LedgerFile, ledgerEntrySchema, type StateFile } from '../protocol/state-file';
-import { died, forbidden, unreachable } from './proxmox-errors';
+import { died, forbidden, unreachable } from './shapes';
 
 const snapshotSchema = z.strictObject({
   name: z.string(),
