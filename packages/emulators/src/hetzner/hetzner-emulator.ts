@@ -1,6 +1,6 @@
 import type { Server as HttpServer } from 'node:http';
 import { z } from 'zod';
-import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
+import { adminRoutes, diskRoutes, type FindDisk, parseAdmin } from '../protocol/admin-routes';
 import {
   type Call,
   createCallLog,
@@ -14,7 +14,6 @@ import {
   routeAt,
 } from '../protocol/call';
 import { openClock, startOfClock } from '../protocol/clock';
-import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger, openStateFile } from '../protocol/state-file';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { diskSchema } from '../protocol/admin-routes';
 import type { Call, PathValues, Reply } from '../protocol/call';
 import { type Clock, clockAnchorSchema } from '../protocol/clock';
-import { diskSchema } from '../protocol/disk';
 import { type LedgerFile, ledgerEntrySchema, type StateFile } from '../protocol/state-file';
 import { died, forbidden, unreachable } from './shapes';
 
