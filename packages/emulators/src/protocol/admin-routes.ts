@@ -11,7 +11,7 @@ import {
   routeAt,
 } from './call';
 import type { Clock } from './clock';
-import { type FaultOrders, faultOrderSchema } from './fault-orders';
+import { type FaultOrders, faultOrderSchema } from './faults';
 import type { LedgerFile } from './state-file';
 
 export interface AdminTools {

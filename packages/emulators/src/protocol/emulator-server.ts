@@ -3,9 +3,18 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { closeServer, listen } from '@drydock/service/http';
 import { closeOnSignal, createLifetime } from '@drydock/service/process';
 import { createLog } from '@drydock/service/telemetry';
-import { type Call, type CallLog, emptyReply, jsonReply, matchRoute, Refusal, type Reply, type Route } from './call';
-import type { FaultOrders } from './fault-orders';
-import { sendFaulty, sendReply } from './send-reply';
+import {
+  type Call,
+  type CallLog,
+  emptyReply,
+  jsonReply,
+  matchRoute,
+  Refusal,
+  type Reply,
+  type Route,
+  sendReply,
+} from './call';
+import { type FaultOrders, sendFaulty } from './faults';
 
 export interface Emulator {
   faults: FaultOrders;

@@ -17,7 +17,7 @@ import {
 } from '../protocol/call';
 import { openClock, startOfClock } from '../protocol/clock';
 import { createEmulatorServer } from '../protocol/emulator-server';
-import { createFaultOrders } from '../protocol/fault-orders';
+import { createFaultOrders } from '../protocol/faults';
 import { openLedger, openStateFile } from '../protocol/state-file';
 import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
 import { proxmoxRoutes } from './proxmox-routes';

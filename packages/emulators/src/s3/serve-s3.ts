@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CallLog } from '../protocol/call';
-import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/fault-orders';
+import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/faults';
 import { assertMayUse, authenticate, type Caller, type S3Account } from './authenticate';
 import * as buckets from './bucket-calls';
 import { listObjects, listVersions } from './bucket-calls';
