@@ -73,7 +73,7 @@ it('a change that a dead worker may have sent is not sent again, and fails once 
 
 it('a provider that recognises a repeated change gets it again, in case the dead worker had not sent it', async () => {
   const { workflowId, step } = await givenNote();
-  const { driver, sent } = nobody({ takesOnOnce: true });
+  const { driver, sent } = nobody({ recognisesRepeats: true });
   expect(await sendBy(step, driver)).toEqual(accepted);
   expect([sent.length, await notesOf(workflowId)]).toEqual([1, [{ fence: '2' }]]);
 });
@@ -81,23 +81,23 @@ it('a provider that recognises a repeated change gets it again, in case the dead
 it('a transient refusal of the repeated change withdraws the note, and the step waits', async () => {
   const { workflowId, step } = await givenNote();
   const send = () => Promise.reject(new ComputeError('locked', 'somebody works on it'));
-  await expect(sendBy(step, nobody({ takesOnOnce: true, send }).driver)).rejects.toBeInstanceOf(StepWait);
+  await expect(sendBy(step, nobody({ recognisesRepeats: true, send }).driver)).rejects.toBeInstanceOf(StepWait);
   expect(await notesOf(workflowId)).toEqual([]);
 });
 
 it('a worker that has lost its claim sends nothing, even to a provider that recognises a repeated change', async () => {
   const { workflowId, step } = await givenNote();
-  const { driver, sent } = nobody({ takesOnOnce: true });
+  const { driver, sent } = nobody({ recognisesRepeats: true });
   await expect(sendBy({ ...step, fence: '1' }, driver)).rejects.toBeInstanceOf(LeaseLost);
   expect([sent, await notesOf(workflowId)]).toEqual([[], [{ fence: '1' }]]);
 });
 
 it('a change that the provider never accepts is given up, and not sent for ever', async () => {
   const { workflowId, step } = await givenNote();
-  const { driver, sent } = nobody({ takesOnOnce: true });
+  const { driver, sent } = nobody({ recognisesRepeats: true });
   await sendBy(
     step,
-    nobody({ takesOnOnce: true, send: () => Promise.reject(new ComputeError('ambiguous', 'no answer')) }).driver,
+    nobody({ recognisesRepeats: true, send: () => Promise.reject(new ComputeError('ambiguous', 'no answer')) }).driver,
   ).catch(() => undefined);
   await database
     .sql()

@@ -13,8 +13,8 @@ import {
 import type { WorkContext } from '../context/context';
 import type { Accepted, Change, Checkpoint, Machine, PowerState } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
-import { codeOf, lookedAt, pollSeconds, refusedSend } from './provider-failure';
-import { lookForSend, noteSend, takeOverSend, withdrawSend } from './provider-send.store';
+import { codeOf, pollSeconds, readForStep, refusedSend } from './provider-failure';
+import { noteSend, secondsOfSearch, takeOverSend, withdrawSend } from './provider-send.store';
 
 export type Step = Pick<
   StepContext<unknown, unknown>,
@@ -31,8 +31,8 @@ export interface Sending {
  * Has a change accepted at most once in the life of the workflow, even if workers die, and resolves with what the
  * provider has accepted. A note is committed before the call, and only a definite refusal removes it. A step that finds
  * a note searches for the change at the provider. If the search finds nothing, the provider decides what follows. A
- * provider that recognises a repeated change (`takesOnOnce`) gets the change again. With any other provider the step
- * only searches, and the workflow fails after `lostAnswerSeconds`. A step without a note searches too, because
+ * provider that recognises a repeated change (`recognisesRepeats`) gets the change again. With any other provider the
+ * step only searches, and the workflow fails after `lostAnswerSeconds`. A step without a note searches too, because
  * Drydock's database may have been restored to a moment before the note.
  */
 export async function sendOnce(
@@ -41,10 +41,10 @@ export async function sendOnce(
   sending: Sending,
 ): Promise<Accepted> {
   const sql = database.sql();
-  const lookedSeconds = await lookForSend(sql, step.workflowId);
-  if (lookedSeconds !== null) return findSent(sql, step, { sending, lookedSeconds });
+  const searchedSeconds = await secondsOfSearch(sql, step.workflowId);
+  if (searchedSeconds !== null) return findSent(sql, step, { sending, searchedSeconds });
   const { driver, change, checkpoint } = sending;
-  const sentBefore = await lookedAt(driver.find(change, checkpoint, step.signal), step);
+  const sentBefore = await readForStep(driver.find(change, checkpoint, step.signal), step);
   if (sentBefore !== null) return sentBefore;
   step.signal.throwIfAborted();
   if (!(await noteSend(sql, step))) throw new LeaseLost(step.workflowId);
@@ -84,13 +84,13 @@ function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal
 async function findSent(
   sql: Sql,
   step: Step,
-  { sending, lookedSeconds }: { sending: Sending; lookedSeconds: number },
+  { sending, searchedSeconds }: { sending: Sending; searchedSeconds: number },
 ): Promise<Accepted> {
   const { driver, change, checkpoint } = sending;
-  const found = await lookedAt(driver.find(change, checkpoint, step.signal), step);
+  const found = await readForStep(driver.find(change, checkpoint, step.signal), step);
   if (found !== null) return found;
-  if (lookedSeconds < driver.lostAnswerSeconds) {
-    if (driver.takesOnOnce !== true) throw retryLater({ seconds: pollSeconds(step.attempt) });
+  if (searchedSeconds < driver.lostAnswerSeconds) {
+    if (driver.recognisesRepeats !== true) throw retryLater({ seconds: pollSeconds(step.attempt) });
     step.signal.throwIfAborted();
     if (!(await takeOverSend(sql, step))) throw new LeaseLost(step.workflowId);
     return send(sql, step, sending);
@@ -125,7 +125,7 @@ export async function followChange(
 ): Promise<void> {
   const { actionId, machineId } = accepted;
   if (actionId === null) return;
-  const action = await lookedAt(driver.readAction(machineId, actionId, step.signal), step);
+  const action = await readForStep(driver.readAction(machineId, actionId, step.signal), step);
   if (action.state === 'running') {
     step.progress((action.progress ?? 0) / 100);
     throw retryLater({ seconds: pollSeconds(step.attempt) });
@@ -143,16 +143,16 @@ const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
  * The most reads of a machine, which take about two minutes. After the last read, a machine that is still starting,
  * stopping or rebooting is shown as it is.
  */
-const looksMax = 15;
+const readsMax = 15;
 
 /**
  * Reads the machine and returns it. Throws while the machine is starting, stopping or rebooting, so that the step is
- * repeated later, at most until read number `looksMax`.
+ * repeated later, at most until read number `readsMax`.
  */
 export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
-  const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
+  const machine = await readForStep(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
-  if (passing.includes(machine.powerState) && step.attempt < looksMax)
+  if (passing.includes(machine.powerState) && step.attempt < readsMax)
     throw retryLater({ seconds: pollSeconds(step.attempt) });
   return machine;
 }
@@ -160,15 +160,15 @@ export async function observeMachine(step: Step, driver: ComputeDriver, machineI
 type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
 
 /**
- * The pause before a step that deletes what a workflow no longer needs is repeated. It is long because no customer
+ * The pause before an attempt to delete what a workflow no longer needs is repeated. It is long because no customer
  * waits for these deletions, and each read counts against the account's rate limit.
  */
-const againSeconds = 3;
-export const lookAgain = (): Error => retryLater({ seconds: againSeconds });
+const cleanUpSeconds = 3;
+export const retryCleanUp = (): Error => retryLater({ seconds: cleanUpSeconds });
 
-const lookEveryMs = 500;
+const readEveryMs = 500;
 /** The most reads in one attempt, which take ten seconds. A later attempt follows a deletion that takes longer. */
-const deletionLooksMax = 20;
+const deletionReadsMax = 20;
 
 /**
  * Deletes the machine or snapshot that a workflow no longer needs. The call may be repeated. Resolves once the provider
@@ -177,15 +177,15 @@ const deletionLooksMax = 20;
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);
-  for (let looks = 0; actionId !== null; looks += 1) {
+  for (let reads = 0; actionId !== null; reads += 1) {
     const action = await driver.readAction(machineId, actionId, step.signal).catch((error: unknown) => {
-      throw error instanceof ComputeError ? lookAgain() : error;
+      throw error instanceof ComputeError ? retryCleanUp() : error;
     });
     if (action.state === 'succeeded') return;
     if (action.state === 'failed')
       throw new Error(`${action.command} ${action.id}: ${action.failure?.internal ?? 'no reason given'}`);
-    if (looks === deletionLooksMax) throw lookAgain();
-    await wait(lookEveryMs, undefined, { signal: step.signal });
+    if (reads === deletionReadsMax) throw retryCleanUp();
+    await wait(readEveryMs, undefined, { signal: step.signal });
   }
 }
 
@@ -195,7 +195,7 @@ async function sendDeletion(step: Step, driver: ComputeDriver, deletion: Deletio
   } catch (error) {
     if (!(error instanceof ComputeError)) throw error;
     throw error.reason === 'ambiguous' || error.reason === 'locked'
-      ? lookAgain()
+      ? retryCleanUp()
       : refusedSend(error, deletion.kind, step);
   }
 }

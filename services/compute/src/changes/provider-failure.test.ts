@@ -1,14 +1,14 @@
 import { StepFailure, StepWait } from '@drydock/workflow/definition';
 import type { ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
-import { lookedAt } from './provider-failure';
+import { readForStep } from './provider-failure';
 
 /** Returns the error that a failed read causes in its step, and the alarms for staff. */
 async function looking(reason: ComputeReason) {
   const alarms: unknown[] = [];
   const silent = () => undefined;
   const log = { debug: silent, info: silent, warn: silent, error: (fields: object) => void alarms.push({ ...fields }) };
-  const thrown: unknown = await lookedAt(Promise.reject(new ComputeError(reason, 'as the provider said')), {
+  const thrown: unknown = await readForStep(Promise.reject(new ComputeError(reason, 'as the provider said')), {
     attempt: 1,
     log,
   }).catch((error: unknown) => error);

@@ -99,7 +99,7 @@ export interface ComputeDriver extends ComputeReader {
    * Whether the provider recognises a change by its reference. Such a provider accepts a change once, however often it
    * is sent.
    */
-  readonly takesOnOnce?: boolean;
+  readonly recognisesRepeats?: boolean;
   prepare(change: Change, signal?: AbortSignal): Promise<Checkpoint>;
   send(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted>;
   find(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted | null>;

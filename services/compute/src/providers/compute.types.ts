@@ -14,7 +14,7 @@ export type ComputeReason =
   | 'unavailable'
   /**
    * A change was sent, and its answer was lost or cannot be read, so the change may have been accepted. It is searched
-   * for with `find`. Only a driver with `takesOnOnce` may be given it again.
+   * for with `find`. Only a driver with `recognisesRepeats` may be given it again.
    */
   | 'ambiguous'
   /** Final: the machine does not exist (any more). */

@@ -18,7 +18,7 @@ export const onServer = (serverId: string): WorkTarget => ({
   path: serverPath(serverId),
 });
 
-/** The organisation and the mode that a look-up is limited to. */
+/** The organisation and the mode. A query finds only servers with both. */
 export interface Owner {
   orgId: string;
   mode: Mode;

@@ -10,11 +10,11 @@ import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint } from '../providers/compute.types';
-import { acceptMachineWork, lookBefore } from '../servers/machine-work';
+import { acceptMachineWork, readEarlyCheckpoint } from '../servers/machine-work';
 import { refuseInoperable } from '../servers/server.rules';
 import { type Server, serverPath, serverResourceKey } from '../servers/server.types';
-import { holdServer, readServer } from '../servers/server-record';
-import { lookAtSnapshot } from './list-snapshots';
+import { readLockedServer, readServer } from '../servers/server-record';
+import { readRollbackWorld } from './list-snapshots';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
@@ -88,7 +88,7 @@ export const preflightRollback = (context: HandlerContext) =>
       const { now, params, requestId } = request;
       const server = await readServer(context, request);
       const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
-      const world = await lookAtSnapshot(context, server, params.snapshotId);
+      const world = await readRollbackWorld(context, server, params.snapshotId);
       const refusal = refusalByWorkflow(unfinished) ?? refuseRollback(server, world);
       return {
         status: 200,
@@ -107,11 +107,11 @@ export const rollBackServer = (context: HandlerContext) =>
       const server = await readServer(context, request);
       // This check comes first, because no answer of the provider would change its result.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
-      const world = await lookAtSnapshot(context, server, request.params.snapshotId);
-      return { world, before: await lookBefore(context, server) };
+      const world = await readRollbackWorld(context, server, request.params.snapshotId);
+      return { world, before: await readEarlyCheckpoint(context, server) };
     },
     execute: async (tx: Tx, request, { world, before }) => {
-      const server = await holdServer(tx, request);
+      const server = await readLockedServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;

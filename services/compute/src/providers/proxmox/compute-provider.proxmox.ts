@@ -168,7 +168,7 @@ async function sendDelete(
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }
 
-const looksMax = 20;
+const readsMax = 20;
 
 /**
  * Cuts the power of a VM that is to be deleted. If that fails, no deletion was accepted. The deletion then begins again
@@ -180,7 +180,7 @@ async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, sig
     if (!(error instanceof ComputeError) || error.reason !== 'ambiguous') throw error;
     throw new ComputeError('unavailable', `no answer to the stop of VM ${vm.vmid}`, { cause: error });
   });
-  for (let look = 0; look < looksMax; look += 1) {
+  for (let reads = 0; reads < readsMax; reads += 1) {
     if ((await reader.readAction(String(vm.vmid), upid, signal)).state !== 'running') return;
     await wait(500, undefined, { signal });
   }

@@ -78,7 +78,7 @@ async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSigna
 const unknownMachine = (resource: Resource): Machine =>
   machineOf({ resource, status: { vmid: resource.vmid, status: 'unknown' }, config: null, addresses: [] });
 
-async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
+async function readVm(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
   // The status is `unknown` while the node of the VM does not answer the cluster, so no further read can succeed.
   if (vm.status === 'unknown') return unknownMachine(vm);
   const [status, config, addresses] = await Promise.all([
@@ -94,11 +94,11 @@ async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: A
 async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSignal): Promise<Machine | null> {
   const vm = await findVm(api, machineId, signal);
   if (vm === null) return null;
-  const machine = await look(api, vm, true, signal);
+  const machine = await readVm(api, vm, true, signal);
   if (machine !== null) return machine;
   // The VM may have moved to another node meanwhile.
   const moved = await findVm(api, machineId, signal);
-  return moved === null ? null : await look(api, moved, true, signal);
+  return moved === null ? null : await readVm(api, moved, true, signal);
 }
 
 /**
@@ -108,8 +108,8 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
 async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
   const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);
   const failures: ComputeError[] = [];
-  const lookOrNote = (vm: Resource): Promise<Machine | null> =>
-    look(api, vm, false, signal).catch((error: unknown) => {
+  const readVmOrNote = (vm: Resource): Promise<Machine | null> =>
+    readVm(api, vm, false, signal).catch((error: unknown) => {
       if (!(error instanceof ComputeError) || (error.reason !== 'unavailable' && error.reason !== 'foreign'))
         throw error;
       failures.push(error);
@@ -117,7 +117,7 @@ async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Mac
     });
   const machines: (Machine | null)[] = [];
   for (let at = 0; at < vms.length; at += atOnceMax)
-    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
+    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(readVmOrNote))));
   const [failure] = failures;
   if (failure !== undefined && failures.length === vms.length) throw failure;
   return machines.filter((machine) => machine !== null);

@@ -121,7 +121,7 @@ export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): strin
   return [...new Set(said.filter(isPublic))].slice(0, addressesMax);
 }
 
-interface Looked {
+interface ReadVm {
   resource: Resource;
   status: VmStatus;
   /** The configuration; null if it was not read. */
@@ -129,7 +129,7 @@ interface Looked {
   addresses: readonly string[];
 }
 
-export function machineOf({ resource, status, config, addresses }: Looked): Machine {
+export function machineOf({ resource, status, config, addresses }: ReadVm): Machine {
   const note = readNote(config?.description);
   return {
     ...{

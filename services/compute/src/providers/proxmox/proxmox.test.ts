@@ -168,15 +168,12 @@ it('lists the machines on other nodes while one node does not answer', async () 
 it.each([
   ['says nothing', { kind: 'silence' }],
   ['answers nonsense', { kind: 'fixed', status: 200, body: '{"data":"busy"}' }],
-] as const)(
-  'reads a machine whose guest agent %s, without its addresses',
-  async (_what, answer) => {
-    const machineId = await orderMachine(world, rig.order());
-    await world.admin.orderFault({ path: '/agent/', times: 3, answer });
-    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
-    await world.admin.clearFaults();
-  },
-);
+] as const)('reads a machine whose guest agent %s, without its addresses', async (_what, answer) => {
+  const machineId = await orderMachine(world, rig.order());
+  await world.admin.orderFault({ path: '/agent/', times: 3, answer });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+  await world.admin.clearFaults();
+});
 
 it('shows public addresses, and no private or malformed ones', async () => {
   const machineId = await orderMachine(world, rig.order());
@@ -190,23 +187,20 @@ it('shows public addresses, and no private or malformed ones', async () => {
 it.each([
   ['answer nonsense', { kind: 'fixed', status: 200, body: '{"data":{"result":"none"}}' }],
   ['say nothing', { kind: 'silence' }],
-] as const)(
-  'does not count the cluster as unavailable because guest agents %s',
-  async (_what, answer) => {
-    for (let made = 0; made < 4; made += 1) await orderMachine(world, rig.order());
-    const driver = world.open();
-    await world.admin.orderFault({ path: '/agent/', times: 200, answer });
-    const listed = await driver.listMachines();
-    const machineId = listed.at(-1)?.id ?? '';
-    expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
-    expect(
-      await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none')))),
-    ).toMatchObject({
-      reason: 'snapshot_not_found',
-    });
-    await world.admin.clearFaults();
-  },
-);
+] as const)('does not count the cluster as unavailable because guest agents %s', async (_what, answer) => {
+  for (let made = 0; made < 4; made += 1) await orderMachine(world, rig.order());
+  const driver = world.open();
+  await world.admin.orderFault({ path: '/agent/', times: 200, answer });
+  const listed = await driver.listMachines();
+  const machineId = listed.at(-1)?.id ?? '';
+  expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+  expect(
+    await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none')))),
+  ).toMatchObject({
+    reason: 'snapshot_not_found',
+  });
+  await world.admin.clearFaults();
+});
 
 it('takes at most 64 different addresses from a guest', async () => {
   const machineId = await orderMachine(world, rig.order());

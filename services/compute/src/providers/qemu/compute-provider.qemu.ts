@@ -26,7 +26,7 @@ import {
   readLastJob,
   snapshotIdOf,
 } from './machine-folders';
-import { looked, qemuReader } from './qemu-reader';
+import { orUnavailable, qemuReader } from './qemu-reader';
 import { readStatus } from './qmp';
 
 /**
@@ -86,16 +86,16 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
     ...changes.reader,
     // The reconciliation lists machines every minute, so the machines of a restarted host start again.
     listMachines: async (signal) => {
-      await looked(reviveMachines(folders, begin));
+      await orUnavailable(reviveMachines(folders, begin));
       return await changes.reader.listMachines(signal);
     },
     lostAnswerSeconds: lostAnswerSecondsUsual,
     // A job has the workflow's id, and only one claim of a machine's next number succeeds. So a change is accepted
     // once, however often it is sent.
-    takesOnOnce: true,
-    prepare: (change) => looked(prepareChange(changes, change)),
-    send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),
-    find: (change, checkpoint) => looked(findChange(changes, change, checkpoint)),
+    recognisesRepeats: true,
+    prepare: (change) => orUnavailable(prepareChange(changes, change)),
+    send: (change, checkpoint, signal) => orUnavailable(sendChange(changes, change, checkpoint, signal)),
+    find: (change, checkpoint) => orUnavailable(findChange(changes, change, checkpoint)),
     close,
   };
 }

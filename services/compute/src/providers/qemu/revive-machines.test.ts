@@ -101,9 +101,12 @@ it.each([
   ['powered off and on', [{ kind: 'power_off' }, { kind: 'power_on' }], true],
   ['not powered off, because its guest did not react', [{ kind: 'power_off', state: 'failed' }], true],
   ['restarted', [{ kind: 'reboot', startsAfter: true }], true],
-] as const)('a machine that has lost its process and was last %s is started only if it should run', async (_what, changes, runsAgain) => {
-  const machineFolder = await lostMachine('one');
-  for (const [at, change] of changes.entries()) await claimJob(machineFolder, job(3 + at, change));
-  await revive();
-  expect(begun).toEqual(runsAgain ? ['one'] : []);
-});
+] as const)(
+  'a machine that has lost its process and was last %s is started only if it should run',
+  async (_what, changes, runsAgain) => {
+    const machineFolder = await lostMachine('one');
+    for (const [at, change] of changes.entries()) await claimJob(machineFolder, job(3 + at, change));
+    await revive();
+    expect(begun).toEqual(runsAgain ? ['one'] : []);
+  },
+);
