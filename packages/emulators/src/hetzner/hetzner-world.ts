@@ -170,7 +170,7 @@ export const goesUnheard = ({ labels }: Server, command: string): boolean =>
   deafLabel in labels && asksTheGuest(command);
 
 /** Ends all actions that are due by `now`, in the order of their ends. Returns whether any action ended. */
-function settleActions(state: HetznerState, now: number): boolean {
+function endDueActions(state: HetznerState, now: number): boolean {
   const over = state.actions.filter(({ status, endsAt }) => status === 'running' && endsAt <= now);
   for (const action of over.sort((one, other) => one.endsAt - other.endsAt)) endAction(state, action);
   return over.length > 0;
@@ -225,7 +225,7 @@ export interface HetznerWorld {
   /** Saves the state, and then writes the accepted action, if there is one, to the ledger. */
   save(taken?: { action: Action; detail: string }): void;
   /** Ends all actions that are due by now. */
-  settle(): void;
+  endDue(): void;
 }
 
 export function openWorld(
@@ -266,8 +266,8 @@ export function openWorld(
       return state.lastId;
     },
     save,
-    settle: () => {
-      if (settleActions(state, clock.now())) save();
+    endDue: () => {
+      if (endDueActions(state, clock.now())) save();
     },
   };
 }

@@ -119,7 +119,7 @@ function holderIn(
 
 /** Answers a call of an account. Tasks that are due by now end first. */
 function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
-  world.settle();
+  world.endDue();
   const routes = proxmoxRoutes.map(
     ({ method, pattern, handle }): Route => ({
       method,
@@ -160,7 +160,7 @@ export function createProxmoxEmulator({
   const [faults, calls] = [createFaultOrders(), createCallLog()];
 
   const findDisk: FindDisk = (_call, id) => {
-    world.settle();
+    world.endDue();
     const vm = world.state.vms.find(({ vmid }) => String(vmid) === id);
     if (vm === undefined) throw new Refusal(jsonReply(404, { error: 'no such server' }));
     return {

@@ -203,7 +203,7 @@ export interface ProxmoxWorld {
    */
   save(taken?: Task): void;
   /** Ends all tasks that are due by now. */
-  settle(): void;
+  endDue(): void;
 }
 
 export function openWorld(
@@ -231,12 +231,12 @@ export function openWorld(
     file.write(state);
     ledger.append(entry);
   };
-  const settle = (): void => {
+  const endDue = (): void => {
     const over = state.tasks.filter(({ isOver, endsAt }) => !isOver && endsAt <= clock.now());
     for (const task of over.sort((one, other) => one.endsAt - other.endsAt)) endTask(state, task);
     if (over.length > 0) save();
   };
-  return { state, clock, taskSeconds, downNodes: new Set(), save, settle };
+  return { state, clock, taskSeconds, downNodes: new Set(), save, endDue };
 }
 
 /**

@@ -189,7 +189,7 @@ export function openPackageContent(stateDir: string): PackageContent {
  * Ends all jobs that are due by now, in the order of their ends. Returns whether any job ended. The call may be
  * repeated after a crash before the state was saved.
  */
-function settleJobs(world: VendorWorld): boolean {
+function endDueJobs(world: VendorWorld): boolean {
   const now = world.clock.now();
   const over = world.state.packages.flatMap((found) =>
     found.jobs.filter((job) => isRunning(job) && job.endsAt <= now).map((job) => ({ found, job })),
@@ -255,7 +255,7 @@ export interface VendorWorld {
   /** Saves the state, and then writes an accepted job to the ledger. */
   save(taken?: Taken): void;
   /** Ends all jobs that are due by now. */
-  settle(): void;
+  endDue(): void;
 }
 
 interface Parts {
@@ -296,8 +296,8 @@ export function openVendorWorld(state: VendorState, { clock, file, ledger, conte
       return state.lastId;
     },
     save,
-    settle: () => {
-      if (settleJobs(world)) save();
+    endDue: () => {
+      if (endDueJobs(world)) save();
     },
   };
   return world;
