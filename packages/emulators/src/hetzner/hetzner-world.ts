@@ -88,7 +88,7 @@ export type Server = z.infer<typeof serverSchema>;
 export type Image = z.infer<typeof imageSchema>;
 export type Action = z.infer<typeof actionSchema>;
 
-/** The server types that can be ordered. Disks are in GB. */
+/** The server types that can be ordered. Memory and disks are in GB. */
 export const serverTypes = [
   { id: 22, name: 'cpx11', cores: 2, memory: 2, disk: 40, architecture: 'x86' },
   { id: 23, name: 'cpx21', cores: 3, memory: 4, disk: 80, architecture: 'x86' },

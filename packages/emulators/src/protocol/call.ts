@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** A complete request. */
+/** A request whose body was read. */
 export interface Call {
   method: string;
   path: string;

@@ -58,7 +58,7 @@ const taskSchema = z.strictObject({
   isOver: z.boolean(),
   /** The result of the task: `OK` or an error. */
   exitstatus: z.string(),
-  /** The VM that the task changes. The fields below are its arguments. */
+  /** The VM that the task changes. The fields below are the task's arguments. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),

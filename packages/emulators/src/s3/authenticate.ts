@@ -107,8 +107,8 @@ export function assertMayUse({ account }: Caller, bucket: string): void {
   if (!account.buckets.includes('*') && !account.buckets.includes(bucket)) refuse('AccessDenied', 'Access Denied');
 }
 
-/** A request as AWS Signature Version 4 signs it. S3 encodes the path only once. */
-export interface SignedRequest {
+/** A request as AWS Signature Version 4 signs it. S3 encodes the path once, other services of AWS twice. */
+interface SignedRequest {
   method: string;
   /** The path as it is sent, encoded. */
   path: string;

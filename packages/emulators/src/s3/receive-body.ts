@@ -80,7 +80,7 @@ function compareWithClaims(
  * Returns the algorithm of the checksum: that of a checksum in the headers, of an announced trailer, or of a header
  * that names only the algorithm.
  */
-export function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
+function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
   if (headers['x-amz-checksum-crc64nvme'] !== undefined || headers['x-amz-trailer'] === 'x-amz-checksum-crc64nvme')
     refuse('NotImplemented', 'CRC64NVME is not known here.');
   const wish = headers['x-amz-sdk-checksum-algorithm'] ?? headers['x-amz-checksum-algorithm'];

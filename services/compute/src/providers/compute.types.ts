@@ -13,8 +13,8 @@ export type ComputeReason =
   /** Transient: no readable answer came, and the provider has accepted nothing. */
   | 'unavailable'
   /**
-   * A change was sent, and its answer was lost or cannot be read, so the change may have been accepted. It is searched
-   * for with `find`. Only a driver with `recognisesRepeats` may be given it again.
+   * A change was sent, and its answer was lost or cannot be read, so the change may have been accepted. The change is
+   * searched for with `find`. Only a driver with `recognisesRepeats` may get it again.
    */
   | 'ambiguous'
   /** Final: the machine does not exist (any more). */

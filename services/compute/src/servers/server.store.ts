@@ -170,7 +170,10 @@ export async function databaseTime(tx: Reader): Promise<Date> {
   return row.now;
 }
 
-/** Keeps only these schedules. The reconciliations of targets that are not configured any more would fail for ever. */
+/**
+ * Removes every schedule of a reconciliation but those with these names. The reconciliation of a target that is not
+ * configured any more would fail for ever.
+ */
 export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>
   sql.query(
     `DELETE FROM workflow_schedule WHERE kind = 'reconcile_servers'

@@ -94,8 +94,8 @@ const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<st
 };
 
 /**
- * The error for a definite refusal. Null for any other answer, which the caller judges by whether the call was a read
- * or a change.
+ * The error for a definite refusal. Null for any other answer, after which a read counts as `unavailable` and a change
+ * as `ambiguous`.
  */
 function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
   const parsed = errorSchema.safeParse(json);

@@ -214,8 +214,8 @@ const reasonOf = (text: string): ComputeReason | null =>
   reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
 
 /**
- * The error for a definite refusal. Null for any other answer, which the caller judges by whether the call was a read
- * or a change.
+ * The error for a definite refusal. Null for any other answer, after which a read counts as `unavailable` and a change
+ * as `ambiguous`.
  */
 export function refusalIn(
   { status, statusText, headers, json }: HttpAnswer,
