@@ -109,7 +109,7 @@ interface PackageContent {
   read(packageId: number, item: Which): Files;
   /** Replaces all content of the item. */
   write(packageId: number, item: Which, files: Files): void;
-  /** Copies the live content to a restore point. A repeated call for the same point changes nothing. */
+  /** Copies the live content to a restore point. A repeated call for the same point replaces the copy. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;
   /** Makes a restore point's content live, in the same item or in another item. */
   bringBack(packageId: number, item: Which, restoreAsOf: number, into: Which): void;

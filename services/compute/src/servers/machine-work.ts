@@ -59,7 +59,7 @@ interface MachineWork {
   meanwhile: ServerPowerState;
 }
 
-/** Accepts work that stops or starts the server's machine, and locks it against other work. Resolves with the 202. */
+/** Accepts work that stops or starts the server's machine, and makes the server inoperable. Resolves with the 202. */
 export async function acceptMachineWork<Input>(
   context: HandlerContext,
   tx: Tx,
