@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
-import type { FaultWish } from './protocol/fault-orders';
+import type { FaultWish } from './protocol/faults';
 import { type LedgerEntry, ledgerEntrySchema } from './protocol/state-file';
 
 const callsSchema = z.object({

@@ -49,7 +49,7 @@ it.each(
 });
 
 it.each(rowsOf(aboutServers))(
-  '%s answers another organisation’s server, the other mode’s and one that never was alike, and changes nothing',
+  '%s answers the same for a server of another organisation, of the other mode and for a missing one, and changes nothing',
   async (_id, endpoint) => {
     const serverId = await givenServer(api, owner);
     const before = await everything();
@@ -72,7 +72,7 @@ it('takes an id in upper case for the same server', async () => {
   expect((await api.call('GET', `/v1/compute/servers/${serverId.toUpperCase()}`)).json).toMatchObject({ id: serverId });
 });
 
-it('is 503 about a range that is no longer configured, and tells neither its name nor its address', async () => {
+it('answers 503 for a server whose range is no longer configured, and does not name the range', async () => {
   const serverId = await givenServer(api, owner, { deployTarget: 'gone-range' });
   const answer = await api.call('GET', `/v1/compute/servers/${serverId}/snapshots`);
   expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'provider' }]);

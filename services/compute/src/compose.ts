@@ -75,10 +75,7 @@ function openDriver(config: TargetConfig): ComputeDriver & Closing {
   }
 }
 
-/** Opens the providers for handlers. Readers change nothing. */
 const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);
-
-/** Opens the providers for workers. */
 const openDrivers = (configured: Configured): OpenTargets<ComputeDriver> => openAll(configured, openDriver);
 
 function openAll<Provider extends Closing>(
@@ -116,7 +113,7 @@ const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
 /** The name of the API and of the worker, for the queue and for the gateway's tokens. */
 const serviceName = 'compute';
 
-/** The process that answers requests. It reads providers through readers, and writes only to its own database. */
+/** Composes the process that answers requests. It has no drivers, so it can change nothing at a provider. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

@@ -11,17 +11,17 @@ it('.env.example shows every variable of both processes, and what it is for', ()
 
 it.each([
   ['no JSON', '{'],
-  ['a driver that there is not', '{"fsn":{"driver":"cloud","token":"s3cr3t"}}'],
+  ['for an unknown driver', '{"fsn":{"driver":"cloud","token":"s3cr3t"}}'],
   [
-    'a plan of a size without a price',
+    'with a plan of a size without a price',
     '{"fsn":{"driver":"hetzner","url":"http://127.0.0.1","token":"s3cr3t","currency":"EUR","specs":{},"plans":{"s":"cpx11"}}}',
   ],
   [
-    'machines of a size that is nowhere said',
+    'for machines of a size that is not configured',
     '{"fsn":{"driver":"qemu","folder":"/m","images":{},"sizes":{},"currency":"EUR","specs":{"s3cr3t":{"hour_minor":1,"month_minor":1}}}}',
   ],
   [
-    'a price that no server can be stored with',
+    'with a price that the database cannot store',
     '{"fsn":{"driver":"hetzner","url":"http://127.0.0.1","token":"s3cr3t","currency":"EUR","specs":{"cpx11":{"hour_minor":1,"month_minor":3000000000}}}}',
   ],
 ])('refuses ranges that are %s, naming the variable and no credential', (_what, value) => {

@@ -27,10 +27,9 @@ const offered = {
 
 const calls = {
   url: z.url(),
-  /**
-   * `deadline_ms` limits one call of the driver. For `lost_answer_seconds` see `lostAnswerSeconds` of ComputeDriver.
-   */
+  /** The time limit of one call to the provider. */
   deadline_ms: z.int().min(100).optional(),
+  /** See `lostAnswerSeconds` of ComputeDriver. */
   lost_answer_seconds: z.number().min(0).optional(),
 };
 
@@ -109,7 +108,7 @@ function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
   }
 }
 
-/** The field of the targets. Its value contains credentials, so neither the value nor the default is shown anywhere. */
+/** The targets contain credentials. So the field is `secret`, which keeps the value out of every message. */
 const targetsField = (description: string) =>
   z
     .string()
@@ -118,7 +117,7 @@ const targetsField = (description: string) =>
     .pipe(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/), targetSchema))
     .meta({ description, secret: true });
 
-/** The API only reads machines. Its tokens permit nothing else. */
+/** The API only reads machines, so the operator gives it tokens that permit nothing else. */
 export const serverShape = {
   ...serviceFields('compute'),
   ...apiFields,
@@ -167,8 +166,8 @@ export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 /**
- * @throws ConfigError, also if the API has the worker's variables without its own. The API would then have no targets
- * and refuse every call
+ * @throws ConfigError, also if a variable of the worker is set and the API's counterpart is not. Otherwise the API
+ * would start without the targets that the operator meant to configure
  */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {
@@ -184,6 +183,6 @@ export function readServerConfig(environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** Commands of staff run beside the database and need only its URL. */
+/** The command of staff reads and writes only the database, so it needs no other variable. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('compute'), environment);

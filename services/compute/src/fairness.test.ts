@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-it('200 rollbacks of ten organisations finish on two workers within the provider’s limit, and none waits for all of another’s', async () => {
+it('two workers finish 200 rollbacks of ten organisations within the provider’s limit, and serve the organisations in turn', async () => {
   const crowd = Array.from({ length: organisations }, () => callerOf());
   const disks: { disk: Disk; caller: (typeof crowd)[number] }[] = [];
   for (const caller of crowd)

@@ -11,10 +11,7 @@ import { callerOf } from '@drydock/service/testing/service-api';
 import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
-/**
- * D1 and D5 to D8 of faults.md, with a real worker process and an emulator on a socket. The emulator's ledger shows the
- * effects.
- */
+/** A real worker process works on an emulator behind a socket. The emulator's ledger shows the effects. */
 let world: ComputeWorld;
 let worker: ChildProcess;
 beforeAll(async () => {
@@ -56,13 +53,13 @@ it('rolls the disk back, once, and leaves a server that can be acted on', async 
   });
 });
 
-it('D1: an answer that is lost after the acceptance is looked for, never sent again', async () => {
+it('searches for a rollback whose answer was lost, and never sends it again', async () => {
   const disk = await makeDisk(world);
   await world.project.fault({ method: 'POST', path: rebuild, isCarriedOut: true, answer: { kind: 'reset' } });
   expect(await outcomeOf(disk)).toMatchObject(rolledBack);
 });
 
-it('D1: a request that is lost before the acceptance ends the workflow with the disk as it was, and the log says that it was accepted', async () => {
+it('a request that is lost before the provider gets it fails the workflow, with the disk as it was and an audit entry', async () => {
   const disk = await makeDisk(world);
   await world.project.fault({ method: 'POST', path: rebuild, answer: { kind: 'silence' } });
   const audited = ['server.roll_back'];
@@ -82,20 +79,20 @@ it.each([
   ['HTML', { kind: 'fixed', status: 200, body: '<html>' }],
   ['a body cut short', { kind: 'truncated', bytes: 20 }],
   ['another machine’s action', { kind: 'edited', set: { 'action.resources.0.id': 1 } }],
-] as const)('D4, D6: %s for an answer is none: what was accepted is found', async (_what, answer) => {
+] as const)('%s counts as no answer, and the accepted rollback is found', async (_what, answer) => {
   const disk = await makeDisk(world);
   await world.project.fault({ method: 'POST', path: rebuild, isCarriedOut: true, answer });
   expect(await outcomeOf(disk)).toMatchObject(rolledBack);
 });
 
-it('D5: statuses that come twice and out of order never take an end back', async () => {
+it('statuses that come twice or out of order never undo the end of an action', async () => {
   const disk = await makeDisk(world);
   const stale = { kind: 'edited', set: { 'actions.0.status': 'running', 'actions.0.progress': 3 } } as const;
   await world.project.fault({ method: 'GET', path: '/actions$', times: 3, answer: stale });
   expect(await outcomeOf(disk)).toMatchObject(rolledBack);
 });
 
-it('D6: an action that is another machine’s is nobody’s word: staff look, and the server stays locked', async () => {
+it('an answer about the action of another machine makes the workflow wait for staff, and the server stays locked', async () => {
   const disk = await makeDisk(world);
   await world.project.fault({
     method: 'GET',
@@ -110,10 +107,10 @@ it('D6: an action that is another machine’s is nobody’s word: staff look, an
 });
 
 it.each([
-  ['is deleted', 'snapshot_not_on_server', null],
-  ['is no longer ready', 'snapshot_not_ready', { status: 'unavailable' }],
-  ['does not fit any more', 'snapshot_incompatible', { diskSize: 400 }],
-])('D7: a snapshot that %s between the answer and the send is refused in that moment', async (_what, code, change) => {
+  ['was deleted', 'snapshot_not_on_server', null],
+  ['became unavailable', 'snapshot_not_ready', { status: 'unavailable' }],
+  ['became too large', 'snapshot_incompatible', { diskSize: 400 }],
+])('refuses, just before the send, a snapshot that %s after the request was answered', async (_what, code, change) => {
   const disk = await makeDisk(world);
   worker.kill('SIGSTOP');
   const answer = await rollBack(world, disk);
@@ -129,7 +126,7 @@ it.each([
   expect(await serverOf(disk)).toMatchObject({ operable: true, power_state: 'on' });
 });
 
-it('D8: a machine that is locked, a conflict and a spent limit are waited for by the same workflow', async () => {
+it('one workflow waits out a locked machine, conflicts and a spent rate limit', async () => {
   const disk = await makeDisk(world);
   const refused = (status: number, code: string, headers = {}) =>
     world.project.fault({
@@ -145,7 +142,7 @@ it('D8: a machine that is locked, a conflict and a spent limit are waited for by
   expect(outcome.steps.find(({ name }) => name === 'send')?.attempts).toBeGreaterThan(1);
 });
 
-it('D8: a machine that somebody else has locked since the answer is waited for', async () => {
+it('waits for a machine that was locked after the request was answered', async () => {
   const disk = await makeDisk(world);
   worker.kill('SIGSTOP');
   const answer = await rollBack(world, disk);
@@ -164,7 +161,7 @@ it('D8: a machine that somebody else has locked since the answer is waited for',
   expect(await sentTo(disk)).toBe(1);
 });
 
-it('an action that the provider says has failed ends the workflow, with its code and without staff', async () => {
+it('an action that fails at the provider fails the workflow with its code, and staff need do nothing', async () => {
   const disk = await makeDisk(world);
   await world.project.admin('PATCH', `/servers/${disk.machineId}`, { labels: { 'emulator.fail': 'rebuild_server' } });
   expect(await outcomeOf(disk)).toMatchObject({

@@ -1,5 +1,5 @@
 /**
- * Kills a worker in each step of an order and of a rollback on Proxmox VE.
+ * Kills a worker in each step of an order, a rollback and a deletion on Proxmox VE.
  *
  * @tier long
  * @processes

@@ -14,7 +14,7 @@ import { type ComputeWorld, openWorld } from '../test/compute-world';
 import { openProxmoxCluster, type ProxmoxCluster } from '../test/proxmox-cluster';
 import { vmidOf } from './providers/proxmox/proxmox-shapes';
 
-/** The installation has a deploy target on Proxmox VE beside one on Hetzner Cloud. */
+/** The cluster behind the deploy target `pve`. The deploy target `fsn` on Hetzner Cloud exists beside it. */
 let cluster: ProxmoxCluster;
 let world: ComputeWorld;
 let worker: ChildProcess;
@@ -51,7 +51,7 @@ async function takeSnapshot(server: string): Promise<string> {
   return `${server}/snapshots/${data[0]?.id ?? ''}`;
 }
 
-it('orders, snapshots and rolls back: the later write is gone, the cluster did it once, and the server says what it is', async () => {
+it('orders a server, takes a snapshot and rolls back once, and the later write is gone', async () => {
   const server = await order('debian-12');
   expect((await world.api.call('GET', server)).json).toMatchObject({
     ...{
@@ -80,7 +80,7 @@ it('orders, snapshots and rolls back: the later write is gone, the cluster did i
   });
 });
 
-it('D1: an answer that is lost after the task was forked is looked for, never sent again', async () => {
+it('searches for a rollback whose answer was lost, and never sends it again', async () => {
   const server = await order('debian-12');
   await cluster.writeDisk(idOf(server), 'before');
   const snapshot = await takeSnapshot(server);
@@ -90,7 +90,7 @@ it('D1: an answer that is lost after the task was forked is looked for, never se
   expect([await cluster.readDisk(idOf(server)), await cluster.rollbacksOf(idOf(server))]).toEqual(['before', 1]);
 });
 
-it('refuses a snapshot that newer ones stand in the way of, in the request and without a call that changes anything', async () => {
+it('refuses in the request to roll back past newer snapshots, and changes nothing', async () => {
   const server = await order('debian-12-zfs');
   const oldest = await takeSnapshot(server);
   await takeSnapshot(server);
@@ -99,7 +99,7 @@ it('refuses a snapshot that newer ones stand in the way of, in the request and w
   expect(await cluster.rollbacksOf(idOf(server))).toBe(0);
 });
 
-it('refuses in the moment of the send a newer snapshot that came behind our back after the answer, and sends nothing', async () => {
+it('refuses, just before the send, to roll back past a snapshot that was made after the request was answered', async () => {
   const server = await order('debian-12-zfs');
   const oldest = await takeSnapshot(server);
   const newest = await takeSnapshot(server);
@@ -121,14 +121,14 @@ it('refuses in the moment of the send a newer snapshot that came behind our back
   expect((await world.api.call('GET', server)).json).toMatchObject({ operable: true, power_state: 'on' });
 });
 
-it('D1: the machine of an order that was answered to nobody is found while it is still being cloned; there is one', async () => {
+it('finds the machine of an order whose answer was lost while it is still being cloned, and makes no second one', async () => {
   const clonesBefore = (await cluster.admin.readLedger()).filter(({ op }) => op === 'qmclone').length;
   await cluster.admin.orderFault({ method: 'POST', path: '/clone$', isCarriedOut: true, answer: { kind: 'reset' } });
   await order('debian-12');
   expect((await cluster.admin.readLedger()).filter(({ op }) => op === 'qmclone')).toHaveLength(clonesBefore + 1);
 });
 
-it('ends an order for an image or a node that is not there as failed, and leaves no machine', async () => {
+it('fails an order for an image or a node that does not exist, and leaves no machine', async () => {
   for (const [image, zone] of [
     ['windows', 'pve2'],
     ['debian-12', 'pve9'],

@@ -64,7 +64,7 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
   const read = async (serverId: string) =>
     (await world.api.call('GET', `${servers}/${serverId}`)).json as ComputeServerView;
 
-  it('orders a machine, snapshots it and rolls it back though kill -9 meets the worker before it is sent, and its successor once it was: the machine reads the old content from its disk', async () => {
+  it('orders a machine, takes a snapshot and rolls back, although one worker is killed before the send and the next one after it', async () => {
     const body = { name: 'Web', deploy_target: 'here', spec: 'small', image: 'guest', zone: 'local' };
     const ordered = await world.api.call('POST', servers, { body });
     expect(await ended(world, ordered.headers['location'])).toMatchObject({ status: 'succeeded' });
@@ -87,8 +87,8 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
     expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
     await guest.run('echo after > /srv/state; sync');
 
-    // The worker dies twice. The first death is between the note of the send and the reservation of the machine. The
-    // second is between the reservation and the record of the step's result.
+    // The worker dies twice: first between the note of the send and the claim of the job, and then between the claim
+    // and the record of the step's result.
     for (const point of ['qemu.rollback.before_claim', 'roll_back_server.send.after_effect']) tokens.arm(point, 'kill');
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
     expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);

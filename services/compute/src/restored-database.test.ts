@@ -123,7 +123,7 @@ describe('a database that was put back from a backup', () => {
   };
 
   it(
-    `ends all of its unfinished work by what the provider's record says, and sends nothing twice, ${count} times`,
+    `finishes all unfinished work as the provider's records show it, and sends nothing twice, ${count} times`,
     async () => {
       const random = new SeededRandom(seed);
       const ends = new Map<string, number>();

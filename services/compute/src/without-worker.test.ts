@@ -44,7 +44,7 @@ it('a snapshot is accepted without its number, and stays queued', async () => {
   expect(await unfinished(serverId)).toEqual([{ kind: 'take_snapshot' }]);
 });
 
-it('a deletion is 503, names what is missing, and will not happen later', async () => {
+it('a deletion answers 503, names the missing worker, and is not carried out later', async () => {
   const { machineId, serverId, snapshotId, snapshots } = await givenSnapshot();
   const answer = await api.call('DELETE', `${snapshots}/${snapshotId}`);
   expect([answer.status, answer.json]).toMatchObject([
@@ -55,7 +55,7 @@ it('a deletion is 503, names what is missing, and will not happen later', async 
   expect(await project.snapshotsOf(machineId)).toEqual([Number(snapshotId)]);
 });
 
-it('what staff abandon is accepted, and says that it is queued', async () => {
+it('abandoning a workflow is accepted, and the workflow is queued until a worker ends it', async () => {
   const { serverId } = await givenSnapshot();
   const subject = serverSubject(serverId);
   const id = await givenWorkflow(api, owner, { kind: 'take_snapshot', subject, input: {}, status: 'needs_attention' });

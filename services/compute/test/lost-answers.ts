@@ -3,8 +3,7 @@ import type { FaultWish } from '@drydock/emulators';
 type Answer = FaultWish['answer'];
 
 /**
- * Answers that do not show whether the call has taken effect (D1, D2, D4, D9 and D10 of faults.md). `canaryUrl` is the
- * target of a redirect.
+ * Answers that do not show whether the call has taken effect. A driver must not follow the redirect to `canaryUrl`.
  */
 export const unreadableAnswers: ReadonlyArray<[string, (canaryUrl: string) => Answer]> = [
   ['a connection that is cut', () => ({ kind: 'reset' })],
@@ -35,10 +34,7 @@ export const unreadableAnswers: ReadonlyArray<[string, (canaryUrl: string) => An
   ['504', () => ({ kind: 'fixed', status: 504, body: '{"error":{"code":"timeout","message":"x","details":null}}' })],
 ];
 
-/**
- * Headers of a 429 that tell the time of the next call, with the shortest and the longest wait of the driver, in
- * seconds (D3 of faults.md).
- */
+/** Headers of a 429, with the shortest and the longest wait that a driver may report for them, in seconds. */
 export const tooManyAnswers: ReadonlyArray<[string, Record<string, string>, number, number]> = [
   ['in 7 seconds', { 'retry-after': '7' }, 7, 7],
   ['at a date in the past', { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 1, 1],

@@ -1,6 +1,6 @@
 import type { Server as HttpServer } from 'node:http';
 import { z } from 'zod';
-import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
+import { adminRoutes, diskRoutes, type FindDisk, parseAdmin } from '../protocol/admin-routes';
 import {
   type Call,
   createCallLog,
@@ -14,9 +14,8 @@ import {
   routeAt,
 } from '../protocol/call';
 import { openClock, startOfClock } from '../protocol/clock';
-import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
-import { createFaultOrders } from '../protocol/fault-orders';
+import { createFaultOrders } from '../protocol/faults';
 import { openLedger, openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { catalogueRoutes, imageRoutes } from './catalogue-routes';
@@ -36,8 +35,8 @@ import { actionRoutes, serverRoutes } from './server-routes';
  */
 interface RateLimit {
   /**
-   * Takes one call from the budget, unless the budget is empty. Returns the provider's headers. The reset in these
-   * headers is the real time at which the budget is full again.
+   * Takes one call from the budget, unless the budget is empty. Returns the provider's headers. `ratelimit-reset` is
+   * the time at which the budget is full again, in seconds since 1970 of real time.
    */
   take(project: string): { isAllowed: boolean; headers: Record<string, string> };
   /** Returns the most accepted calls in any hour so far. */
@@ -53,29 +52,29 @@ function createRateLimit(
 ): RateLimit {
   let perHour = perHourAtFirst;
   const projects = new Map<string, { left: number; at: number; passed: number[]; peak: number }>();
-  const storeOf = (project: string) => {
-    const store = projects.get(project) ?? { left: perHour, at: clock.now(), passed: [], peak: 0 };
-    projects.set(project, store);
-    return store;
+  const budgetOf = (project: string) => {
+    const budget = projects.get(project) ?? { left: perHour, at: clock.now(), passed: [], peak: 0 };
+    projects.set(project, budget);
+    return budget;
   };
   return {
     take: (project) => {
       const now = clock.now();
-      const store = storeOf(project);
-      store.left = Math.min(perHour, store.left + ((now - store.at) * perHour) / hourMs);
-      store.at = now;
-      const isAllowed = store.left >= 1;
+      const budget = budgetOf(project);
+      budget.left = Math.min(perHour, budget.left + ((now - budget.at) * perHour) / hourMs);
+      budget.at = now;
+      const isAllowed = budget.left >= 1;
       if (isAllowed) {
-        store.left -= 1;
-        store.passed = [...store.passed.filter((at) => at > now - hourMs), now];
-        store.peak = Math.max(store.peak, store.passed.length);
+        budget.left -= 1;
+        budget.passed = [...budget.passed.filter((at) => at > now - hourMs), now];
+        budget.peak = Math.max(budget.peak, budget.passed.length);
       }
-      const untilFullMs = (((perHour - store.left) / perHour) * hourMs) / Math.max(clock.anchor.scale, 0.001);
+      const untilFullMs = (((perHour - budget.left) / perHour) * hourMs) / Math.max(clock.anchor.scale, 0.001);
       return {
         isAllowed,
         headers: {
           'ratelimit-limit': String(perHour),
-          'ratelimit-remaining': String(Math.floor(store.left)),
+          'ratelimit-remaining': String(Math.floor(budget.left)),
           'ratelimit-reset': String(Math.ceil((Date.now() + untilFullMs) / 1_000)),
         },
       };
@@ -167,7 +166,7 @@ const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes, ...cat
 
 /** Answers a call of a project. Actions that are due by now end first. */
 function answerProject(world: HetznerWorld, project: string, call: Call): Reply {
-  world.settle();
+  world.endDue();
   const routes = protocolRoutes.map(
     ({ method, pattern, handle }): Route => ({
       method,
@@ -215,7 +214,7 @@ export function createHetznerEmulator(options: HetznerOptions): HttpServer {
   const [faults, calls] = [createFaultOrders(), createCallLog()];
 
   const findDisk: FindDisk = (call, id) => {
-    world.settle();
+    world.endDue();
     const project = projectOf(tokens, call);
     const server =
       project === undefined

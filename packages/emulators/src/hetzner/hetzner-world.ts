@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { diskSchema } from '../protocol/admin-routes';
 import type { Call, PathValues, Reply } from '../protocol/call';
 import { type Clock, clockAnchorSchema } from '../protocol/clock';
-import { diskSchema } from '../protocol/disk';
 import { type LedgerFile, ledgerEntrySchema, type StateFile } from '../protocol/state-file';
 import { refused } from './hetzner-errors';
 
@@ -88,7 +88,7 @@ export type Server = z.infer<typeof serverSchema>;
 export type Image = z.infer<typeof imageSchema>;
 export type Action = z.infer<typeof actionSchema>;
 
-/** The server types that can be ordered. Disks are in GB. */
+/** The server types that can be ordered. Memory and disks are in GB. */
 export const serverTypes = [
   { id: 22, name: 'cpx11', cores: 2, memory: 2, disk: 40, architecture: 'x86' },
   { id: 23, name: 'cpx21', cores: 3, memory: 4, disk: 80, architecture: 'x86' },
@@ -169,8 +169,8 @@ const asksTheGuest = (command: string): boolean => command === 'shutdown_server'
 export const goesUnheard = ({ labels }: Server, command: string): boolean =>
   deafLabel in labels && asksTheGuest(command);
 
-/** Ends all actions that are due by `now`, in order. Returns whether any action ended. */
-function settleActions(state: HetznerState, now: number): boolean {
+/** Ends all actions that are due by `now`, in the order of their ends. Returns whether any action ended. */
+function endDueActions(state: HetznerState, now: number): boolean {
   const over = state.actions.filter(({ status, endsAt }) => status === 'running' && endsAt <= now);
   for (const action of over.sort((one, other) => one.endsAt - other.endsAt)) endAction(state, action);
   return over.length > 0;
@@ -222,10 +222,10 @@ export interface HetznerWorld {
   readonly clock: Clock;
   readonly actionSeconds: ActionSeconds;
   nextId(): number;
-  /** Saves the state, and then writes an accepted command to the ledger. */
+  /** Saves the state, and then writes the accepted action, if there is one, to the ledger. */
   save(taken?: { action: Action; detail: string }): void;
   /** Ends all actions that are due by now. */
-  settle(): void;
+  endDue(): void;
 }
 
 export function openWorld(
@@ -266,8 +266,8 @@ export function openWorld(
       return state.lastId;
     },
     save,
-    settle: () => {
-      if (settleActions(state, clock.now())) save();
+    endDue: () => {
+      if (endDueActions(state, clock.now())) save();
     },
   };
 }

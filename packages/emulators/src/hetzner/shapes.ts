@@ -15,7 +15,7 @@ import {
 
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}+00:00`;
 
-/** Returns the progress by the clock. The progress is below 100 until the end. */
+/** Returns the elapsed part of the action's duration in percent. It is below 100 until the action ends. */
 function progressOf({ status, started, endsAt }: Action, now: number): number {
   if (status !== 'running') return 100;
   return Math.min(99, Math.floor((100 * (now - started)) / Math.max(1, endsAt - started)));
@@ -44,10 +44,7 @@ export const showServerType = (type: ServerType) => ({
   deprecated: false,
 });
 
-/**
- * Reads the system of an image from the provider's name for the image, such as `debian-12`. A customer's image has a
- * name without the system.
- */
+/** Reads the operating system from the name of an image, such as `debian-12`. An image of a customer has no name. */
 function osOf(name: string | null): { os_flavor: string; os_version: string | null } {
   const [flavor, version] = name?.split('-') ?? [];
   return { os_flavor: flavor ?? 'unknown', os_version: version ?? null };
@@ -188,7 +185,7 @@ export function allowQuery({ query }: Call, names: readonly string[]): void {
   for (const name of query.keys()) if (!names.includes(name)) throw invalidField(name, 'unknown parameter');
 }
 
-/** Checks that a call without a body in the schema has none. @throws Refusal 422 */
+/** Refuses a body where the public schema has none. @throws Refusal 422 */
 export function allowNoBody({ body }: Call): void {
   if (body.length > 0) throw refused('invalid_input', 'no body expected');
 }

@@ -1,4 +1,6 @@
-/** A complete request. */
+import type { ServerResponse } from 'node:http';
+
+/** A request whose body was read. */
 export interface Call {
   method: string;
   path: string;
@@ -21,6 +23,14 @@ export const jsonReply = (status: number, value: unknown, headers: Readonly<Reco
 });
 
 export const emptyReply = (status: number): Reply => ({ status, headers: {}, body: '' });
+
+export function sendReply(response: ServerResponse, { status, headers, body }: Reply): void {
+  response.writeHead(status, {
+    ...headers,
+    ...(status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+  });
+  response.end(status === 204 ? undefined : body);
+}
 
 /** An error that becomes the answer to the call. */
 export class Refusal extends Error {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * The anchor of a clock. From the real moment `realMs` on, the clock's time starts at `standInMs` and runs `scale`
- * times as fast as real time. Older state files already contain the name `standInMs`.
+ * times as fast as real time. State files of sandboxes contain the name `standInMs`, so it cannot change.
  */
 export const clockAnchorSchema = z.strictObject({
   realMs: z.number(),

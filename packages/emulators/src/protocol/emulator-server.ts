@@ -3,23 +3,32 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { closeServer, listen } from '@drydock/service/http';
 import { closeOnSignal, createLifetime } from '@drydock/service/process';
 import { createLog } from '@drydock/service/telemetry';
-import { type Call, type CallLog, emptyReply, jsonReply, matchRoute, Refusal, type Reply, type Route } from './call';
-import type { FaultOrders } from './fault-orders';
-import { sendFaulty, sendReply } from './send-reply';
+import {
+  type Call,
+  type CallLog,
+  emptyReply,
+  jsonReply,
+  matchRoute,
+  Refusal,
+  type Reply,
+  type Route,
+  sendReply,
+} from './call';
+import { type FaultOrders, sendFaulty } from './faults';
 
 export interface Emulator {
   faults: FaultOrders;
   calls: CallLog;
   /** Answers a call of the emulated protocol. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Routes below /emulator. Each route checks the admin token itself. */
+  /** Routes below /emulator. Each of these routes already checks the admin token. */
   adminRoutes: readonly Route[];
 }
 
 /** The limit is larger than any request of the emulated protocols. */
 const bodyBytesMax = 8 * 1024 * 1024;
 
-/** Creates the server of an emulator. Requested faults affect calls of the protocol, but not calls below /emulator. */
+/** Creates the server of an emulator. Requested faults affect calls of the protocol, and no calls below /emulator. */
 export function createEmulatorServer(emulator: Emulator): Server {
   return createServer((request, response) => {
     void (async () => {

@@ -23,7 +23,7 @@ export function openStateFile<State>(stateDir: string, schema: z.ZodType<State>)
 }
 
 export const ledgerEntrySchema = z.strictObject({
-  /** The entry's number, without gaps. The state holds the last entry. */
+  /** The entry's number. The numbers have no gaps. */
   seq: z.int(),
   time: z.string(),
   project: z.string(),
@@ -42,18 +42,15 @@ export const ledgerEntrySchema = z.strictObject({
 });
 export type LedgerEntry = z.infer<typeof ledgerEntrySchema>;
 
-/**
- * The ledger lists the accepted changes. Tests compare the service's effects with it. The state, which holds the newest
- * entry, is written before the ledger.
- */
+/** The ledger lists the accepted changes. Tests compare the service's effects with it. */
 export interface LedgerFile {
   append(entry: LedgerEntry): void;
   read(): LedgerEntry[];
 }
 
 /**
- * Opens a ledger. `last` is the newest entry in the state. If the emulator was killed between writing the state and the
- * ledger, the entry is appended here.
+ * Opens a ledger. `last` is the newest entry in the state, which is written before the ledger. If the emulator was
+ * killed between the two writes, the entry is appended here. `last` is null if the state contains no entries.
  */
 export function openLedger(stateDir: string, last: LedgerEntry | null): LedgerFile {
   const file = path.join(stateDir, 'ledger.ndjson');

@@ -1,6 +1,6 @@
 import { holderOf, parseTokens } from './tokens';
 
-test('an account has one token, or two while it is rotated, and no other', () => {
+test('an account is known by each of its tokens, and by no other text', () => {
   const tokens = parseTokens('live=a1,sandbox=b1,b2');
   const holders = ['a1', 'b1', 'b2', 'b1,b2', 'c', ''].map((token) => holderOf(token, tokens)?.name);
   expect(holders).toEqual(['live', 'sandbox', 'sandbox', undefined, undefined, undefined]);

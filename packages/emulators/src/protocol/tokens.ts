@@ -6,10 +6,10 @@ export function isSame(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Tells whether `token` is one of the comma-separated tokens in `known`. During a rotation, two tokens are known. */
+/** Tells whether `token` is one of the comma-separated tokens in `known`. During a rotation `known` has two tokens. */
 export const isOneOf = (known: string, token: string): boolean => known.split(',').some((each) => isSame(each, token));
 
-/** The holder of a token, and its permission to change. */
+/** The holder of a token, and whether this token may change anything. */
 export interface TokenHolder {
   name: string;
   mayChange: boolean;

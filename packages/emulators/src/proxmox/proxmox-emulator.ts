@@ -1,7 +1,7 @@
 import type { Server as HttpServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
+import { adminRoutes, diskRoutes, type FindDisk, parseAdmin } from '../protocol/admin-routes';
 import {
   type Call,
   createCallLog,
@@ -16,13 +16,11 @@ import {
   routeAt,
 } from '../protocol/call';
 import { openClock, startOfClock } from '../protocol/clock';
-import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
-import { createFaultOrders } from '../protocol/fault-orders';
+import { createFaultOrders } from '../protocol/faults';
 import { openLedger, openStateFile } from '../protocol/state-file';
 import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
-import { clusterRoutes } from './cluster-routes';
-import { forbidden, noSuchUri, unauthorized } from './proxmox-errors';
+import { proxmoxRoutes } from './proxmox-routes';
 import {
   openWorld,
   type ProxmoxWorld,
@@ -32,7 +30,7 @@ import {
   templates,
   type Vm,
 } from './proxmox-world';
-import { snapshotRoutes, vmRoutes } from './vm-routes';
+import { forbidden, noSuchUri, unauthorized } from './shapes';
 
 const vmChange = z
   .strictObject({
@@ -108,8 +106,6 @@ interface ProxmoxOptions {
 /** The delay of an answer to a wrong token, as in Proxmox. The delay slows down guessing. */
 const refusalMs = 3_000;
 
-const apiRoutes = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];
-
 function holderIn(
   { tokens, readerTokens = new Map() }: Pick<ProxmoxOptions, 'tokens' | 'readerTokens'>,
   { headers }: Call,
@@ -123,8 +119,8 @@ function holderIn(
 
 /** Answers a call of an account. Tasks that are due by now end first. */
 function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
-  world.settle();
-  const routes = apiRoutes.map(
+  world.endDue();
+  const routes = proxmoxRoutes.map(
     ({ method, pattern, handle }): Route => ({
       method,
       pattern,
@@ -164,7 +160,7 @@ export function createProxmoxEmulator({
   const [faults, calls] = [createFaultOrders(), createCallLog()];
 
   const findDisk: FindDisk = (_call, id) => {
-    world.settle();
+    world.endDue();
     const vm = world.state.vms.find(({ vmid }) => String(vmid) === id);
     if (vm === undefined) throw new Refusal(jsonReply(404, { error: 'no such server' }));
     return {

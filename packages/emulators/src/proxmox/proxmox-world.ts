@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { diskSchema } from '../protocol/admin-routes';
 import type { Call, PathValues, Reply } from '../protocol/call';
 import { type Clock, clockAnchorSchema } from '../protocol/clock';
-import { diskSchema } from '../protocol/disk';
 import { type LedgerFile, ledgerEntrySchema, type StateFile } from '../protocol/state-file';
-import { died, forbidden, unreachable } from './proxmox-errors';
+import { died, forbidden, unreachable } from './shapes';
 
 const snapshotSchema = z.strictObject({
   name: z.string(),
@@ -58,7 +58,7 @@ const taskSchema = z.strictObject({
   isOver: z.boolean(),
   /** The result of the task: `OK` or an error. */
   exitstatus: z.string(),
-  /** The VM that the task changes. The fields below are its arguments. */
+  /** The VM that the task changes. The fields below are the task's arguments. */
   vmid: z.int(),
   snapname: z.string().nullable(),
   starts: z.boolean(),
@@ -132,13 +132,13 @@ export const usualTaskSeconds: TaskSeconds = {
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
 
-/** Ends a task. A successful task takes effect only now, and a failed task has no effect. */
+/** Ends a task. Its effect comes only now, and only if the task succeeds. */
 function endTask(state: ProxmoxState, task: Task): void {
   task.isOver = true;
   const vm = state.vms.find(({ vmid }) => vmid === task.vmid);
   if (vm === undefined) return;
   const hasFailed = task.exitstatus !== 'OK';
-  // In Proxmox a failed rollback keeps its lock until staff remove it.
+  // In Proxmox a VM keeps the lock of a failed rollback until staff remove the lock.
   if (!hasFailed || task.type !== 'qmrollback') vm.lock = null;
   if (hasFailed) failTask(state, vm, task);
   else effects[task.type]?.(vm, task, state);
@@ -203,7 +203,7 @@ export interface ProxmoxWorld {
    */
   save(taken?: Task): void;
   /** Ends all tasks that are due by now. */
-  settle(): void;
+  endDue(): void;
 }
 
 export function openWorld(
@@ -231,12 +231,12 @@ export function openWorld(
     file.write(state);
     ledger.append(entry);
   };
-  const settle = (): void => {
+  const endDue = (): void => {
     const over = state.tasks.filter(({ isOver, endsAt }) => !isOver && endsAt <= clock.now());
     for (const task of over.sort((one, other) => one.endsAt - other.endsAt)) endTask(state, task);
     if (over.length > 0) save();
   };
-  return { state, clock, taskSeconds, downNodes: new Set(), save, settle };
+  return { state, clock, taskSeconds, downNodes: new Set(), save, endDue };
 }
 
 /**
@@ -266,7 +266,10 @@ export const apiAt = (method: string, path: string, handle: AccountHandler): Acc
   handle,
 });
 
-/** Requests for failures in a VM's description: the type of task that fails, and extra seconds for each task. */
+/**
+ * Texts with which the orderer of a VM requests failures, in the VM's description: the type of task that fails, and
+ * extra seconds for each task.
+ */
 const failsIn = /"emulator\.fail":"([a-z]+)"/;
 const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 
@@ -278,7 +281,7 @@ interface TaskOrder {
   lock?: string;
   snapname?: string;
   starts?: boolean;
-  /** The error with which the task ends at once. Proxmox accepts such a call and finds the error only in the task. */
+  /** The error with which the task ends at once. Proxmox accepts such a call, and only the task reports the error. */
   dies?: string;
 }
 

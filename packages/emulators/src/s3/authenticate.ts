@@ -20,7 +20,7 @@ export interface S3Account {
 export interface Caller {
   account: S3Account;
   scope: SignatureScope;
-  /** The signature of the request, with which the signatures of its chunks begin. */
+  /** The signature of the request. The signature of the first chunk includes it. */
   signature: string;
   payloadHash: string;
 }
@@ -94,7 +94,7 @@ function presignedClaim({ query }: S3Call, nowMs: number): Claim {
   };
 }
 
-/** Returns milliseconds since 1970, or NaN for an impossible time. The comparisons above refuse NaN. */
+/** Returns milliseconds since 1970, or NaN for an impossible date. The callers' comparisons refuse NaN. */
 function timeOf(at: string): number {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(at);
   if (match === null) refuse('AccessDenied', 'AWS authentication requires a valid Date or x-amz-date header');
@@ -102,13 +102,13 @@ function timeOf(at: string): number {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 }
 
-/** Checks that the account can see the bucket. @throws S3Refusal as AWS answers */
+/** Checks that the account can see the bucket. @throws S3Refusal AccessDenied, even if the bucket does not exist */
 export function assertMayUse({ account }: Caller, bucket: string): void {
   if (!account.buckets.includes('*') && !account.buckets.includes(bucket)) refuse('AccessDenied', 'Access Denied');
 }
 
-/** A request as AWS Signature Version 4 signs it. S3 encodes the path only once. */
-export interface SignedRequest {
+/** A request as AWS Signature Version 4 signs it. S3 encodes the path once, other services of AWS twice. */
+interface SignedRequest {
   method: string;
   /** The path as it is sent, encoded. */
   path: string;

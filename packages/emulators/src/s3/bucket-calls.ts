@@ -1,8 +1,7 @@
 import { assertMayUse, type Caller } from './authenticate';
 import { receiveText } from './receive-body';
-import { emptyAnswer, type S3Call, type S3Reply, xmlAnswer } from './s3-call';
+import { type BucketCall, emptyAnswer, isoNow, type S3Call, type S3Reply, type S3World, xmlAnswer } from './s3-call';
 import { element, refuse, textOf, type Xml, xmlDocument } from './s3-errors';
-import { type BucketCall, isoNow, type S3World } from './s3-world';
 import type { StoredVersion } from './stored-version';
 
 export function listBuckets(world: S3World, caller: Caller): S3Reply {
@@ -68,6 +67,7 @@ interface Page<Item> {
 
 /**
  * Returns a page of the items that `itemsOf` returns for each key. Keys with the same common prefix count as one item.
+ * `isBehind` tells whether an item comes after the position at which the page begins.
  */
 function pageOf<Item>(
   { call, bucket }: BucketCall,

@@ -24,9 +24,7 @@ export interface BucketStore {
   versionsOf(key: string): readonly StoredVersion[];
   /** Returns the keys with this prefix, ordered by their bytes. */
   keys(prefix: string): string[];
-  /**
-   * Adds a version, to which the files then belong. Without versioning the new version replaces the previous version.
-   */
+  /** Adds a version and moves the files into the bucket. Without versioning it replaces the previous version. */
   add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;
   replace(version: StoredVersion): void;
   remove(version: StoredVersion): void;
@@ -38,7 +36,7 @@ type NewVersion = Omit<StoredVersion, 'versionId' | 'seq' | 'pieces' | 'bytes'>;
 
 const newId = (): string => randomBytes(16).toString('hex');
 
-/** Writes a file in one step, so that it is never incomplete. */
+/** Replaces a file in one step, so that a kill -9 leaves the old or the new content. */
 function writeJson(file: string, value: unknown): void {
   writeFileSync(`${file}.new`, JSON.stringify(value), { mode: 0o600 });
   renameSync(`${file}.new`, file);

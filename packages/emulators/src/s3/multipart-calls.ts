@@ -3,9 +3,8 @@ import type { Part, Upload } from './bucket-store';
 import { assertKey, metadataOf, versionHeader } from './object-calls';
 import { isHeldBy, retentionFor } from './object-lock';
 import { receiveBody, receiveText } from './receive-body';
-import { emptyAnswer, type S3Reply, xmlAnswer } from './s3-call';
+import { type BucketCall, emptyAnswer, isoNow, type S3Reply, xmlAnswer } from './s3-call';
 import { element, elementsOf, refuse, textOf, xmlDocument } from './s3-errors';
-import { type BucketCall, isoNow } from './s3-world';
 import { checksumElement, checksumHeader, compositeChecksum } from './stored-version';
 
 const partBytesMin = 5 * 2 ** 20;

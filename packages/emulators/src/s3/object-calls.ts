@@ -8,9 +8,8 @@ import {
   retentionFor,
 } from './object-lock';
 import { receiveBody, receiveText } from './receive-body';
-import { emptyAnswer, type S3Call, type S3Reply, xmlAnswer } from './s3-call';
+import { type BucketCall, emptyAnswer, isoNow, type S3Call, type S3Reply, xmlAnswer } from './s3-call';
 import { element, elementsOf, refuse, S3Refusal, textOf, type Xml, xmlDocument } from './s3-errors';
-import { type BucketCall, isoNow } from './s3-world';
 import { checksumHeader, retentionModes, type StoredVersion } from './stored-version';
 
 const readBytes = 256 * 1024;
@@ -77,8 +76,10 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
 }
 
 /**
- * Checks that a write under a lock has a digest. AWS requires the digest even if the lock comes from the bucket's rule.
- * A signed body is not enough. @throws S3Refusal
+ * Checks that a write under a lock has a digest in its headers or trailer. AWS requires the digest even if the lock
+ * comes from the bucket's default retention, and a signed body is not enough.
+ *
+ * @throws S3Refusal
  */
 function assertHasDigest({ headers }: S3Call): void {
   const names = [...Object.keys(headers), headers['x-amz-trailer'] ?? ''];
@@ -166,8 +167,10 @@ interface Deleted {
 }
 
 /**
- * Deletes a key. A named version is removed unless it is locked. Without a version, a delete marker hides the object
- * and removes nothing. @throws S3Refusal
+ * Deletes a key. A named version is removed unless it is locked. Without a version id, a delete marker hides the object
+ * and nothing is removed, unless the bucket has no versioning.
+ *
+ * @throws S3Refusal
  */
 function deleteKey({ world, call, caller, bucket }: BucketCall, key: string, versionId: string | null): Deleted | null {
   if (caller.account.mayDelete === false) refuse('AccessDenied', 'Access Denied');

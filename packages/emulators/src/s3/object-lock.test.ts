@@ -52,7 +52,7 @@ const put = async (
   return { Bucket, Key: 'canary', VersionId: (await client.send(command)).VersionId ?? '' };
 };
 
-it('keeps a version under COMPLIANCE from everybody, whatever they try', async () => {
+it('nobody can delete a version under COMPLIANCE or weaken its retention', async () => {
   const { client } = await start('access_denied');
   const version = await put(client, 'COMPLIANCE', inSeconds(3_600));
   const refused = { name: 'AccessDenied', $metadata: expect.objectContaining({ httpStatusCode: 403 }) };
@@ -72,7 +72,7 @@ it('keeps a version under COMPLIANCE from everybody, whatever they try', async (
   expect((await client.send(new GetObjectRetentionCommand(version))).Retention?.Mode).toBe('COMPLIANCE');
 });
 
-it('lets a version go once its time is over, by its own clock', async () => {
+it('a version can be deleted once its retention is over by the emulator’s clock', async () => {
   const { s3, client } = await start('access_denied');
   const version = await put(client, 'COMPLIANCE', inSeconds(60));
   s3.world.clock.change({ advanceSeconds: 61 });
@@ -80,14 +80,14 @@ it('lets a version go once its time is over, by its own clock', async () => {
   expect((await client.send(new ListObjectVersionsCommand({ Bucket }))).Versions).toBeUndefined();
 });
 
-it('yields to the bypass under GOVERNANCE', async () => {
+it('a version under GOVERNANCE can be deleted with the bypass', async () => {
   const { client } = await start('access_denied');
   const version = await put(client, 'GOVERNANCE', inSeconds(3_600));
   await expect(client.send(new DeleteObjectCommand(version))).rejects.toMatchObject({ name: 'AccessDenied' });
   await client.send(new DeleteObjectCommand({ ...version, BypassGovernanceRetention: true }));
 });
 
-it('refuses as MinIO does, or not at all, when it was told to', async () => {
+it('answers a delete of a locked version like MinIO, or ignores the lock, as configured', async () => {
   const minio = await start('invalid_request');
   const version = await put(minio.client, 'COMPLIANCE', inSeconds(3_600));
   await expect(minio.client.send(new DeleteObjectCommand(version))).rejects.toMatchObject({ name: 'InvalidRequest' });

@@ -13,7 +13,7 @@ const dayMs = 24 * 3_600_000;
 const protectedMessage = 'Access Denied because object protected by object lock.';
 
 /**
- * Checks that a version may be destroyed. A bypass works for GOVERNANCE, but never for COMPLIANCE. @throws S3Refusal
+ * Checks that a version may be destroyed. A bypass works for GOVERNANCE, and never for COMPLIANCE. @throws S3Refusal
  */
 export function assertMayDestroy(
   version: StoredVersion,
@@ -36,7 +36,7 @@ function isLocked(
   return retention.mode === 'COMPLIANCE' || headers['x-amz-bypass-governance-retention'] !== 'true';
 }
 
-/** Returns the retention from the headers of a PUT, or from the bucket's rule. @throws S3Refusal */
+/** Returns the retention from the headers of a PUT, or the bucket's default retention. @throws S3Refusal */
 export function retentionFor({ headers }: S3Call, settings: BucketSettings, nowMs: number): Retention | null {
   const mode = headers['x-amz-object-lock-mode'];
   const until = headers['x-amz-object-lock-retain-until-date'];
@@ -59,7 +59,7 @@ export function assertHasLock({ hasObjectLock }: BucketSettings): void {
   if (!hasObjectLock) refuse('InvalidRequest', 'Bucket is missing Object Lock Configuration');
 }
 
-/** Parses a retention. @throws S3Refusal */
+/** @throws S3Refusal if the mode is unknown, or if the date is missing or in the past */
 export function parseRetention(mode: string | undefined, until: string | undefined, nowMs: number): Retention {
   const known = retentionModes.find((name) => name === mode);
   const at = Date.parse(until ?? '');
@@ -71,6 +71,7 @@ export function parseRetention(mode: string | undefined, until: string | undefin
 
 /**
  * Checks a change of the retention. COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the bypass.
+ *
  * @throws S3Refusal
  */
 export function assertMayRetain(

@@ -77,10 +77,10 @@ function compareWithClaims(
 }
 
 /**
- * Returns the algorithm of the checksum in the headers, of the announced trailer, or of the header that only requests a
- * checksum.
+ * Returns the algorithm of the checksum: that of a checksum in the headers, of an announced trailer, or of a header
+ * that names only the algorithm.
  */
-export function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
+function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
   if (headers['x-amz-checksum-crc64nvme'] !== undefined || headers['x-amz-trailer'] === 'x-amz-checksum-crc64nvme')
     refuse('NotImplemented', 'CRC64NVME is not known here.');
   const wish = headers['x-amz-sdk-checksum-algorithm'] ?? headers['x-amz-checksum-algorithm'];
@@ -109,21 +109,20 @@ export async function receiveText(call: S3Call, caller: Caller, folder: string):
   }
 }
 
-/**
- * A body with Content-Encoding aws-chunked: for each chunk `<hex size>[;chunk-signature=…]` CRLF `<data>` CRLF, then
- * `0` CRLF and the trailers.
- */
-export interface ChunkedBody {
-  caller: Caller;
-  /** Filled when the trailers arrive. Names are in lower case. */
-  trailers: Record<string, string>;
-}
-
 const lineBytesMax = 8 * 1024;
 const emptyHash = sha256Hex('');
 
-/** Yields the data of the chunks. The signature of each signed chunk is checked. @throws S3Refusal */
-async function* readChunks(source: AsyncIterable<Buffer>, { caller, trailers }: ChunkedBody): AsyncGenerator<Buffer> {
+/**
+ * Yields the data of a body with Content-Encoding aws-chunked: for each chunk `<hex size>[;chunk-signature=…]` CRLF
+ * `<data>` CRLF, then `0` CRLF and the trailers. Checks the signature of each signed chunk, and adds the trailers to
+ * `trailers` by their lower-case names.
+ *
+ * @throws S3Refusal
+ */
+async function* readChunks(
+  source: AsyncIterable<Buffer>,
+  { caller, trailers }: { caller: Caller; trailers: Record<string, string> },
+): AsyncGenerator<Buffer> {
   const signatures = caller.payloadHash.startsWith('STREAMING-AWS4-HMAC-SHA256-PAYLOAD') ? chainOf(caller) : null;
   const input = openInput(source);
   for (;;) {
@@ -153,7 +152,7 @@ async function readTrailers(input: Input, trailers: Record<string, string>): Pro
   }
 }
 
-/** Returns the checks of signed chunks. The signature of each chunk includes that of the previous chunk. */
+/** Returns the checks of signed chunks. The signature of each chunk includes the signature of the previous chunk. */
 function chainOf({ scope, signature }: Caller): {
   check(hash: Hash, extension: string): void;
   checkTrailers(trailers: Record<string, string>): void;

@@ -1,4 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../protocol/clock';
+import type { Caller } from './authenticate';
+import type { BucketStore, Buckets, Uploads } from './bucket-store';
+import type { LockAnswer } from './object-lock';
 
 /** A request whose body is not read yet. */
 export interface S3Call {
@@ -57,3 +61,26 @@ export const xmlAnswer = (text: string, headers: Readonly<Record<string, string>
   headers,
   body: { kind: 'text', text },
 });
+
+/** The parts of the emulator that a call reads or changes. */
+export interface S3World {
+  clock: Clock;
+  region: string;
+  buckets: Buckets;
+  uploadsOf(bucket: string): Uploads;
+  lockAnswer: LockAnswer;
+  /** Writes a change to the ledger. */
+  record(caller: Caller, change: { op: string; bucket: string; key: string; id: string; detail?: string }): void;
+}
+
+/** A call to an existing bucket that the caller can see. */
+export interface BucketCall {
+  world: S3World;
+  call: S3Call;
+  caller: Caller;
+  bucket: BucketStore;
+}
+
+export type Answer = (call: BucketCall) => S3Reply | Promise<S3Reply>;
+
+export const isoNow = ({ clock }: S3World): string => new Date(clock.now()).toISOString();

@@ -5,16 +5,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 import { adminRoutes } from '../protocol/admin-routes';
-import { createCallLog, jsonReply, matchRoute, Refusal, type Reply, type Route } from '../protocol/call';
+import { createCallLog, jsonReply, matchRoute, Refusal, type Reply, type Route, sendReply } from '../protocol/call';
 import { clockAnchorSchema, openClock, startOfClock } from '../protocol/clock';
-import { createFaultOrders, type FaultOrders } from '../protocol/fault-orders';
-import { sendReply } from '../protocol/send-reply';
+import { createFaultOrders, type FaultOrders } from '../protocol/faults';
 import { type LedgerFile, openLedger, openStateFile } from '../protocol/state-file';
 import { isSame } from '../protocol/tokens';
 import type { S3Account } from './authenticate';
 import { openBuckets, openUploads } from './bucket-store';
 import type { LockAnswer } from './object-lock';
-import type { S3World } from './s3-world';
+import type { S3World } from './s3-call';
 import { createS3Server } from './serve-s3';
 
 interface AdminRequest {
@@ -126,7 +125,7 @@ function recordIn(ledger: LedgerFile, now: () => string): S3World['record'] {
 }
 
 export interface RunningS3 extends S3Emulator {
-  /** The URL: http://127.0.0.1:<port>. */
+  /** The URL in the form `http://127.0.0.1:<port>`. */
   endpoint: string;
   /** Returns the file with the content of an object's newest version. Tests use it to corrupt an object. */
   fileOf(bucket: string, key: string): string;

@@ -50,7 +50,7 @@ const read = async (Key: string, Range?: string): Promise<Buffer> => {
 };
 
 describe('objects', () => {
-  it('gives back a buffer and a stream of unknown pieces as they were put, with the checksum that came in the trailer', async () => {
+  it('returns a buffer and a stream as they were put, with the checksum of the trailer', async () => {
     const bytes = randomBytes(300_000);
     await client.send(new PutObjectCommand({ Bucket, Key: 'a buffer/ö+&', Body: bytes }));
     await client.send(
@@ -62,14 +62,14 @@ describe('objects', () => {
     expect([head.ContentLength, head.ChecksumCRC32?.length]).toEqual([300_000, 8]);
   });
 
-  it('gives a range, and refuses one behind the end', async () => {
+  it('returns a range, and refuses a range behind the end', async () => {
     await client.send(new PutObjectCommand({ Bucket, Key: 'range', Body: '0123456789' }));
     expect((await read('range', 'bytes=2-4')).toString()).toBe('234');
     expect((await read('range', 'bytes=-3')).toString()).toBe('789');
     await expect(read('range', 'bytes=10-')).rejects.toMatchObject({ name: 'InvalidRange' });
   });
 
-  it('refuses a body that is not the one whose checksum was sent', async () => {
+  it('refuses a body that does not match its checksum', async () => {
     const put = new PutObjectCommand({
       Bucket,
       Key: 'wrong',
@@ -145,7 +145,7 @@ describe('callers', () => {
 describe('faults', () => {
   const order = { times: 1, isCarriedOut: false, delayMs: 0 };
 
-  it('are met as they were ordered, once', async () => {
+  it('take effect as they were requested, once', async () => {
     await client.send(new PutObjectCommand({ Bucket, Key: 'fault', Body: 'abcdef' }));
     s3.faults.add({ ...order, path: '/fault', answer: { kind: 'fixed', status: 503, headers: {}, body: '' } });
     await expect(read('fault')).rejects.toMatchObject({ $metadata: { httpStatusCode: 503 } });

@@ -2,15 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CallLog } from '../protocol/call';
-import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/fault-orders';
+import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/faults';
 import { assertMayUse, authenticate, type Caller, type S3Account } from './authenticate';
 import * as buckets from './bucket-calls';
 import { listObjects, listVersions } from './bucket-calls';
 import * as multipart from './multipart-calls';
 import * as objects from './object-calls';
-import { emptyAnswer, parseCall, type S3Call, type S3Reply } from './s3-call';
+import { type Answer, emptyAnswer, parseCall, type S3Call, type S3Reply, type S3World } from './s3-call';
 import { errorDocument, refuse, S3Refusal } from './s3-errors';
-import type { Answer, S3World } from './s3-world';
 
 type Change = (piece: Buffer, offset: number) => Buffer;
 const unchanged: Change = (piece) => piece;
@@ -24,7 +23,7 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', go).on('close', go);
   });
 
-/** Sends a file as fast as the client reads. If the client disconnects, reading stops. */
+/** Sends a reply. A file is read only as fast as the client reads, and no further once the client disconnects. */
 async function sendS3(response: ServerResponse, reply: S3Reply, change: Change = unchanged): Promise<void> {
   const { status, headers, body } = reply;
   if (body.kind === 'text') {
@@ -126,7 +125,7 @@ interface S3Service {
   accounts: readonly S3Account[];
   faults: FaultOrders;
   calls: CallLog;
-  /** Answers requests below /emulator. No bucket can have that name. */
+  /** Answers requests below /emulator. The objects of a bucket with the name `emulator` cannot be reached. */
   admin(request: IncomingMessage, response: ServerResponse): void;
 }
 
@@ -161,7 +160,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // Signatures use the clock of the caller. The emulator's clock may be days ahead.
+    // A caller signs with real time, and the emulator's clock may be days ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;
@@ -174,7 +173,7 @@ async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3
   }
 }
 
-/** Answers by method and the sub-resource in the query. '' is the resource itself. */
+/** The functions that answer, by `<method> <sub-resource>`. An empty sub-resource means the bucket or object itself. */
 type Table = Readonly<Record<string, Answer | undefined>>;
 
 const bucketTable: Table = {

@@ -14,7 +14,7 @@ import {
   type VendorWorld,
 } from './vendor-world';
 
-/** Returns a refusal of the vendor: a status and a sentence for people. */
+/** Returns a refusal in the vendor's form. The vendor has no error codes, only a status and a message. */
 const refused = (status: 401 | 404 | 409 | 422, message: string): Refusal =>
   new Refusal(jsonReply(status, { error: { message }, type: 'error' }));
 

@@ -83,7 +83,7 @@ it('keeps packages, points and running jobs over a restart, and ends each job wi
   expect(readdirSync(path.join(live, 'mailboxes/info/cur'))).toEqual(['1']);
 });
 
-it('answers nobody without a key, and nothing of another account', async () => {
+it('answers 401 without a key, and 404 for a missing package', async () => {
   expect((await ask('GET', '/package', undefined, 'wrong')).status).toBe(401);
   expect((await ask('GET', '/emulator/packages')).status).toBe(401);
   expect((await ask('GET', '/package/1/web/timelineBackup')).status).toBe(404);

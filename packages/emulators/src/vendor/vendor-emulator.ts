@@ -16,7 +16,7 @@ import {
 } from '../protocol/call';
 import { openClock, startOfClock } from '../protocol/clock';
 import { createEmulatorServer } from '../protocol/emulator-server';
-import { createFaultOrders } from '../protocol/fault-orders';
+import { createFaultOrders } from '../protocol/faults';
 import { openLedger, openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
 import { packageRoutes, timelineRoutes } from './package-routes';
@@ -39,7 +39,7 @@ const isPreview = ({ path }: Call): boolean => pattern.test(path);
 
 /** Answers a request of a visitor for a page of a package. */
 function answerPreview(world: VendorWorld, call: Call): Reply {
-  world.settle();
+  world.endDue();
   const [, id = '', rest = ''] = pattern.exec(call.path) ?? [];
   const found = world.state.packages.find((candidate) => String(candidate.id) === id);
   const page =
@@ -134,17 +134,17 @@ const vendorAdminRoutes = (world: VendorWorld): Route[] => [
     jsonReply(200, { packages: world.state.packages.map(({ id, account, domain }) => ({ id, account, domain })) }),
   ),
   routeAt('GET', '/emulator/packages/:id/content', (_call, values) => {
-    world.settle();
+    world.endDue();
     return jsonReply(200, readContent(world, packageOf(world, values)));
   }),
   routeAt('PUT', '/emulator/packages/:id/content', (call, values) => {
-    world.settle();
+    world.endDue();
     writeContent(world, packageOf(world, values), parseAdmin(contentSchema, call));
     world.save();
     return emptyReply(204);
   }),
   routeAt('POST', '/emulator/packages/:id/points', (_call, values) => {
-    world.settle();
+    world.endDue();
     const found = packageOf(world, values);
     for (const item of found.items) addPoint(world, found, item, 'automatic', world.clock.now());
     world.save();
@@ -182,7 +182,7 @@ const accountRoutes = [...packageRoutes, ...timelineRoutes];
 
 /** Answers a call of an account. Jobs that are due by now end first. */
 function answerAccount(world: VendorWorld, account: string, call: Call): Reply | Promise<Reply> {
-  world.settle();
+  world.endDue();
   const routes = accountRoutes.map(
     ({ method, pattern, handle }): Route => ({
       method,

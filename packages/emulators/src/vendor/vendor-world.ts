@@ -109,7 +109,7 @@ interface PackageContent {
   read(packageId: number, item: Which): Files;
   /** Replaces all content of the item. */
   write(packageId: number, item: Which, files: Files): void;
-  /** Copies the live content to a restore point. A repeated call for the same point changes nothing. */
+  /** Copies the live content to a restore point. A repeated call for the same point replaces the copy. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;
   /** Makes a restore point's content live, in the same item or in another item. */
   bringBack(packageId: number, item: Which, restoreAsOf: number, into: Which): void;
@@ -186,10 +186,10 @@ export function openPackageContent(stateDir: string): PackageContent {
 }
 
 /**
- * Ends all jobs that are due by now, in order. Returns whether any job ended. After a crash, a repeated call has the
- * same result.
+ * Ends all jobs that are due by now, in the order of their ends. Returns whether any job ended. The call may be
+ * repeated after a crash before the state was saved.
  */
-function settleJobs(world: VendorWorld): boolean {
+function endDueJobs(world: VendorWorld): boolean {
   const now = world.clock.now();
   const over = world.state.packages.flatMap((found) =>
     found.jobs.filter((job) => isRunning(job) && job.endsAt <= now).map((job) => ({ found, job })),
@@ -210,7 +210,7 @@ function endJob(world: VendorWorld, found: Package, job: Job): void {
   job.status = 'finished';
 }
 
-/** Returns the item, or the mailbox that the restore creates beside it. */
+/** Returns the item itself, or the mailbox `target`, which is created if it is missing. */
 function targetOf(found: Package, item: Item, target: string | null): Item {
   if (target === null) return item;
   const there = found.items.find(({ scope, name }) => scope === 'mailbox' && name === target);
@@ -255,7 +255,7 @@ export interface VendorWorld {
   /** Saves the state, and then writes an accepted job to the ledger. */
   save(taken?: Taken): void;
   /** Ends all jobs that are due by now. */
-  settle(): void;
+  endDue(): void;
 }
 
 interface Parts {
@@ -296,8 +296,8 @@ export function openVendorWorld(state: VendorState, { clock, file, ledger, conte
       return state.lastId;
     },
     save,
-    settle: () => {
-      if (settleJobs(world)) save();
+    endDue: () => {
+      if (endDueJobs(world)) save();
     },
   };
   return world;

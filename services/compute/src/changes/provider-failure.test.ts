@@ -1,14 +1,14 @@
 import { StepFailure, StepWait } from '@drydock/workflow/definition';
 import type { ComputeReason } from '../providers/compute.types';
 import { ComputeError } from '../providers/compute-provider';
-import { lookedAt } from './provider-failure';
+import { readForStep } from './provider-failure';
 
 /** Returns the error that a failed read causes in its step, and the alarms for staff. */
 async function looking(reason: ComputeReason) {
   const alarms: unknown[] = [];
   const silent = () => undefined;
   const log = { debug: silent, info: silent, warn: silent, error: (fields: object) => void alarms.push({ ...fields }) };
-  const thrown: unknown = await lookedAt(Promise.reject(new ComputeError(reason, 'as the provider said')), {
+  const thrown: unknown = await readForStep(Promise.reject(new ComputeError(reason, 'as the provider said')), {
     attempt: 1,
     log,
   }).catch((error: unknown) => error);
@@ -16,7 +16,7 @@ async function looking(reason: ComputeReason) {
 }
 
 it.each(['credentials_refused', 'rejected'] as const)(
-  'pages staff when a look is refused as %s: it is asked before anything is sent',
+  'pages staff when a read is refused as %s, because a change begins with reads',
   async (reason) => {
     const { thrown, alarms } = await looking(reason);
     expect(thrown).toBeInstanceOf(StepFailure);
@@ -24,7 +24,7 @@ it.each(['credentials_refused', 'rejected'] as const)(
   },
 );
 
-it('pages nobody for what passes by itself, and looks again', async () => {
+it('pages nobody for a transient failure, and reads again later', async () => {
   const { thrown, alarms } = await looking('unavailable');
   expect(thrown).toBeInstanceOf(StepWait);
   expect(alarms).toEqual([]);

@@ -18,19 +18,19 @@ export const providerUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets the
- * same limit, because the gateway answers the request itself soon after the limit.
+ * The time limit of a read for a request: 10 s for a call and 4 s of waiting for the rate limit. A listing of many
+ * pages gets no more time, because the service answers every request after 18.5 s.
  */
-const lookMsMax = 14_000;
+const readMsMax = 14_000;
 
 /**
  * Reads from a provider for a request, and turns every failure into {@link providerUnavailable}. A read that takes too
  * long is aborted, even between two pages.
  */
-export async function lookedUp<T>(look: (signal: AbortSignal) => Promise<T>, withinMs = lookMsMax): Promise<T> {
+export async function readForRequest<T>(read: (signal: AbortSignal) => Promise<T>, withinMs = readMsMax): Promise<T> {
   const ends = AbortSignal.timeout(withinMs);
   try {
-    return await look(ends);
+    return await read(ends);
   } catch (error) {
     throw error instanceof ComputeError || ends.aborted ? providerUnavailable(error) : error;
   }
@@ -63,8 +63,8 @@ const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason,
 };
 
 /**
- * The problem code for a provider's refusal of this kind of change. It is undefined if Drydock itself caused the
- * refusal.
+ * The problem code for a provider's refusal of this kind of change. It is undefined if the customer can do nothing
+ * about the refusal, for example if the provider refuses Drydock's credential.
  */
 export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
   codeOfChange[kind]?.[reason] ?? codeOfReason[reason];
@@ -110,7 +110,7 @@ const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_re
  * Waits for a read from the provider within a step. After a transient failure the step is repeated later. After a
  * permanent failure the step fails, because the state of the machine is unknown.
  */
-export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
+export function readForStep<T>(work: Promise<T>, step: Failing): Promise<T> {
   return work.catch((error: unknown) => {
     if (!(error instanceof ComputeError)) throw error;
     if (isOurs(error)) pageStaff(error, step);

@@ -51,7 +51,7 @@ export const forgetSends = (sql: Sql): Promise<unknown> =>
  * Seconds since the search for the answer to a noted send began, by Postgres' clock. The first call begins the search
  * and gets 0. Null if no send is noted.
  */
-export async function lookForSend(sql: Sql, workflowId: string): Promise<number | null> {
+export async function secondsOfSearch(sql: Sql, workflowId: string): Promise<number | null> {
   const [row] = await sql.query<{ seconds: number }>(
     `UPDATE provider_sends SET looking_since = coalesce(looking_since, clock_timestamp()) WHERE workflow_id = $1::uuid
      RETURNING extract(epoch FROM clock_timestamp() - looking_since)::float8 AS seconds`,

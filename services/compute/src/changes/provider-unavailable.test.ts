@@ -1,7 +1,7 @@
 import { Problem } from '@drydock/contracts/platform/problem';
 import { hetznerRig } from '../../test/hetzner-rig';
 import { openRig, orderMachine, type RigWorld } from '../../test/provider-rig';
-import { lookedUp } from './provider-failure';
+import { readForRequest } from './provider-failure';
 
 const rig = hetznerRig();
 let world: RigWorld;
@@ -10,12 +10,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-it('asks for no more pages of a listing than somebody waits for', async () => {
+it('stops reading the pages of a listing when the request is answered, and pauses its calls', async () => {
   const machineId = await orderMachine(world, rig.order());
   const answer = { kind: 'edited', set: { 'meta.pagination.next_page': 2 } } as const;
   await world.admin.orderFault({ method: 'GET', path: '^/v1/images$', times: 1_000, delayMs: 100, answer });
   const pages = async () => (await world.admin.readCalls()).filter(({ path }) => path === '/v1/images').length;
-  const refusal: unknown = await lookedUp((signal) => world.driver.listSnapshots(machineId, signal), 1_000).catch(
+  const refusal: unknown = await readForRequest((signal) => world.driver.listSnapshots(machineId, signal), 1_000).catch(
     (error: unknown) => error,
   );
   expect(refusal instanceof Problem && refusal.code).toBe('dependency_unavailable');

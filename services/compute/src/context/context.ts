@@ -4,13 +4,13 @@ import type { WorkflowContext } from '@drydock/workflow/http';
 import { type ComputeDriver, type ComputeReader, type Targets, targetOf } from '../providers/compute-provider';
 import type { ComputeDatabase, Tx } from './database.store';
 
-/** The parts that a handler is given. Handlers read from providers and never change anything there. */
+/** The context of the handlers. It has the providers' readers, so a handler can change nothing at a provider. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: ComputeDatabase;
   targets: Targets<ComputeReader>;
 }
 
-/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
+/** The context of the workflow steps. It has the providers' drivers, which change machines. */
 export interface WorkContext {
   database: ComputeDatabase;
   targets: Targets<ComputeDriver>;

@@ -6,7 +6,7 @@ export type PowerKind = 'power_on' | 'power_off' | 'reboot';
  * The reason why the provider would refuse a rollback of the machine now, or null. The reasons are in the order in
  * which the API reports them.
  */
-export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): ComputeReason | null {
+export function checkRollback(machine: Machine, snapshot: MachineSnapshot): ComputeReason | null {
   if (machine.isLocked) return 'locked';
   if (snapshot.status !== 'available') return 'snapshot_not_ready';
   if (machine.isRebuildProtected) return 'protected';
@@ -19,7 +19,7 @@ export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): Comp
 const differs = (one: string | null, other: string | null): boolean => one !== null && other !== null && one !== other;
 
 /** The reason why the machine's power cannot be changed now, or null. */
-export function judgePower(
+export function checkPower(
   machine: Pick<Machine, 'isLocked' | 'powerState'>,
   kind: PowerKind,
 ): 'locked' | 'not_running' | null {
@@ -32,7 +32,7 @@ export const isPowered = ({ powerState }: Pick<Machine, 'powerState'>, kind: Pow
   (kind === 'power_on' && powerState === 'on') || (kind === 'power_off' && powerState === 'off');
 
 /** The reason why the machine cannot be deleted now, or null. `name` is Drydock's id of the server. */
-export function judgeDeletion(
+export function checkDeletion(
   machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected'>,
   name: string,
 ): 'foreign' | 'locked' | 'protected' | null {

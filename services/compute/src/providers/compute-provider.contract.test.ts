@@ -43,7 +43,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
   const rollbacksOf = async (machineId: string) =>
     (await world.admin.readLedger()).filter(({ resource, op }) => resource === machineId && op === rig.rollbackOp);
 
-  it('makes a machine that runs, is found by its name and says where it is', async () => {
+  it('makes a machine that runs, is found by its name, and has its size, zone and image', async () => {
     const order = rig.order();
     const machineId = await orderMachine(world, order);
     const machine = await world.driver.findMachine(order.name);
@@ -60,7 +60,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await world.driver.findMachine('nobody')).toBeNull();
   });
 
-  it('rolls a machine back: what was written after the snapshot is gone, what was there before is back, and it runs', async () => {
+  it('rolls a machine back once: the disk has the content of the snapshot, and the machine runs', async () => {
     const { machineId, snapshotId, rollback } = await changedMachine();
     const sent = await world.driver.send(rollback, await world.driver.prepare(rollback));
     expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'rebooting', isLocked: true });
@@ -84,7 +84,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect((await world.driver.listSnapshots(machineId)).every(({ status }) => status === 'available')).toBe(true);
   });
 
-  it("tells another account's machines and snapshots from nothing", async () => {
+  it("finds nothing of another account's machines and snapshots, and cannot change them", async () => {
     const { machineId, snapshotId, rollback } = await changedMachine();
     const stranger = world.open({ account: 'other' });
     expect(await stranger.readMachine(machineId)).toBeNull();
@@ -116,7 +116,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await rollbacksOf(machineId)).toEqual([]);
   });
 
-  it('says locked while something else holds the machine, and is let through afterwards', async () => {
+  it('refuses as locked while another action locks the machine, and is accepted afterwards', async () => {
     const { machineId, rollback } = await changedMachine();
     await rig.lockHidden(world.admin, machineId, true);
     const refusal = await refusalOf(world.driver.send(rollback, await world.driver.prepare(rollback)));
@@ -127,7 +127,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await rollbacksOf(machineId)).toHaveLength(1);
   });
 
-  it('deletes a snapshot, and none that is another machine’s', async () => {
+  it('deletes a snapshot of this machine, and never one of another machine', async () => {
     const { machineId, snapshotId } = await changedMachine();
     const neighbourId = await orderMachine(world, rig.order());
     await carryOut(world, { kind: 'delete_snapshot', reference: reference(), machineId: neighbourId, snapshotId });
@@ -145,7 +145,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     (await world.admin.readLedger()).filter(({ resource }) => resource === machineId).length;
   const force = { isForced: true, guestSeconds: 1 } as const;
 
-  it('cuts the power and gives it back, once each, and restarts only what runs', async () => {
+  it('cuts the power and gives it back, with one call each, and restarts only a running machine', async () => {
     const machineId = await orderMachine(world, rig.order());
     const before = await told(machineId);
     const off: Change = { kind: 'power_off', reference: reference(), machineId, ...force };
@@ -163,7 +163,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect((await told(machineId)) - before).toBe(3);
   });
 
-  it('asks the guest to shut down, and leaves a machine running whose guest does not hear it', async () => {
+  it('asks the guest to shut down, and leaves a machine running whose guest ignores the request', async () => {
     const softly = (machineId: string): Change => ({
       kind: 'power_off',
       reference: reference(),
@@ -183,7 +183,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off' });
   });
 
-  it('deletes a machine, says so afterwards, and finds it no error to be asked again', async () => {
+  it('deletes a machine, finds the deletion afterwards, and accepts it again without an error', async () => {
     const order = rig.order();
     const machineId = await orderMachine(world, order);
     const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: order.name };
@@ -195,7 +195,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect((await world.driver.send(deletion, checkpoint)).machineId).toBe(machineId);
   });
 
-  it('deletes no machine of another name, and none that something else holds or staff protect, and does not stop it', async () => {
+  it('refuses to delete a machine of another name and a locked or protected machine, and does not stop it', async () => {
     const order = rig.order();
     const machineId = await orderMachine(world, order);
     const before = await told(machineId);
@@ -215,7 +215,7 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await told(machineId)).toBe(before);
   });
 
-  it('says that a machine has vanished', async () => {
+  it('reports a machine that has vanished as missing', async () => {
     const { machineId, rollback } = await changedMachine();
     const checkpoint = await world.driver.prepare(rollback);
     await rig.vanish(world.admin, machineId);

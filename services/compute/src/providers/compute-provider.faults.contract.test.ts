@@ -51,7 +51,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   const impatient = () => world.open({ deadlineMs: 2_000 });
 
   it.each(unreadableAnswers)(
-    'after a rollback that is answered by %s finds the one that was begun, and there is one',
+    'finds the rollback that was carried out and answered by %s, and there is one',
     async (_name, answerOf) => {
       const [rollback, driver] = [newRollback(), impatient()];
       const checkpoint = await driver.prepare(rollback);
@@ -68,7 +68,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   );
 
   it.each(unreadableAnswers)(
-    'after a rollback that never arrived and is answered by %s finds none, and may then be sent',
+    'finds no rollback that never arrived and was answered by %s, and can send it then',
     async (_name, answerOf) => {
       const [rollback, driver] = [newRollback(), impatient()];
       const checkpoint = await driver.prepare(rollback);
@@ -83,7 +83,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   );
 
   it.each(unreadableAnswers)(
-    'reads a machine in spite of one answer by %s, and gives up when there is no other',
+    'reads a machine in spite of one answer by %s, and gives up when every answer is like it',
     async (_name, answerOf) => {
       const driver = world.open({ deadlineMs: 4_000 });
       await world.admin.orderFault({ ...rig.readMachineCall, answer: answerOf(canaryUrl) });
@@ -143,7 +143,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   });
 
   it.each(tooManyAnswers)(
-    'told "too many" with %s says so, with a wait that is bounded, and sends nothing',
+    'reports a bounded wait after a 429 whose headers say "%s", and has sent nothing',
     async (_name, headers, least, most) => {
       const rollback = newRollback();
       const checkpoint = await world.driver.prepare(rollback);
@@ -156,14 +156,14 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
     },
   );
 
-  it('sends nothing when nobody listens, and says that it was not sent', async () => {
+  it('reports that nothing was sent when nobody listens', async () => {
     const nobody = world.open({ baseUrl: 'http://127.0.0.1:1' });
     const rollback = newRollback();
     const refusal = await refusalOf(nobody.send(rollback, await world.driver.prepare(rollback)));
     expect([refusal.reason, refusal.mayPass]).toEqual(['unavailable', true]);
   });
 
-  it('stops asking a provider that does not answer, and says when to come back', async () => {
+  it('stops calling a provider that does not answer, and reports when to call again', async () => {
     const driver = world.open({ deadlineMs: 4_000 });
     await world.admin.orderFault({ path: '.', times: 1_000, answer: { kind: 'reset' } });
     for (let tries = 0; tries < 4; tries += 1) await refusalOf(driver.readMachine(machineId));
@@ -174,7 +174,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
     expect((await world.admin.readCalls()).length).toBe(before);
   });
 
-  it("takes an action that is another machine's for nothing", async () => {
+  it("refuses an answer about another machine's action", async () => {
     const rollback = newRollback();
     const { actionId } = await world.driver.send(rollback, await world.driver.prepare(rollback));
     await world.admin.orderFault({
@@ -185,7 +185,7 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
     expect((await refusalOf(world.driver.readAction(machineId, actionId ?? ''))).reason).toBe('foreign');
   });
 
-  it('says that a credential is refused', async () => {
+  it('reports that the credential is refused', async () => {
     const refusal = await refusalOf(world.open({ account: 'nobody', deadlineMs: 10_000 }).readMachine(machineId));
     expect([refusal.reason, refusal.mayPass]).toEqual(['credentials_refused', false]);
   });

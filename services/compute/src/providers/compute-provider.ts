@@ -1,4 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
+import { checkDeletion, checkPower, checkRollback, type PowerKind } from './change.rules';
 import type {
   Accepted,
   Change,
@@ -34,8 +35,8 @@ export class ComputeError extends Error {
  * The reading part of a provider, for handlers. One instance stands for one account (project, cluster) of one deploy
  * target in one mode. A read with another account's id finds nothing. Ids are the provider's own, and Drydock does not
  * interpret them. Every rejection is a ComputeError. A transient failure of a read is `unavailable` or `rate_limited`,
- * never `ambiguous`, and the driver has already repeated the read. No answer takes longer than the driver's deadline
- * (10 s a call unless configured).
+ * never `ambiguous`, and the driver has already repeated the read. Each call to the provider takes at most the driver's
+ * deadline (10 s unless configured).
  */
 export interface ComputeReader {
   /** Drydock's name for the provider, such as `hetzner`. */
@@ -50,8 +51,8 @@ export interface ComputeReader {
   /** The machine with the name that its order gave it; null if there is none. */
   findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
   /**
-   * All machines of the account, in far fewer calls than one for each. The reconciliation treats a machine that is
-   * missing here as vanished.
+   * All machines of the account. The reconciliation reads a machine that is missing here separately, before the machine
+   * counts as vanished.
    */
   listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
   /**
@@ -67,9 +68,9 @@ export interface ComputeReader {
   /** The action that locks the machine now; null if there is none or if the provider hides it. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
   /**
-   * The checkpoint that `prepare` would return, for a rollback or rebuild that is about to be accepted. It is stored
-   * with the accepted work, so that `find` recognises the change even if all later records are lost. Null if `find`
-   * needs no checkpoint, or if the reader's account may see less than the driver's account.
+   * The checkpoint that `prepare` would return, for a rollback, rebuild or power change that is about to be accepted.
+   * It is stored with the accepted work, so that `find` recognises the change even if all later records are lost. Null
+   * if `find` needs no checkpoint, or if the reader's account may see less than the driver's account.
    */
   prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
   /**
@@ -80,15 +81,16 @@ export interface ComputeReader {
 }
 
 /**
- * The whole provider, for workflow steps. No remote provider takes an idempotency key, so each change is made in three
- * calls. The result of each call is checkpointed before the next one:
- * 1. `prepare` records the state before the change. It changes nothing and may be repeated until the first `send`.
- * 2. `send` sends once, and never repeats a call that may have been accepted. If it rejects with any reason but
- * `ambiguous`, nothing was accepted and it may be called again.
- * 3. `find` returns the oldest work that was begun since `prepare`, however it ended. It is called after `ambiguous`.
- * Every step that sends also calls `find` first, because the step cannot know whether an earlier run has sent. If
- * `find` returns null for longer than `lostAnswerSeconds` after the send, the provider never got the change.
- * Then `readAction` is called until the action ends.
+ * The whole provider, for workflow steps. No remote provider takes an idempotency key, so a change is made by these
+ * calls:
+ * 1. `prepare` returns the state before the change. It changes nothing and may be repeated until the first `send`. Its
+ *    result is a checkpoint of the workflow before anything is sent.
+ * 2. `find` returns the oldest work that was begun since `prepare`, however it ended. It is called before each `send`,
+ *    because an earlier run of the step may have sent, and after a `send` that rejected with `ambiguous`. If `find`
+ *    returns null for longer than `lostAnswerSeconds` after the send, the provider never got the change.
+ * 3. `send` sends once, and never repeats a call that may have been accepted. If `send` rejects with any reason but
+ *    `ambiguous`, nothing was accepted and `send` may be called again.
+ * 4. `readAction` is called until the action ends.
  */
 export interface ComputeDriver extends ComputeReader {
   /** How long an accepted call may stay invisible to `find`. */
@@ -97,10 +99,70 @@ export interface ComputeDriver extends ComputeReader {
    * Whether the provider recognises a change by its reference. Such a provider accepts a change once, however often it
    * is sent.
    */
-  readonly takesOnOnce?: boolean;
+  readonly recognisesRepeats?: boolean;
   prepare(change: Change, signal?: AbortSignal): Promise<Checkpoint>;
   send(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted>;
   find(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted | null>;
+}
+
+/**
+ * The last check of every driver before it sends a rollback, which cannot be undone.
+ *
+ * @throws ComputeError with a final reason, or `locked`
+ */
+export async function assertRollbackAllowed(
+  reader: ComputeReader,
+  { machineId, snapshotId }: { machineId: string; snapshotId: string },
+  signal?: AbortSignal,
+): Promise<void> {
+  const [machine, snapshot] = await Promise.all([
+    reader.readMachine(machineId, signal),
+    reader.readSnapshot(machineId, snapshotId, signal),
+  ]);
+  if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
+  if (snapshot === null)
+    throw new ComputeError('snapshot_not_found', `machine ${machineId} has no snapshot ${snapshotId}`);
+  const reason = checkRollback(machine, snapshot);
+  if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
+}
+
+/**
+ * The last check of every driver before it sends a change of the power. Resolves with the machine.
+ *
+ * @throws ComputeError with a final reason, or `locked`
+ */
+export async function assertPowerAllowed(
+  reader: ComputeReader,
+  { machineId, kind }: { machineId: string; kind: PowerKind },
+  signal?: AbortSignal,
+): Promise<Machine> {
+  const machine = await reader.readMachine(machineId, signal);
+  if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
+  const reason = checkPower(machine, kind);
+  if (reason !== null) throw new ComputeError(reason, `${kind} of ${machineId} is not allowed now`);
+  return machine;
+}
+
+/**
+ * The last check of every driver before it sends a deletion. Resolves with the machine, or with null if the machine
+ * does not exist (any more).
+ *
+ * @throws ComputeError with a final reason, or `locked`
+ */
+export async function assertDeletionAllowed(
+  reader: ComputeReader,
+  { machineId, name }: { machineId: string; name: string },
+  signal?: AbortSignal,
+): Promise<Machine | null> {
+  const machine = await reader.readMachine(machineId, signal);
+  if (machine === null) return null;
+  const reason = checkDeletion(machine, name);
+  if (reason !== null)
+    throw new ComputeError(
+      reason,
+      `deletion of ${machineId} is not allowed now: it is ${machine.name}, wanted is ${name}`,
+    );
+  return machine;
 }
 
 /** Closes connections when the process shuts down. */
@@ -122,10 +184,7 @@ export interface Offer {
   plans: ReadonlyMap<string, string>;
 }
 
-/**
- * The servers that one mode has under one deploy target: the provider that runs the machines, and the offer of sizes,
- * prices and plans.
- */
+/** A deploy target in one mode. */
 export interface Target<Provider> {
   provider: Provider;
   offer: Offer;

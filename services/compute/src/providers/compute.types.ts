@@ -13,8 +13,8 @@ export type ComputeReason =
   /** Transient: no readable answer came, and the provider has accepted nothing. */
   | 'unavailable'
   /**
-   * A change was sent, and its answer was lost or cannot be read, so the change may have been accepted. It must be
-   * searched for with `find` and never be sent again.
+   * A change was sent, and its answer was lost or cannot be read, so the change may have been accepted. The change is
+   * searched for with `find`. Only a driver with `recognisesRepeats` may get it again.
    */
   | 'ambiguous'
   /** Final: the machine does not exist (any more). */
@@ -39,7 +39,7 @@ export type ComputeReason =
   | 'foreign'
   /** Final: the provider refuses Drydock's credential (401, 403). Staff are paged. */
   | 'credentials_refused'
-  /** Final: a refusal for which no other code stands, for example of a malformed request. Staff are paged. */
+  /** Final: any other refusal, for example of a malformed request. Staff are paged. */
   | 'rejected';
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
@@ -100,7 +100,6 @@ export interface MachineSnapshot {
   isDeleteProtected: boolean;
 }
 
-/** The order of a machine. */
 export interface MachineOrder {
   /** Drydock's id of the server, which is its name at the provider. */
   name: string;
@@ -170,7 +169,7 @@ export interface Accepted {
   /** The id of the action; null if the change is already done. */
   actionId: string | null;
   machineId: string;
-  /** The snapshot that `take_snapshot` makes, which may be incomplete still; null for every other change. */
+  /** The snapshot that `take_snapshot` makes, which may still be incomplete; null for every other change. */
   snapshotId: string | null;
 }
 

@@ -43,7 +43,7 @@ const deletionsOf = async (machineId: string): Promise<number> =>
 const rowOf = async (serverId: string) =>
   (await world.api.rows('SELECT status, vanished_at FROM servers WHERE id = $1', [serverId]))[0];
 
-it('is the server that it was when the provider refuses in the last moment, and of two at once one is accepted', async () => {
+it('accepts one of three deletions at once, and restores the server when the provider refuses just before the send', async () => {
   const { serverId, machineId } = await makeDisk(world);
   // The workers are stopped, so that a later worker finds a protection that the request did not see.
   await world.endWorkers();
@@ -75,7 +75,7 @@ it('is the server that it was when the provider refuses in the last moment, and 
   expect([await deletionsOf(machineId), (await world.project.snapshotsOf(machineId)).length]).toEqual([0, 1]);
 });
 
-it('takes machine, disk and snapshots, told once and noted in the audit log, and is not there any more', async () => {
+it('deletes machine, disk and snapshots with one call and one audit entry, and the server is gone', async () => {
   const { serverId, machineId } = await makeDisk(world);
   expect(await preflight(serverId)).toMatchObject({
     ...{ resource: pathOf(serverId), refusal: null, undo: false, point: null },
@@ -97,7 +97,7 @@ it('takes machine, disk and snapshots, told once and noted in the audit log, and
   expect(await auditedOf(world.api, pathOf(serverId))).toEqual(['server.delete']);
 });
 
-it('refuses what staff have protected or something else holds, as its preflight says, and stops nothing', async () => {
+it('refuses a protected snapshot and a protected or locked machine, as its preflight says, and stops nothing', async () => {
   const { serverId, machineId, snapshotId } = await makeDisk(world);
   await world.project.admin('PATCH', `/images/${snapshotId}`, { isDeleteProtected: true });
   expect(await refusedAs(serverId)).toBe('422 snapshot_protected');
@@ -108,7 +108,7 @@ it('refuses what staff have protected or something else holds, as its preflight 
   expect((await read(serverId)).json).toMatchObject({ status: 'active', operable: true, power_state: 'on' });
 });
 
-it('an answer that is lost is looked for, and the deletion is sent once', async () => {
+it('searches for a deletion whose answer was lost, and sends it once', async () => {
   const { serverId, machineId } = await makeDisk(world);
   await world.project.fault({
     method: 'DELETE',
@@ -120,7 +120,7 @@ it('an answer that is lost is looked for, and the deletion is sent once', async 
   expect([await deletionsOf(machineId), await world.project.machinesNamed(serverId)]).toEqual([1, []]);
 });
 
-it('a failed order, a suspended server and one whose machine has vanished can go, and whose number is another’s now leaves that one alone', async () => {
+it('deletes failed, suspended and vanished servers, and no machine that has got the number of a vanished one', async () => {
   const failed = await givenServer(world.api, world.caller, { status: 'provisioning', operable: false });
   await world.api.rows("UPDATE servers SET status = 'failed', message = 'refused' WHERE id = $1", [failed]);
   const { serverId: suspended } = await makeDisk(world);
@@ -137,7 +137,7 @@ it('a failed order, a suspended server and one whose machine has vanished can go
   expect(await deletionsOf(another)).toBe(0);
 });
 
-it('finds by its name the machine of an order that failed before its number was told', async () => {
+it('finds by its name the machine of an order that failed before the provider returned a number', async () => {
   const id = uuidv7();
   const machineId = await world.project.makeMachine({ name: id });
   await givenServer(world.api, world.caller, { id, status: 'provisioning', operable: false });
@@ -146,7 +146,7 @@ it('finds by its name the machine of an order that failed before its number was 
   expect(await deletionsOf(machineId)).toBe(1);
 });
 
-it('fails where the name of a sandbox server asks for it, and the server stays', async () => {
+it('fails if the name of a sandbox server asks for it, and the server stays', async () => {
   const caller = { ...world.caller, mode: 'sandbox' as const };
   const { serverId, machineId } = await makeDisk(world, { name: 'fail_delete' }, caller);
   expect(await carryOut(serverId, { caller })).toMatchObject({ status: 'failed', error: { code: 'deletion_failed' } });

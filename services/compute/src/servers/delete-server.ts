@@ -4,7 +4,7 @@ import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import { refusalByWorkflow } from '@drydock/workflow/definition';
 import { acceptWorkflow, assertAllowed, assertFree, followHeaders, problemOf } from '@drydock/workflow/http';
 import { findUnfinished } from '@drydock/workflow/store';
-import { lookedUp } from '../changes/provider-failure';
+import { readForRequest } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { deleteServerWorkflow } from './delete-server.workflow';
@@ -12,13 +12,13 @@ import { readerOf } from './machine-work';
 import { billingOf, type DeletionWorld, isAnothers, refuseDeletion } from './server.rules';
 import { beginTermination } from './server.store';
 import { onServer, type Server, serverPath, serverResourceKey } from './server.types';
-import { holdServer, readServer, viewServer } from './server-record';
+import { readLockedServer, readServer, viewServer } from './server-record';
 
 /** The facts that decide a deletion, read from the provider now. */
-async function lookForDeletion(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<DeletionWorld> {
+async function readDeletionWorld(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<DeletionWorld> {
   const reader = readerOf(context, server);
   const { id, machineId } = server;
-  return lookedUp(async (signal) => {
+  return readForRequest(async (signal) => {
     const machine =
       machineId === null ? await reader.findMachine(id, signal) : await reader.readMachine(machineId, signal);
     if (machine !== null && isAnothers(machine, server)) return { machine: null, snapshots: [] };
@@ -34,10 +34,10 @@ export const deleteServer = (context: HandlerContext) =>
       const server = await readServer(context, request);
       // This check comes first, because no answer of the provider would change its result.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
-      return lookForDeletion(context, server);
+      return readDeletionWorld(context, server);
     },
     execute: async (tx: Tx, request, world) => {
-      const server = await holdServer(tx, request);
+      const server = await readLockedServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseDeletion(server, world));
       const { id, deployTarget, machineId, status, message, operable, powerState } = server;
@@ -56,14 +56,13 @@ export const deleteServer = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof deleteComputeServer, Tx, DeletionWorld>;
 
-/** The preflight applies the rules of the deletion and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const { now, requestId } = request;
       const server = await readServer(context, request);
       const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
-      const world = await lookForDeletion(context, server);
+      const world = await readDeletionWorld(context, server);
       const refusal = refusalByWorkflow(unfinished) ?? refuseDeletion(server, world);
       const body = {
         would: `Delete ${server.name} with its disk, its addresses and all of its snapshots`,

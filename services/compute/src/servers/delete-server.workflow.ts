@@ -1,9 +1,8 @@
 import { powerStateSchema, serverStatusSchema } from '@drydock/contracts/compute/compute-servers';
 import { conclude, fail, retryLater, type StepContext, StepFailure } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, followChange } from '../changes/follow-change';
-import { lookedAt, pollSeconds } from '../changes/provider-failure';
-import { type Step, sendOnce } from '../changes/send-once';
+import { carryOutDeletion, followChange, type Step, sendOnce } from '../changes/provider-change';
+import { pollSeconds, readForStep } from '../changes/provider-failure';
 import { defineWorkflow, driverOf } from '../context/context';
 import type { Accepted } from '../providers/compute.types';
 import type { ComputeDriver } from '../providers/compute-provider';
@@ -29,8 +28,11 @@ const changeOf = ({ subject, workflowId }: DeleteStep, machineId: string) =>
   ({ kind: 'delete', reference: workflowId, machineId, name: subject.id }) as const;
 
 const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null };
-/** The most reads after the deletion has ended. In about eight minutes the provider must have forgotten the machine. */
-const looksMax = 50;
+/**
+ * The most reads of the machine after its deletion has ended, which take about eight minutes. If the provider still
+ * knows the machine then, the workflow waits for staff.
+ */
+const readsMax = 50;
 
 /**
  * Deletes the machine first, because a refusal then leaves everything as it was. The server is gone as soon as the
@@ -45,14 +47,14 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
       const { failsDeletion, isSlow } = sandboxBehaviour(server);
       const driver = driverOf(context, step, step.input.deployTarget);
       const { machineId } = step.input;
-      const machine = await lookedAt(
+      const machine = await readForStep(
         machineId === null ? driver.findMachine(server.id, step.signal) : driver.readMachine(machineId, step.signal),
         step,
       );
       const plan = { failsDeletion, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
       if (machine === null) return { ...plan, target: null, snapshotsOf: machineId };
       if (isAnothers(machine, server)) return { ...plan, target: null, snapshotsOf: null };
-      const checkpoint = await lookedAt(driver.prepare(changeOf(step, machine.id), step.signal), step);
+      const checkpoint = await readForStep(driver.prepare(changeOf(step, machine.id), step.signal), step);
       return { ...plan, target: { machineId: machine.id, checkpoint }, snapshotsOf: machine.id };
     },
   })
@@ -80,9 +82,9 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
       const { target } = step.outputs.prepare;
       if (target === null) return;
       const driver = driverOf(context, step, step.input.deployTarget);
-      const machine = await lookedAt(driver.readMachine(target.machineId, step.signal), step);
+      const machine = await readForStep(driver.readMachine(target.machineId, step.signal), step);
       if (machine === null) return;
-      if (step.attempt >= looksMax)
+      if (step.attempt >= readsMax)
         throw fail('step_failed', { internal: `machine ${machine.id} is ${machine.vendorStatus}` });
       throw retryLater({ seconds: pollSeconds(step.attempt) });
     },
@@ -103,7 +105,7 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
  * machine are already gone. A refused deletion waits for staff, because the snapshot holds the customer's data.
  */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
-  const snapshots = await lookedAt(driver.listSnapshots(machineId, step.signal), step);
+  const snapshots = await readForStep(driver.listSnapshots(machineId, step.signal), step);
   for (const { id: snapshotId } of snapshots) {
     const deletion = { kind: 'delete_snapshot', reference: step.workflowId, machineId, snapshotId } as const;
     await carryOutDeletion(step, driver, deletion).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
 import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow/http';
-import { lookedUp, providerUnavailable } from '../changes/provider-failure';
+import { providerUnavailable, readForRequest } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint, Machine } from '../providers/compute.types';
@@ -21,32 +21,35 @@ export function readerOf(
 }
 
 /**
- * The time limit of the read. If the checkpoint were older when the work is accepted, another change might have run
- * since and would be taken for this work.
+ * The time limit of the early checkpoint. If the checkpoint were older when the work is accepted, another change might
+ * have run since and would be taken for this work.
  */
-const beforeMsMax = 2_000;
+const earlyMsMax = 2_000;
 
 /**
- * The checkpoint of the machine just before its overwrite is accepted. The workflow's input stores the checkpoint, so
- * that a sent overwrite is recognised even if all later records are lost. Null if the provider does not answer; the
- * workflow then makes the checkpoint itself.
+ * The checkpoint of the machine just before a change of the machine is accepted. The workflow's input stores the
+ * checkpoint, so that a sent change is recognised even if all later records are lost. Null if the provider does not
+ * answer; the workflow then makes the checkpoint itself.
  */
-export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
+export async function readEarlyCheckpoint(
+  context: Pick<HandlerContext, 'targets'>,
+  server: Server,
+): Promise<Checkpoint | null> {
   const { machineId } = server;
   if (machineId === null) return null;
   return readerOf(context, server)
-    .prepareEarly(machineId, AbortSignal.timeout(beforeMsMax))
+    .prepareEarly(machineId, AbortSignal.timeout(earlyMsMax))
     .catch(() => null);
 }
 
 /** The machine as its provider knows it now, null if there is none, and the provider's capabilities. */
-export async function lookAtMachine(
+export async function readServerMachine(
   context: Pick<HandlerContext, 'targets'>,
   server: Server,
 ): Promise<{ machine: Machine | null; capabilities: readonly string[] }> {
   const reader = readerOf(context, server);
   const { machineId } = server;
-  const machine = machineId === null ? null : await lookedUp((signal) => reader.readMachine(machineId, signal));
+  const machine = machineId === null ? null : await readForRequest((signal) => reader.readMachine(machineId, signal));
   return { machine, capabilities: reader.capabilities };
 }
 
@@ -56,7 +59,7 @@ interface MachineWork {
   meanwhile: ServerPowerState;
 }
 
-/** Accepts work that stops or starts the server's machine, and locks it against other work. Resolves with the 202. */
+/** Accepts work that stops or starts the server's machine, and makes the server inoperable. Resolves with the 202. */
 export async function acceptMachineWork<Input>(
   context: HandlerContext,
   tx: Tx,

@@ -33,7 +33,7 @@ export const orderServer = (context: HandlerContext) =>
         ...{ id, ...owner, name, deployTarget, planCode, spec, zone, image, termMonths },
         provider: target.provider.provider,
         status: 'provisioning',
-        // The provider's images have this user.
+        // The images of all providers have this user.
         loginUser: 'root',
         currency: target.offer.currency,
         amountMinor: termMonths === null ? price.hourMinor : price.monthMinor,

@@ -46,7 +46,7 @@ async function outcomeOf(change: object = {}, options: object = {}) {
   return { workflow, server: (await world.api.call('GET', `${servers}/${id}`, options)).json as ComputeServerView };
 }
 
-it('makes one machine, named by the server’s id, and hands it over running', async () => {
+it('makes one machine, which is named by the server’s id and runs', async () => {
   const { workflow, server } = await outcomeOf({ term_months: 12 });
   expect(workflow).toMatchObject({ id: server.id, status: 'succeeded', progress: 100 });
   expect(server).toMatchObject({
@@ -66,7 +66,7 @@ it('makes one machine, named by the server’s id, and hands it over running', a
   expect(await world.project.machinesNamed(server.id)).toHaveLength(1);
 });
 
-it('charges by the started hour from the moment that the machine can be used, and nothing in the sandbox', async () => {
+it('charges by the started hour once the machine can be used, and nothing in the sandbox', async () => {
   const { server } = await outcomeOf();
   expect(server.billing).toMatchObject({ mode: 'metered', status: 'active', started_hours: 1, amount_minor: 1 });
   const tried = await outcomeOf({}, { caller: { ...world.caller, mode: 'sandbox' } });
@@ -89,14 +89,14 @@ it('an order that the provider refuses fails with a reason for the customer, and
   expect(await world.project.machinesNamed(server.id)).toEqual([]);
 });
 
-it('finds the machine whose order was answered to nobody, and makes no second one', async () => {
+it('finds the machine of an order whose answer was lost, and makes no second one', async () => {
   await world.project.fault({ method: 'POST', path: '^/v1/servers$', isCarriedOut: true, answer: { kind: 'reset' } });
   const { server } = await outcomeOf();
   expect(server).toMatchObject({ status: 'active', power_state: 'on' });
   expect(await world.project.machinesNamed(server.id)).toHaveLength(1);
 });
 
-it('calls staff when the machine of a failed order cannot be deleted, instead of asking the provider for ever', async () => {
+it('waits for staff when the machine of a failed order cannot be deleted', async () => {
   const ofActions = (status: string, times: number) =>
     world.project.fault({
       method: 'GET',
@@ -144,7 +144,7 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
   expect(await world.project.machinesNamed(id)).toEqual([]);
 });
 
-it('an order that is abandoned although its machine runs ends, and leaves the server that the customer has', async () => {
+it('abandoning an order whose machine runs ends the workflow and leaves the server active', async () => {
   const { server } = await outcomeOf();
   // The record is that of a workflow whose workers died before they recorded its end.
   await world.api.rows(
@@ -161,7 +161,7 @@ it('an order that is abandoned although its machine runs ends, and leaves the se
   });
 });
 
-it('takes a snapshot that its number names, lists it, and deletes it', async () => {
+it('takes a snapshot, lists it and deletes it by its number', async () => {
   const { server } = await outcomeOf();
   const snapshots = `${servers}/${server.id}/snapshots`;
   const list = async () => ((await world.api.call('GET', snapshots)).json as { data: ServerSnapshot[] }).data;
@@ -206,7 +206,7 @@ it('rolls a server back once though kill -9 meets the worker between the send an
   expect(await auditedOf(world.api, `${servers}/${disk.serverId}`)).toEqual(['server.roll_back']);
 });
 
-it('rebuilds from an image, and says from which the machine is built then', async () => {
+it('rebuilds from an image and shows it, or keeps the old image if the provider refuses', async () => {
   const { server } = await outcomeOf();
   const answer = await world.api.call('POST', `${servers}/${server.id}/rebuild`, { body: { image: 'debian-12' } });
   expect(await ended(world, answer.headers['location'])).toMatchObject({ kind: 'rebuild_server', status: 'succeeded' });

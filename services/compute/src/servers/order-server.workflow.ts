@@ -1,10 +1,9 @@
 import { problems } from '@drydock/contracts/platform/problems';
 import { fail, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, followChange, lookAgain } from '../changes/follow-change';
-import { lookedAt, pollSeconds, refusedSend } from '../changes/provider-failure';
-import { lookForSend } from '../changes/provider-send.store';
-import { type Step, sendOnce } from '../changes/send-once';
+import { carryOutDeletion, followChange, retryCleanUp, type Step, sendOnce } from '../changes/provider-change';
+import { pollSeconds, readForStep, refusedSend } from '../changes/provider-failure';
+import { secondsOfSearch } from '../changes/provider-send.store';
 import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { MachineOrder } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
@@ -19,12 +18,12 @@ async function discardMachine(
   step: Step & { subject: { id: string } },
   driver: ComputeDriver,
 ): Promise<void> {
-  const find = () => lookedAt(driver.findMachine(step.subject.id, step.signal), step);
+  const find = () => readForStep(driver.findMachine(step.subject.id, step.signal), step);
   const machine = await find();
   if (machine === null) {
-    const lookedSeconds = await lookForSend(database.sql(), step.workflowId);
-    if (lookedSeconds === null || lookedSeconds >= driver.lostAnswerSeconds) return;
-    throw lookAgain();
+    const searchedSeconds = await secondsOfSearch(database.sql(), step.workflowId);
+    if (searchedSeconds === null || searchedSeconds >= driver.lostAnswerSeconds) return;
+    throw retryCleanUp();
   }
   await carryOutDeletion(step, driver, {
     kind: 'delete',
@@ -32,7 +31,7 @@ async function discardMachine(
     machineId: machine.id,
     name: step.subject.id,
   });
-  if ((await find()) !== null) throw lookAgain();
+  if ((await find()) !== null) throw retryCleanUp();
 }
 
 /**
@@ -41,7 +40,7 @@ async function discardMachine(
  */
 async function startMachine(step: Step, driver: ComputeDriver, machineId: string, order: MachineOrder): Promise<void> {
   const change = { kind: 'start', reference: step.workflowId, machineId, order } as const;
-  const checkpoint = await lookedAt(driver.prepare(change, step.signal), step);
+  const checkpoint = await readForStep(driver.prepare(change, step.signal), step);
   const { actionId } = await driver.send(change, checkpoint, step.signal).catch((error: unknown) => {
     if (!(error instanceof ComputeError)) throw error;
     throw error.reason === 'ambiguous'
@@ -66,8 +65,8 @@ const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderSte
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 
-/** The most reads of a machine that is starting: about eight minutes. */
-const looksMax = 50;
+/** The most reads of a machine that is starting, which take about eight minutes. */
+const readsMax = 50;
 
 /** Makes a machine that runs. The machine of a failed order is deleted. */
 export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input })
@@ -75,7 +74,10 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
     run: async (step, context) => {
       const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
       return {
-        checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step),
+        checkpoint: await readForStep(
+          driverOf(context, step, step.input.deployTarget).prepare(change, step.signal),
+          step,
+        ),
       };
     },
   })
@@ -105,9 +107,9 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   .step('observe', {
     run: async (step, context) => {
       const driver = driverOf(context, step, step.input.deployTarget);
-      const machine = await lookedAt(driver.readMachine(step.outputs.create.machineId, step.signal), step);
+      const machine = await readForStep(driver.readMachine(step.outputs.create.machineId, step.signal), step);
       if (machine?.powerState === 'on') return machine;
-      if (step.attempt >= looksMax)
+      if (step.attempt >= readsMax)
         throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
       throw retryLater({ seconds: pollSeconds(step.attempt) });
     },

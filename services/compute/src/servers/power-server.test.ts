@@ -49,7 +49,7 @@ const toldOf = async (machineId: string): Promise<string[]> =>
     .map(({ op }) => op)
     .slice(1);
 
-it('has the guest shut down, the machine powered on and restarted, each told once and noted in the audit log', async () => {
+it('shuts down, powers on and restarts with one call for each change, and writes an audit entry for each request', async () => {
   const { serverId, machineId } = await makeDisk(world);
   const answer = await ask(serverId, 'power-off');
   expect([answer.status, answer.json]).toMatchObject([
@@ -77,7 +77,7 @@ it('has the guest shut down, the machine powered on and restarted, each told onc
   expect(await auditedOf(world.api, pathOf(serverId))).toEqual([off, off, on, on, reboot, reboot]);
 });
 
-it('a guest that does not hear is left running and said to be, and force cuts its power', async () => {
+it('a guest that ignores the shutdown is left running and reported, and force cuts its power', async () => {
   const { serverId, machineId } = await makeDisk(world);
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'emulator.deaf': '' } });
   expect(await carryOut(serverId, 'power-off')).toMatchObject({
@@ -89,14 +89,14 @@ it('a guest that does not hear is left running and said to be, and force cuts it
   expect(await read(serverId)).toMatchObject({ power_state: 'off', operable: true });
 });
 
-it('an answer that is lost is looked for, and the machine is restarted once', async () => {
+it('searches for a restart whose answer was lost, and restarts once', async () => {
   const { serverId, machineId } = await makeDisk(world);
   await world.project.fault({ method: 'POST', path: '/actions/reset$', isCarriedOut: true, answer: { kind: 'reset' } });
   expect(await carryOut(serverId, 'reboot', { force: true })).toMatchObject({ status: 'succeeded' });
   expect(await toldOf(machineId)).toEqual(['reset_server']);
 });
 
-it('of a request and its repetition under one Idempotency-Key does one, and of two requests accepts one', async () => {
+it('carries a request out once that is repeated under its Idempotency-Key, and accepts one of three requests at once', async () => {
   const { serverId, machineId } = await makeDisk(world);
   const [first, second] = [
     await ask(serverId, 'reboot', {}, { idempotencyKey: 'once' }),
@@ -114,7 +114,7 @@ it('of a request and its repetition under one Idempotency-Key does one, and of t
   expect((await toldOf(machineId)).filter((op) => op === 'reboot_server').length).toBeLessThanOrEqual(2);
 });
 
-it('says before what a change of the power would stop and lose, changes nothing, and is asked with the permission of the change', async () => {
+it('the preflight reports what would be stopped and lost, changes nothing, and needs the permission of the change', async () => {
   const { serverId, machineId } = await makeDisk(world);
   const findingsOf = async (...asked: [Asked, object?]): Promise<string[]> => {
     const { findings, ...told } = await preflight(serverId, ...asked);
@@ -143,7 +143,7 @@ it('says before what a change of the power would stop and lose, changes nothing,
     expect(refusalOf(await ask(serverId, `${what}/preflight`, {}, { caller }))).toBe('403 permission_denied');
 });
 
-it('refuses a server that is suspended or gone, and a machine that something else holds, as the preflights say', async () => {
+it('refuses a suspended server and a locked or missing machine, as the preflights say', async () => {
   const { serverId, machineId } = await makeDisk(world);
   await world.project.admin('PATCH', `/servers/${machineId}`, { isHiddenLocked: true });
   expect(await refusedAs(serverId, 'power-off')).toBe('422 operation_in_progress');
@@ -156,7 +156,7 @@ it('refuses a server that is suspended or gone, and a machine that something els
   expect(await toldOf(machineId)).toEqual([]);
 });
 
-it('fails where the name of a sandbox server asks for it, and tells the provider nothing', async () => {
+it('fails if the name of a sandbox server asks for it, and sends nothing to the provider', async () => {
   const caller = { ...world.caller, mode: 'sandbox' as const };
   const { serverId, machineId } = await makeDisk(world, { name: 'fail_power' }, caller);
   expect(await carryOut(serverId, 'reboot', {}, { caller })).toMatchObject({

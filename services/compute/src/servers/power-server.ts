@@ -16,11 +16,11 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { isPowered, type PowerKind } from '../providers/change.rules';
 import type { Checkpoint, Machine } from '../providers/compute.types';
-import { acceptMachineWork, lookAtMachine, lookBefore } from './machine-work';
+import { acceptMachineWork, readEarlyCheckpoint, readServerMachine } from './machine-work';
 import { powerServerWorkflow } from './power-server.workflow';
 import { refusePower } from './server.rules';
 import { type Server, serverPath, serverResourceKey } from './server.types';
-import { holdServer, readServer } from './server-record';
+import { readLockedServer, readServer } from './server-record';
 
 interface AboutPower extends Asking {
   caller: Caller;
@@ -44,8 +44,8 @@ const actions = { power_on: 'server.power_on', power_off: 'server.power_off', re
 async function preloadPower(context: HandlerContext, request: AboutPower): Promise<PowerWorld> {
   const server = await readServer(context, request);
   await assertFree(context.database.sql(), serverResourceKey(server.id));
-  const { machine } = await lookAtMachine(context, server);
-  return { machine, before: await lookBefore(context, server) };
+  const { machine } = await readServerMachine(context, server);
+  return { machine, before: await readEarlyCheckpoint(context, server) };
 }
 
 async function acceptPower(
@@ -55,7 +55,7 @@ async function acceptPower(
   { machine, before }: PowerWorld,
   { change, isForced }: AskedPower,
 ) {
-  const server = await holdServer(tx, request);
+  const server = await readLockedServer(tx, request);
   await assertFree(context.database.sql(tx), serverResourceKey(server.id));
   assertAllowed(refusePower(server, machine, change));
   const { deployTarget, machineId, powerState: powerBefore } = server;
@@ -100,7 +100,6 @@ export const preflightReboot = (context: HandlerContext) =>
     read: (request) => preflightPower(context, request, { change: 'reboot', isForced: request.body.force === true }),
   }) satisfies ReadHandlers<typeof preflightComputeServerReboot>;
 
-/** The preflight applies the rules of the power change and changes nothing. */
 async function preflightPower(
   context: HandlerContext,
   request: Pick<AboutPower, 'caller' | 'params' | 'requestId'>,
@@ -108,7 +107,7 @@ async function preflightPower(
 ): Promise<{ status: 200; body: Preflight }> {
   const server = await readServer(context, request);
   const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
-  const { machine } = await lookAtMachine(context, server);
+  const { machine } = await readServerMachine(context, server);
   const refusal = refusalByWorkflow(unfinished) ?? refusePower(server, machine, asked.change);
   const body = {
     would: sentenceOf(server, asked),

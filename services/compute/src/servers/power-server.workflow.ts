@@ -1,9 +1,8 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import { conclude, fail, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { followChange, observeMachine } from '../changes/follow-change';
-import { lookedAt, pollSeconds } from '../changes/provider-failure';
-import { type Step, sendOnce } from '../changes/send-once';
+import { followChange, observeMachine, type Step, sendOnce } from '../changes/provider-change';
+import { pollSeconds, readForStep } from '../changes/provider-failure';
 import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { PowerKind } from '../providers/change.rules';
 import type { Change, Machine } from '../providers/compute.types';
@@ -19,7 +18,7 @@ const input = z.strictObject({
   isForced: z.boolean(),
   /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's checkpoint when the work was accepted; see `lookBefore`. */
+  /** The provider's checkpoint when the work was accepted; see `readEarlyCheckpoint`. */
   before: z.string().nullable(),
 });
 
@@ -47,7 +46,7 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
       const { failsPower, isSlow } = sandboxBehaviour(server);
       const driver = driverOf(context, step, step.input.deployTarget);
       const checkpoint =
-        step.input.before ?? (await lookedAt(driver.prepare(changeOf(step, context), step.signal), step));
+        step.input.before ?? (await readForStep(driver.prepare(changeOf(step, context), step.signal), step));
       return { checkpoint, failsPower, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
     },
   })
@@ -91,7 +90,7 @@ async function awaitOff(
   driver: ComputeDriver,
   { machineId, askedAtMs }: { machineId: string; askedAtMs: number },
 ): Promise<Machine> {
-  const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
+  const machine = await readForStep(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
   if (machine.powerState === 'off') return machine;
   if (context.now().getTime() - askedAtMs < context.guestSeconds * 1_000)

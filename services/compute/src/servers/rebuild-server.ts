@@ -7,19 +7,18 @@ import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint, Machine } from '../providers/compute.types';
-import { acceptMachineWork, lookAtMachine, lookBefore } from './machine-work';
+import { acceptMachineWork, readEarlyCheckpoint, readServerMachine } from './machine-work';
 import { rebuildServerWorkflow } from './rebuild-server.workflow';
 import { refuseInoperable, refuseRebuild } from './server.rules';
 import { serverPath, serverResourceKey } from './server.types';
-import { holdServer, readServer } from './server-record';
+import { readLockedServer, readServer } from './server-record';
 
-/** The preflight applies the rules of the rebuild and changes nothing. */
 export const preflightRebuild = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const server = await readServer(context, request);
       const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
-      const { machine, capabilities } = await lookAtMachine(context, server);
+      const { machine, capabilities } = await readServerMachine(context, server);
       const refusal = refusalByWorkflow(unfinished) ?? refuseRebuild(server, machine, capabilities);
       const isKeepable = capabilities.includes('compute:snapshots') && refuseInoperable(server) === null;
       const findings: Array<Preflight['findings'][number] | false> = [
@@ -55,10 +54,10 @@ export const rebuildServer = (context: HandlerContext) =>
     preload: async (request) => {
       const server = await readServer(context, request);
       await assertFree(context.database.sql(), serverResourceKey(server.id));
-      return { ...(await lookAtMachine(context, server)), before: await lookBefore(context, server) };
+      return { ...(await readServerMachine(context, server)), before: await readEarlyCheckpoint(context, server) };
     },
     execute: async (tx: Tx, request, { machine, capabilities, before }) => {
-      const server = await holdServer(tx, request);
+      const server = await readLockedServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseRebuild(server, machine, capabilities));
       const { deployTarget, machineId, powerState: powerBefore } = server;

@@ -1,9 +1,8 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { followChange, observeMachine } from '../changes/follow-change';
-import { lookedAt } from '../changes/provider-failure';
-import { sendOnce } from '../changes/send-once';
+import { followChange, observeMachine, sendOnce } from '../changes/provider-change';
+import { readForStep } from '../changes/provider-failure';
 import { defineWorkflow, driverOf } from '../context/context';
 import { releaseMachine, releaseUnchanged } from './server.store';
 
@@ -13,7 +12,7 @@ const input = z.strictObject({
   image: z.string(),
   /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's checkpoint when the work was accepted; see `lookBefore`. */
+  /** The provider's checkpoint when the work was accepted; see `readEarlyCheckpoint`. */
   before: z.string().nullable().default(null),
 });
 
@@ -31,7 +30,10 @@ export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', in
     run: async (step, context) => ({
       checkpoint:
         step.input.before ??
-        (await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step)),
+        (await readForStep(
+          driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal),
+          step,
+        )),
     }),
   })
   .pointOfNoReturn()

@@ -27,7 +27,7 @@ async function reconcile(mode: 'live' | 'sandbox' = 'live'): Promise<void> {
 }
 const machine = (id: string, change: object) => world.project.admin('PATCH', `/servers/${id}`, change);
 
-it('is scheduled for each range of each mode, without anybody asking', async () => {
+it('the worker schedules it for each range of each mode', async () => {
   const names = await until(async () => {
     const rows = await world.api.rows<{ name: string }>('SELECT name FROM workflow_schedule ORDER BY name');
     return rows.length > 0 && rows.map(({ name }) => name);
@@ -40,7 +40,7 @@ it('is scheduled for each range of each mode, without anybody asking', async () 
   );
 });
 
-it('power, addresses and the provider’s own word follow the machine', async () => {
+it('power, addresses and the provider’s status follow the machine', async () => {
   const machineId = await world.project.makeMachine();
   const serverId = await givenServer(world.api, world.caller, { machineId });
   await machine(machineId, { status: 'off', ipv4: null, ipv6: '2001:db8:77::/64' });
@@ -56,7 +56,7 @@ it('power, addresses and the provider’s own word follow the machine', async ()
   expect(await read(serverId)).toMatchObject({ vendor_status: 'migrating', power_state: 'unknown', addresses: [] });
 });
 
-it('says that a machine has vanished, stops its meter', async () => {
+it('reports that a machine has vanished, and stops its meter', async () => {
   const machineId = await world.project.makeMachine();
   const serverId = await givenServer(world.api, world.caller, { machineId });
   await world.project.admin('DELETE', `/servers/${machineId}`);
@@ -74,7 +74,7 @@ it('says that a machine has vanished, stops its meter', async () => {
   expect(refused.json).toMatchObject({ code: 'server_not_operable' });
 });
 
-it('a listing that is short of a machine is not believed alone', async () => {
+it('a machine that is missing in the listing alone has not vanished', async () => {
   const machineId = await world.project.makeMachine();
   const serverId = await givenServer(world.api, world.caller, { machineId });
   await world.project.fault({ method: 'GET', path: '^/v1/servers$', answer: { kind: 'edited', set: { servers: [] } } });
@@ -82,7 +82,7 @@ it('a listing that is short of a machine is not believed alone', async () => {
   expect(await read(serverId)).toMatchObject({ vendor_status: 'running', power_state: 'on', operable: true });
 });
 
-it('one machine that cannot be asked about by itself keeps no other server from being compared, and has not vanished', async () => {
+it('a machine that cannot be read has not vanished, and other servers are still compared', async () => {
   const [ill, well] = ['515151', await world.project.makeMachine()];
   const given = (machineId: string) => givenServer(world.api, world.caller, { machineId });
   const [illId, wellId] = [await given(ill), await given(well)];
@@ -99,7 +99,7 @@ it('one machine that cannot be asked about by itself keeps no other server from 
   expect(await read(illId)).toMatchObject({ vendor_status: 'running', operable: true });
 });
 
-it('forgets which changes were sent once the workflows that sent them are long over, and runs of its own that failed', async () => {
+it('forgets the notes of sends whose workflows ended days ago, and its own old failed runs', async () => {
   const [over, open, gone] = [uuidv7(), uuidv7(), uuidv7()];
   const given = (id: string, kind: string, status: string, finished: string | null, subject = 'server') =>
     world.api.rows(
@@ -125,7 +125,7 @@ it('forgets which changes were sent once the workflows that sent them are long o
   expect(await world.api.rows('SELECT 1 FROM workflow WHERE id = $1', [failedRun])).toEqual([]);
 });
 
-it('leaves a server to the workflow that is at work on it', async () => {
+it('leaves out a server that another workflow works on', async () => {
   const machineId = await world.project.makeMachine();
   const serverId = await givenServer(world.api, world.caller, { machineId, operable: false, powerState: 'rebooting' });
   await world.api.rows(
@@ -143,7 +143,7 @@ it('leaves a server to the workflow that is at work on it', async () => {
   expect(await read(serverId)).toMatchObject({ operable: false, power_state: 'on' });
 });
 
-it('the sandbox’s comparison touches no live server', async () => {
+it('the reconciliation of the sandbox touches no live server', async () => {
   const serverId = await givenServer(world.api, world.caller, { machineId: '424242' });
   await reconcile('sandbox');
   expect(await read(serverId)).toMatchObject({ vendor_status: 'running', operable: true });

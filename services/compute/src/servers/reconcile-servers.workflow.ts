@@ -1,7 +1,7 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { forgetRuns, saveSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
-import { lookedAt } from '../changes/provider-failure';
+import { readForStep } from '../changes/provider-failure';
 import { forgetSends } from '../changes/provider-send.store';
 import { defineWorkflow, driverOf } from '../context/context';
 import type { ComputeDatabase } from '../context/database.store';
@@ -31,7 +31,7 @@ export const reconcileServersWorkflow = defineWorkflow({
       const { deployTarget } = step.input;
       const driver = driverOf(context, step, deployTarget);
       const listedAt = await databaseTime(pool);
-      const seen = (await lookedAt(driver.listMachines(step.signal), step)).map(seenOf);
+      const seen = (await readForStep(driver.listMachines(step.signal), step)).map(seenOf);
       const ids = new Set(seen.map(({ machineId }) => machineId));
       const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter(
         (machineId) => !ids.has(machineId),

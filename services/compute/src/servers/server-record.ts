@@ -31,7 +31,7 @@ export async function readServer(
 }
 
 /** Reads the caller's server as {@link readServer} does, and locks its row until the transaction ends. */
-export async function holdServer(tx: Tx, { caller, params }: AboutServer): Promise<Server> {
+export async function readLockedServer(tx: Tx, { caller, params }: AboutServer): Promise<Server> {
   return present(await lockServer(tx, ownerOf(caller), params.serverId));
 }
 
@@ -117,7 +117,7 @@ export const updateServer = ({ database, targets }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
       const { body, caller, now } = request;
-      const held = await holdServer(tx, request);
+      const held = await readLockedServer(tx, request);
       const { id, name, metadata } = held;
       await request.assertMatch(() => viewServer(held, targets, now));
       const server = await describeServer(tx, id, {

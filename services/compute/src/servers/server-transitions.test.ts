@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { serverTransitions, statusesBefore } from './server.rules';
 
-it('knows no edge that is not in the table', () => {
+it('the statuses before a status are read from the table', () => {
   expect(statusesBefore('active')).toEqual(['provisioning', 'suspended', 'resizing', 'terminating']);
   expect(statusesBefore('pending')).toEqual([]);
 });
 
-it('is what the README draws', () => {
+it('the README draws the same table', () => {
   const edges = Object.entries(serverTransitions).flatMap(([from, reachable]) =>
     reachable.map((to) => `    ${from} --> ${to}`),
   );

@@ -34,7 +34,7 @@ it('a machine that has vanished is not metered any further', () => {
   });
 });
 
-it('a term ends on the same day of the month, or on its last', () => {
+it('a term ends on the same day of the month, or on the last day of a shorter month', () => {
   expect(addMonths(since, 1).toISOString()).toBe('2026-02-28T10:00:00.000Z');
   expect(addMonths(since, 25).toISOString()).toBe('2028-02-29T10:00:00.000Z');
   expect(addMonths(since, 12).toISOString()).toBe('2027-01-31T10:00:00.000Z');

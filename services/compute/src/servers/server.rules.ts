@@ -1,6 +1,6 @@
 import type { ComputeServerBilling, ServerStatus } from '@drydock/contracts/compute/compute-servers';
 import type { Refusal } from '@drydock/workflow/definition';
-import { judgeDeletion, judgePower, type PowerKind } from '../providers/change.rules';
+import { checkDeletion, checkPower, type PowerKind } from '../providers/change.rules';
 import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import type { Server } from './server.types';
 
@@ -26,7 +26,7 @@ export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>):
   };
 }
 
-/** Every allowed change of status. The diagram of the README is made from it. */
+/** Every allowed change of status. A test compares the table with the diagram in the README. */
 export const serverTransitions = {
   pending: ['provisioning', 'terminating'],
   provisioning: ['active', 'failed', 'terminating'],
@@ -80,7 +80,7 @@ export function refusePower(
   machine: Pick<Machine, 'isLocked' | 'powerState'> | null,
   kind: PowerKind,
 ): Refusal | null {
-  const reason = machine === null ? null : judgePower(machine, kind);
+  const reason = machine === null ? null : checkPower(machine, kind);
   // An action that Drydock did not start locks the machine, so the provider would refuse the change.
   if (reason === 'locked') return { code: 'operation_in_progress' };
   const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
@@ -102,7 +102,7 @@ export const isAnothers = (
 
 /** Whether the server may be deleted, whatever its status. The driver checks the machine again just before it sends. */
 export function refuseDeletion({ id }: Pick<Server, 'id'>, { machine, snapshots }: DeletionWorld): Refusal | null {
-  const reason = machine === null ? null : judgeDeletion(machine, id);
+  const reason = machine === null ? null : checkDeletion(machine, id);
   if (reason !== null) return { code: codeOfDeletion[reason] };
   return snapshots.some(({ isDeleteProtected }) => isDeleteProtected) ? { code: 'snapshot_protected' } : null;
 }

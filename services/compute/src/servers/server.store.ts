@@ -135,7 +135,10 @@ export async function releaseMachine(tx: Tx, serverId: string, machine: Machine,
   await tx.server.update({ where: { id: serverId }, data: { ...data, observedAt: await databaseTime(tx) } });
 }
 
-/** Makes the server operable again without reading its machine. The next reconciliation records the state. */
+/**
+ * Makes the server operable again without reading its machine. The next reconciliation records the state. A server
+ * whose machine has vanished stays inoperable.
+ */
 export async function releaseUnchanged(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {
   await tx.server.updateMany({ where: { id: serverId, vanishedAt: null }, data: { operable: true, powerState } });
 }
@@ -151,7 +154,7 @@ export async function terminateServer(tx: Tx, serverId: string): Promise<void> {
   await changeServer(tx, serverId, 'terminated', { ...gone, vanishedAt: vanishedAt ?? (await databaseTime(tx)) });
 }
 
-/** Restores the state before a deletion that has deleted nothing. Does nothing to a server that has ended. */
+/** Restores the state before a deletion that has deleted nothing. Changes only a server that is `terminating`. */
 export async function keepServer(
   tx: Tx,
   serverId: string,
@@ -167,7 +170,10 @@ export async function databaseTime(tx: Reader): Promise<Date> {
   return row.now;
 }
 
-/** Removes the reconciliations of targets that are not configured any more, because they would fail for ever. */
+/**
+ * Removes every schedule of a reconciliation but those with these names. The reconciliation of a target that is not
+ * configured any more would fail for ever.
+ */
 export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>
   sql.query(
     `DELETE FROM workflow_schedule WHERE kind = 'reconcile_servers'
@@ -226,7 +232,7 @@ export const applySeen = (
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
         AND status IN ('queued', 'running'))`;
 
-/** The vendor status of a server whose machine has vanished. Providers use the same word. */
+/** The vendor status of a server whose machine has vanished. */
 const vanishedWord = 'not_found';
 
 /** Marks servers whose machines have vanished. Resolves with the servers that were not marked before. */

@@ -8,7 +8,7 @@ export const serverResourceKey = (serverId: string): string => `server:${serverI
 
 export const serverSubject = (serverId: string): { type: 'server'; id: string } => ({ type: 'server', id: serverId });
 
-/** The path under which the audit log names a server. */
+/** The path of the server, by which answers and the audit log name it. */
 export const serverPath = (serverId: string): string => `/v1/compute/servers/${serverId}`;
 
 /** The target of a workflow on a server. */
@@ -18,7 +18,7 @@ export const onServer = (serverId: string): WorkTarget => ({
   path: serverPath(serverId),
 });
 
-/** The organisation and the mode that a look-up is limited to. */
+/** The organisation and the mode. A query finds only servers with both. */
 export interface Owner {
   orgId: string;
   mode: Mode;

@@ -81,7 +81,7 @@ describe('POST /v1/compute/servers', () => {
     expect((await api.call('GET', `/v1/compute/servers/${server.id}`)).json).toEqual(server);
   });
 
-  it('sells a term by the month and by a subscription of the machine’s own, and nothing in the sandbox', async () => {
+  it('sells a term by the month with a subscription for each machine, and charges nothing in the sandbox', async () => {
     const live = (await buy({ term_months: 12 })).json as ComputeServerView;
     expect(live).toMatchObject({
       term_months: 12,
@@ -103,13 +103,13 @@ describe('POST /v1/compute/servers', () => {
     ['both a plan and a size', { spec: 'cpx11' }],
     ['neither', { plan_code: undefined }],
     ['an image by its number, which may be another customer’s snapshot', { image: '4711' }],
-    ['a field that there is not', { user_data: 'x' }],
+    ['an unknown field', { user_data: 'x' }],
     ['a term of no month', { term_months: 0 }],
   ])('refuses %s', async (_what, change) => {
     expect((await buy(change)).json).toMatchObject({ status: 422, code: 'invalid_request' });
   });
 
-  it('names the ranges and the sizes there are to who asks for another', async () => {
+  it('refuses an unknown range or size, and names those on offer', async () => {
     expect((await buy({ deploy_target: 'mars' })).json).toMatchObject({
       code: 'deploy_target_unknown',
       deploy_targets: ['fsn'],
@@ -123,7 +123,7 @@ describe('POST /v1/compute/servers', () => {
 });
 
 describe('GET /v1/compute/servers', () => {
-  it('pages newest first through the organisation’s own of that mode', async () => {
+  it('pages through the servers of the organisation and the mode, newest first', async () => {
     const caller = callerOf();
     const ids: string[] = [];
     for (let number = 0; number < 3; number += 1) ids.unshift(await givenServer(api, caller));
@@ -139,7 +139,7 @@ describe('GET /v1/compute/servers', () => {
 });
 
 describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
-  it('answers 202 with a server that cannot be acted on, and refuses the next while it runs', async () => {
+  it('answers 202 with an inoperable server, and refuses a second rebuild meanwhile', async () => {
     const serverId = await givenServer(api, owner, { machineId: await project.makeMachine() });
     const rebuild = () => api.call('POST', `/v1/compute/servers/${serverId}/rebuild`, { body: { image: 'debian-12' } });
     const answer = await rebuild();
@@ -155,7 +155,7 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
     });
   });
 
-  it('its preflight tells what would be lost and the refusal that it would give, and changes nothing', async () => {
+  it('its preflight reports what would be lost and how the rebuild would be refused, and changes nothing', async () => {
     const machineId = await project.makeMachine();
     const serverId = await givenServer(api, owner, { machineId });
     const preflight = async (id: string) =>
@@ -175,7 +175,7 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
     expect(await project.ledger('rebuild_server')).toEqual([]);
   });
 
-  it('refuses a machine that is protected, gone, or not to be acted on', async () => {
+  it('refuses a machine that is protected or gone, and an inoperable server', async () => {
     const machineId = await project.makeMachine();
     const serverId = await givenServer(api, owner, { machineId });
     const rebuild = async (id: string) =>
@@ -192,7 +192,7 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
 });
 
 describe('PATCH /v1/compute/servers/{serverId}', () => {
-  it('changes the name and what the customer keeps with the server, and nothing at the provider', async () => {
+  it('changes the name and the metadata of the server', async () => {
     const server = (await buy({ metadata: { contract: 'C-1', team: 'web' } })).json as ComputeServerView;
     expect(server.metadata).toEqual({ contract: 'C-1', team: 'web' });
     const path = `/v1/compute/servers/${server.id}`;

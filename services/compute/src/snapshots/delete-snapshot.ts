@@ -11,13 +11,13 @@ import {
   startDecidedMs,
 } from '@drydock/workflow/http';
 import { waitForStep } from '@drydock/workflow/store';
-import { lookedUp, providerUnavailable } from '../changes/provider-failure';
+import { providerUnavailable, readForRequest } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { MachineSnapshot } from '../providers/compute.types';
 import { readerOf } from '../servers/machine-work';
 import { onServer, serverResourceKey } from '../servers/server.types';
-import { holdServer, readServer } from '../servers/server-record';
+import { readLockedServer, readServer } from '../servers/server-record';
 import { deleteSnapshotWorkflow } from './delete-snapshot.workflow';
 import { readNamedSnapshot } from './list-snapshots';
 import { refuseDeletion } from './snapshot.rules';
@@ -34,10 +34,10 @@ export const deleteSnapshot = (context: HandlerContext) =>
       const { machineId } = server;
       if (machineId === null) return null;
       const reader = readerOf(context, server);
-      return lookedUp((signal) => readNamedSnapshot(reader, machineId, request.params.snapshotId, signal));
+      return readForRequest((signal) => readNamedSnapshot(reader, machineId, request.params.snapshotId, signal));
     },
     execute: async (tx: Tx, request, snapshot) => {
-      const { deployTarget, machineId, id } = await holdServer(tx, request);
+      const { deployTarget, machineId, id } = await readLockedServer(tx, request);
       const sql = context.database.sql(tx);
       await assertFree(sql, serverResourceKey(id));
       assertAllowed(refuseDeletion(snapshot));

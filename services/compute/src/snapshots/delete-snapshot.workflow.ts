@@ -1,8 +1,7 @@
 import type { StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { followChange } from '../changes/follow-change';
-import { lookedAt } from '../changes/provider-failure';
-import { sendOnce } from '../changes/send-once';
+import { followChange, sendOnce } from '../changes/provider-change';
+import { readForStep } from '../changes/provider-failure';
 import { defineWorkflow, driverOf } from '../context/context';
 import { auditAcceptance } from './take-snapshot.workflow';
 
@@ -16,7 +15,7 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: DeleteStep) 
 export const deleteSnapshotWorkflow = defineWorkflow({ kind: 'delete_snapshot', input })
   .step('prepare', {
     run: async (step, context) => ({
-      checkpoint: await lookedAt(
+      checkpoint: await readForStep(
         driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal),
         step,
       ),

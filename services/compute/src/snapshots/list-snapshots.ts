@@ -5,7 +5,7 @@ import {
 } from '@drydock/contracts/compute/compute-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http';
-import { lookedUp } from '../changes/provider-failure';
+import { readForRequest } from '../changes/provider-failure';
 import type { HandlerContext } from '../context/context';
 import type { MachineSnapshot } from '../providers/compute.types';
 import type { ComputeReader } from '../providers/compute-provider';
@@ -26,7 +26,7 @@ export const readNamedSnapshot = async (
 ): Promise<MachineSnapshot | null> => (snapshotId === '' ? null : reader.readSnapshot(machineId, snapshotId, signal));
 
 /** The facts that decide a rollback, read from the provider now. */
-export async function lookAtSnapshot(
+export async function readRollbackWorld(
   context: Pick<HandlerContext, 'targets'>,
   server: Server,
   snapshotId: string,
@@ -35,7 +35,7 @@ export async function lookAtSnapshot(
   const { capabilities } = reader;
   const { machineId } = server;
   if (machineId === null) return { machine: null, snapshot: null, capabilities };
-  const [machine, snapshot] = await lookedUp((signal) =>
+  const [machine, snapshot] = await readForRequest((signal) =>
     Promise.all([reader.readMachine(machineId, signal), readNamedSnapshot(reader, machineId, snapshotId, signal)]),
   );
   return { machine, snapshot, capabilities };
@@ -91,7 +91,7 @@ export const listSnapshots = (context: HandlerContext) =>
       const all =
         machineId === null
           ? []
-          : await lookedUp((signal) => readerOf(context, server).listSnapshots(machineId, signal));
+          : await readForRequest((signal) => readerOf(context, server).listSnapshots(machineId, signal));
       const rows = pageBehind(all, page.after, page.limit + 1);
       const positionOf = ({ id, createdAt }: (typeof rows)[number]): string => `${createdAt.getTime()} ${id}`;
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf, view: viewSnapshot }) };
@@ -104,9 +104,9 @@ export const getSnapshot = (context: HandlerContext) =>
       const server = await readServer(context, request);
       const { machineId } = server;
       const { snapshotId } = request.params;
-      const look = (signal: AbortSignal) =>
+      const read = (signal: AbortSignal) =>
         readNamedSnapshot(readerOf(context, server), machineId ?? '', snapshotId, signal);
-      const snapshot = machineId === null ? null : await lookedUp(look);
+      const snapshot = machineId === null ? null : await readForRequest(read);
       if (snapshot === null) throw problem('server_snapshot_not_found');
       return { status: 200, body: viewSnapshot(snapshot) };
     },

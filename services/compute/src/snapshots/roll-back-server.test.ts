@@ -41,7 +41,7 @@ async function refusedAs(serverId: string, snapshotId: string): Promise<unknown>
   return told['code'];
 }
 
-it('answers 202 with the server as it is during a rollback, and notes what was accepted, whatever becomes of it', async () => {
+it('answers 202 with the server as it is during a rollback, and writes the audit entry at once', async () => {
   const { serverId, snapshotId } = await givenSnapshot();
   const answer = await rollBack(serverId, snapshotId);
   expect([answer.status, answer.json]).toMatchObject([
@@ -60,7 +60,7 @@ it('answers 202 with the server as it is during a rollback, and notes what was a
   expect(await project.ledger('rebuild_server')).toEqual([]);
 });
 
-it('of five at once accepts exactly one', async () => {
+it('accepts exactly one of five rollbacks at once', async () => {
   const { serverId, snapshotId } = await givenSnapshot();
   const answers = await Promise.all(Array.from({ length: 5 }, () => rollBack(serverId, snapshotId)));
   const accepted = answers.filter(({ status }) => status === 202);
@@ -73,7 +73,7 @@ it('of five at once accepts exactly one', async () => {
     ]);
 });
 
-it('says that an operation is in progress before anything else, and without asking the provider', async () => {
+it('reports an operation in progress before any other refusal, without asking the provider', async () => {
   const { serverId, snapshotId } = await givenSnapshot();
   await rollBack(serverId, snapshotId);
   const before = (await project.calls()).length;
@@ -91,7 +91,7 @@ it('says that an operation is in progress before anything else, and without aski
   });
 });
 
-it("answers another machine's snapshot, another organisation's and one that never was alike", async () => {
+it("answers the same for another machine's snapshot, for the id of an image and for a missing snapshot", async () => {
   const { serverId } = await givenSnapshot();
   const { snapshotId: neighbours } = await givenSnapshot();
   const answers = [];
@@ -112,7 +112,7 @@ it("answers another machine's snapshot, another organisation's and one that neve
   expect(JSON.parse(answers[0] ?? '')).toMatchObject([422, { code: 'snapshot_not_on_server' }]);
 });
 
-it('answers a malformed name as one of nothing, behind the question whose the server is', async () => {
+it('answers a malformed snapshot id like a missing snapshot, and a missing server first', async () => {
   const { serverId } = await givenSnapshot();
   for (const named of ['%20', '..%5cx', 'a'.repeat(300)]) {
     expect((await rollBack(uuidv7(), named)).json).toMatchObject({ status: 404, code: 'server_not_found' });
@@ -121,7 +121,7 @@ it('answers a malformed name as one of nothing, behind the question whose the se
   }
 });
 
-it('refuses a snapshot that is not ready, a machine that is locked or protected, and what does not fit', async () => {
+it('refuses a snapshot that is not ready or does not fit, and a machine that is protected, inoperable or locked', async () => {
   const { serverId, machineId, snapshotId } = await givenSnapshot();
   const change = (what: 'servers' | 'images', id: string, body: object) =>
     project.admin('PATCH', `/${what}/${id}`, body);
@@ -149,7 +149,7 @@ it('refuses a machine that its provider no longer knows', async () => {
   expect(await refusedAs(serverId, snapshotId)).toBe('server_not_operable');
 });
 
-it('is 503 and has started nothing when the provider does not answer', async () => {
+it('answers 503 and has started nothing when the provider does not answer', async () => {
   const { serverId, snapshotId } = await givenSnapshot('away');
   await project.fault({ path: '/v1/', times: 1_000, answer: { kind: 'fixed', status: 503 } });
   const answer = await rollBack(serverId, snapshotId);
@@ -160,7 +160,7 @@ it('is 503 and has started nothing when the provider does not answer', async () 
   expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [serverId])).toEqual([]);
 });
 
-it('shows in a preflight what would be lost, how old the point is, and changes nothing', async () => {
+it('the preflight reports what would be lost and how old the snapshot is, and changes nothing', async () => {
   const { serverId, snapshotId } = await givenSnapshot();
   await project.admin('PATCH', `/images/${snapshotId}`, { created: Date.now() - 30 * 86_400_000 });
   const answer = await api.call('POST', `${path(serverId, snapshotId)}/preflight`);

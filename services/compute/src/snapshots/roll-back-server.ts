@@ -10,10 +10,11 @@ import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import type { Checkpoint } from '../providers/compute.types';
-import { acceptMachineWork, lookBefore } from '../servers/machine-work';
+import { acceptMachineWork, readEarlyCheckpoint } from '../servers/machine-work';
+import { refuseInoperable } from '../servers/server.rules';
 import { type Server, serverPath, serverResourceKey } from '../servers/server.types';
-import { holdServer, readServer } from '../servers/server-record';
-import { lookAtSnapshot } from './list-snapshots';
+import { readLockedServer, readServer } from '../servers/server-record';
+import { readRollbackWorld } from './list-snapshots';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
@@ -45,8 +46,8 @@ function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight[
 const bytesInGb = 1e9;
 
 /**
- * The space that a rollback needs, and the space that it has. The whole disk is overwritten, so all of it counts as
- * free. Null if the provider does not report the size.
+ * The space that the snapshot needs, and the space on the machine's disk. The rollback overwrites the whole disk, so
+ * the whole disk counts as free. Null if the provider reports no size of the snapshot.
  */
 function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
   const neededGb = snapshot?.sizeGb ?? snapshot?.diskGb ?? null;
@@ -72,7 +73,7 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
       detail: 'The machine is stopped without notice.',
     },
     capabilities.includes('compute:snapshots') &&
-      refusesNothing(server) && {
+      refuseInoperable(server) === null && {
         level: 'INFO',
         code: 'take_a_snapshot',
         detail: 'A snapshot taken now would keep the current state.',
@@ -81,16 +82,13 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
   return findings.filter((finding) => finding !== false);
 }
 
-const refusesNothing = ({ operable, status }: Server): boolean => operable && status === 'active';
-
-/** The preflight applies the rules of the rollback and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const { now, params, requestId } = request;
       const server = await readServer(context, request);
       const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
-      const world = await lookAtSnapshot(context, server, params.snapshotId);
+      const world = await readRollbackWorld(context, server, params.snapshotId);
       const refusal = refusalByWorkflow(unfinished) ?? refuseRollback(server, world);
       return {
         status: 200,
@@ -109,11 +107,11 @@ export const rollBackServer = (context: HandlerContext) =>
       const server = await readServer(context, request);
       // This check comes first, because no answer of the provider would change its result.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
-      const world = await lookAtSnapshot(context, server, request.params.snapshotId);
-      return { world, before: await lookBefore(context, server) };
+      const world = await readRollbackWorld(context, server, request.params.snapshotId);
+      return { world, before: await readEarlyCheckpoint(context, server) };
     },
     execute: async (tx: Tx, request, { world, before }) => {
-      const server = await holdServer(tx, request);
+      const server = await readLockedServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;

@@ -1,9 +1,8 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import { conclude, retryLater, type StepContext } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { followChange, observeMachine } from '../changes/follow-change';
-import { lookedAt } from '../changes/provider-failure';
-import { sendOnce } from '../changes/send-once';
+import { followChange, observeMachine, sendOnce } from '../changes/provider-change';
+import { readForStep } from '../changes/provider-failure';
 import { defineWorkflow, driverOf } from '../context/context';
 import { sandboxBehaviour } from '../servers/server.rules';
 import { findServer, releaseMachine, releaseUnchanged } from '../servers/server.store';
@@ -14,7 +13,7 @@ const input = z.strictObject({
   snapshotId: z.string(),
   /** The power state when the work was accepted. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** The provider's checkpoint when the work was accepted; see `lookBefore`. */
+  /** The provider's checkpoint when the work was accepted; see `readEarlyCheckpoint`. */
   before: z.string().nullable().default(null),
 });
 
@@ -34,7 +33,7 @@ export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server',
       if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
       const { failsRollback, isSlow } = sandboxBehaviour(server);
       const driver = driverOf(context, step, step.input.deployTarget);
-      const checkpoint = step.input.before ?? (await lookedAt(driver.prepare(changeOf(step), step.signal), step));
+      const checkpoint = step.input.before ?? (await readForStep(driver.prepare(changeOf(step), step.signal), step));
       return { checkpoint, failsRollback, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
     },
   })

@@ -1,5 +1,5 @@
 import type { Refusal } from '@drydock/workflow/definition';
-import { judgeRollback } from '../providers/change.rules';
+import { checkRollback } from '../providers/change.rules';
 import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import { refuseInoperable } from '../servers/server.rules';
 import type { Server } from '../servers/server.types';
@@ -14,15 +14,15 @@ export interface RollbackWorld {
 
 type Standing = Pick<Server, 'operable' | 'status'>;
 
-const codeOfJudgement = {
+const codeOfReason = {
   snapshot_not_ready: 'snapshot_not_ready',
   protected: 'rebuild_protected',
   newer_snapshots: 'newer_snapshots_exist',
   incompatible: 'snapshot_incompatible',
 } as const;
 
-const isJudged = (reason: string | null): reason is keyof typeof codeOfJudgement =>
-  reason !== null && Object.hasOwn(codeOfJudgement, reason);
+const hasCode = (reason: string | null): reason is keyof typeof codeOfReason =>
+  reason !== null && Object.hasOwn(codeOfReason, reason);
 
 /**
  * Whether the machine's disk may be overwritten with the snapshot. The reasons are in the order of decisions.md 1. The
@@ -37,8 +37,8 @@ export function refuseRollback(server: Standing, { machine, snapshot, capabiliti
   const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
   if (inoperable !== null) return inoperable;
   if (!hasSnapshots) return { code: 'snapshots_unsupported' };
-  const reason = machine === null || snapshot === null ? null : judgeRollback(machine, snapshot);
-  return isJudged(reason) ? { code: codeOfJudgement[reason] } : null;
+  const reason = machine === null || snapshot === null ? null : checkRollback(machine, snapshot);
+  return hasCode(reason) ? { code: codeOfReason[reason] } : null;
 }
 
 export function refuseSnapshot(server: Standing, capabilities: readonly string[]): Refusal | null {

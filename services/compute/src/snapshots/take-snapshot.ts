@@ -9,7 +9,7 @@ import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { readerOf } from '../servers/machine-work';
 import { onServer, serverPath, serverResourceKey } from '../servers/server.types';
-import { holdServer } from '../servers/server-record';
+import { readLockedServer } from '../servers/server-record';
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 
@@ -31,7 +31,7 @@ interface Accepted {
 export const takeSnapshot = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const server = await holdServer(tx, request);
+      const server = await readLockedServer(tx, request);
       await assertFree(context.database.sql(tx), serverResourceKey(server.id));
       assertAllowed(refuseSnapshot(server, readerOf(context, server).capabilities));
       const { deployTarget, machineId } = server;

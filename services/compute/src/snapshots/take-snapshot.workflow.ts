@@ -2,10 +2,16 @@ import type { Database } from '@drydock/service/database';
 import { audit } from '@drydock/service/effects';
 import { conclude, retryLater, type StepContext, type WorkflowRun } from '@drydock/workflow/definition';
 import { z } from 'zod';
-import { carryOutDeletion, followChange, lookAgain } from '../changes/follow-change';
-import { lookedAt, pollSeconds } from '../changes/provider-failure';
-import { lookForSend } from '../changes/provider-send.store';
-import { type Sending, type Step, sendOnce } from '../changes/send-once';
+import {
+  carryOutDeletion,
+  followChange,
+  retryCleanUp,
+  type Sending,
+  type Step,
+  sendOnce,
+} from '../changes/provider-change';
+import { pollSeconds, readForStep } from '../changes/provider-failure';
+import { secondsOfSearch } from '../changes/provider-send.store';
 import { defineWorkflow, driverOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { serverPath } from '../servers/server.types';
@@ -20,16 +26,16 @@ async function discardSnapshot(
   { driver, change, checkpoint }: Sending,
   snapshotId: string | null,
 ): Promise<void> {
-  const lookedSeconds = snapshotId === null ? await lookForSend(database.sql(), step.workflowId) : 0;
-  if (lookedSeconds === null) return;
-  const id = snapshotId ?? (await lookedAt(driver.find(change, checkpoint, step.signal), step))?.snapshotId ?? null;
+  const searchedSeconds = snapshotId === null ? await secondsOfSearch(database.sql(), step.workflowId) : 0;
+  if (searchedSeconds === null) return;
+  const id = snapshotId ?? (await readForStep(driver.find(change, checkpoint, step.signal), step))?.snapshotId ?? null;
   if (id === null) {
-    if (lookedSeconds < driver.lostAnswerSeconds) throw lookAgain();
+    if (searchedSeconds < driver.lostAnswerSeconds) throw retryCleanUp();
     return;
   }
   const machineId = 'machineId' in change ? change.machineId : '';
   const isThere = async (): Promise<boolean> =>
-    (await lookedAt(driver.readSnapshot(machineId, id, step.signal), step)) !== null;
+    (await readForStep(driver.readSnapshot(machineId, id, step.signal), step)) !== null;
   if (!(await isThere())) return;
   await carryOutDeletion(step, driver, {
     kind: 'delete_snapshot',
@@ -37,7 +43,7 @@ async function discardSnapshot(
     machineId,
     snapshotId: id,
   });
-  if (await isThere()) throw lookAgain();
+  if (await isThere()) throw retryCleanUp();
 }
 
 /**
@@ -65,7 +71,7 @@ const changeOf = ({ input: { machineId, description }, workflowId }: TakeStep) =
 export const takeSnapshotWorkflow = defineWorkflow({ kind: 'take_snapshot', input })
   .step('prepare', {
     run: async (step, context) => ({
-      checkpoint: await lookedAt(
+      checkpoint: await readForStep(
         driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal),
         step,
       ),
@@ -95,7 +101,7 @@ export const takeSnapshotWorkflow = defineWorkflow({ kind: 'take_snapshot', inpu
       await followChange(step, driver, send, 'take_snapshot');
       const { snapshotId, machineId } = send;
       const snapshot =
-        snapshotId === null ? null : await lookedAt(driver.readSnapshot(machineId, snapshotId, step.signal), step);
+        snapshotId === null ? null : await readForStep(driver.readSnapshot(machineId, snapshotId, step.signal), step);
       if (snapshot?.status === 'available') return;
       if (snapshot?.status === 'creating') throw retryLater({ seconds: pollSeconds(step.attempt) });
       throw conclude('snapshot_failed', { internal: `snapshot ${snapshotId ?? '?'} is ${snapshot?.status ?? 'gone'}` });

@@ -1,8 +1,15 @@
 import { z } from 'zod';
-import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered, type PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint, ComputeReason } from '../compute.types';
-import { type Closing, type ComputeDriver, ComputeError, type ComputeReader } from '../compute-provider';
+import {
+  assertDeletionAllowed,
+  assertPowerAllowed,
+  assertRollbackAllowed,
+  type Closing,
+  type ComputeDriver,
+  ComputeError,
+  type ComputeReader,
+} from '../compute-provider';
 import { type ApiOptions, openProviderApi, type ProviderApi } from '../http/provider-api';
 import type { HttpAnswer } from '../http/provider-http';
 import { retryAfterSeconds } from '../http/rate-budget';
@@ -51,8 +58,8 @@ export function hetznerCompute(options: HetznerOptions): ComputeDriver & Closing
 }
 
 /**
- * Definite refusals: the provider has read the request and changed nothing. Any other code, and every 5xx, leaves open
- * whether the provider changed something.
+ * The reasons for the codes of definite refusals: the provider has read the request and changed nothing. An unlisted
+ * code of a 4xx counts as `rejected`. A 5xx leaves open whether the provider changed something.
  */
 const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   unauthorized: 'credentials_refused',
@@ -87,8 +94,8 @@ const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<st
 };
 
 /**
- * The error for a definite refusal. Null for any other answer, which the caller judges by whether the call was a read
- * or a change.
+ * The error for a definite refusal. Null for any other answer, after which a read counts as `unavailable` and a change
+ * as `ambiguous`.
  */
 function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
   const parsed = errorSchema.safeParse(json);
@@ -112,7 +119,6 @@ const serverAnswer = actionAnswer.extend({ server: serverSchema });
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
-/** Sends a change once, without repeated calls. */
 async function sendChange(
   api: ProviderApi,
   reader: ComputeReader,
@@ -273,7 +279,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // The provider has accepted an action on another machine. The error names the action.
+  // The answer names an action on another machine, so it is unknown what the provider has accepted.
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };
@@ -332,7 +338,7 @@ async function findChange(
   return { actionId: begun === undefined ? null : String(begun.id), machineId, snapshotId: snapshot };
 }
 
-/** The id of the snapshot that carries the label of this change. */
+/** The id of the snapshot that carries the label of the change with this reference. */
 async function findByReference(api: ProviderApi, reference: string, signal?: AbortSignal): Promise<string | null> {
   const query = [
     ['type', 'snapshot'],

@@ -164,7 +164,7 @@ async function readPages<T>(
   return items;
 }
 
-/** The actions of the machine, newest first; empty when the machine is gone. */
+/** The newest actions of the machine, at most 50, newest first; empty when the machine is gone. */
 export async function readActions(
   api: ProviderApi,
   machineId: string,

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-it('a change that is called off while it waits out a conflict was not accepted, says so, and may be sent again', async () => {
+it('a change that is aborted while it waits out a conflict was not accepted, and may be sent again', async () => {
   const machineId = await orderMachine(world, rig.order());
   const change: Change = {
     kind: 'rollback',
@@ -36,7 +36,7 @@ it('a change that is called off while it waits out a conflict was not accepted, 
   expect(await world.driver.send(change, checkpoint)).toMatchObject({ machineId, actionId: expect.any(String) });
 });
 
-it('does not take an address under which nothing is found for a project that has lost all of its machines', async () => {
+it('reports a wrong URL as an error, and not as a project without machines', async () => {
   const machineId = await orderMachine(world, rig.order());
   const astray = world.open({ baseUrl: `${world.url()}/elsewhere` });
   expect((await refusalOf(astray.listMachines())).reason).toBe('rejected');
@@ -44,7 +44,7 @@ it('does not take an address under which nothing is found for a project that has
   expect((await refusalOf(astray.listSnapshots(machineId))).reason).toBe('rejected');
 });
 
-it('says nothing of what an accepted call was answered with, where the provider puts the password of root', async () => {
+it('keeps the answer to an accepted call out of errors, because it contains the password of root', async () => {
   const machineId = await orderMachine(world, rig.order());
   const change: Change = {
     kind: 'rollback',

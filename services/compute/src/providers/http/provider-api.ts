@@ -9,8 +9,8 @@ import { createRateBudget } from './rate-budget';
 const firstPauseMs = 1_000;
 
 /**
- * The pause before a repeat after a conflict: one second, doubled with each repeat, with up to a quarter more or less.
- * The provider's own client pauses in the same way.
+ * The pause before a call that ended in a conflict is repeated: one second, doubled with each repeat, with up to a
+ * quarter more or less. Hetzner's own client pauses in the same way.
  */
 const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
   wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });
@@ -27,7 +27,7 @@ export interface ApiOptions {
 export type Query = ReadonlyArray<readonly [string, string]>;
 export type ReadPath = readonly (string | number)[];
 
-/** The calls of one account. All share a rate limit, a deadline and a circuit breaker; every answer is parsed. */
+/** The calls of one account. All calls share a rate limit and their circuit breakers. Every answer is parsed. */
 export interface ProviderApi {
   /** Reads something from the provider. Null if the provider does not have it. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
@@ -142,8 +142,9 @@ const openMs = 5_000;
 
 /**
  * Runs a call unless the circuit breaker of its part is open. While a provider does not answer, only one probe at a
- * time is sent, so that neither requests nor workers pile up. A call whose part is null is always sent. @throws
- * ComputeError `unavailable` at once while the circuit breaker is open; then nothing was sent
+ * time is sent, so that neither requests nor workers pile up. A call whose part is null is always sent.
+ *
+ * @throws ComputeError `unavailable` at once while the circuit breaker is open; then nothing was sent
  */
 export type Guard = <T>(part: string | null, call: () => Promise<T>) => Promise<T>;
 
@@ -181,9 +182,9 @@ const attemptsMax = 3;
 const readPauseMs = 150;
 
 /**
- * Repeats a read that failed as `unavailable`, or as `rate_limited` if the wait still fits. All attempts together take
- * at most `deadlineMs`; the pauses double and have jitter. Each attempt gets only a part of the time, so that an
- * attempt that hangs leaves time for the next.
+ * Repeats a read that failed as `unavailable`, or as `rate_limited` with a wait that ends before the deadline. All
+ * attempts together take at most `deadlineMs`; the pauses double and have jitter. Each attempt gets only a part of the
+ * time, so that an attempt that hangs leaves time for the next.
  */
 async function readAgain<T>(
   deadlineMs: number,

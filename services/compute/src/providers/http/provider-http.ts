@@ -43,7 +43,7 @@ export class NoAnswer extends Error {
 }
 
 export interface ProviderHttp {
-  /** Sends one request. It is never repeated, and no redirect is followed. @throws NoAnswer */
+  /** Sends one request once, and follows no redirect. @throws NoAnswer */
   ask(call: HttpCall, signal?: AbortSignal): Promise<HttpAnswer>;
   close(): Promise<void>;
 }

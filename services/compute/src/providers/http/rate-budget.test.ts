@@ -15,7 +15,7 @@ it.each([
   ['means a day in the far future', '3600', String(2 ** 53)],
   ['has next to no limit', '0.001', '3600'],
 ])(
-  'asks a provider again within some minute whose header %s, and tells nobody to come back later than that',
+  'calls a provider again within 80 seconds whose header %s, and reports no longer wait',
   async (_what, limit, reset) => {
     let nowMs = 0;
     const budget = createRateBudget(

@@ -32,7 +32,7 @@ const leastPace = 0.02;
  */
 const spacingMsMax = 60_000;
 
-interface Store {
+interface Quota {
   limit: number;
   remaining: number;
   perSecond: number;
@@ -43,17 +43,17 @@ export function createRateBudget(
   now: () => number = () => performance.now(),
   random: () => number = Math.random,
 ): RateBudget {
-  let store: Store | null = null;
+  let quota: Quota | null = null;
   let freeAtMs = 0;
   return {
     admit: async (signal) => {
-      if (store === null) return;
+      if (quota === null) return;
       const nowMs = now();
-      const left = leftNow(store, nowMs);
-      store = { ...store, remaining: Math.max(0, left - 1), notedMs: nowMs };
-      const fraction = left / (store.limit * reserve);
+      const left = leftNow(quota, nowMs);
+      quota = { ...quota, remaining: Math.max(0, left - 1), notedMs: nowMs };
+      const fraction = left / (quota.limit * reserve);
       if (fraction >= 1) return;
-      const paceMs = 1_000 / (store.perSecond * Math.max(fraction, leastPace));
+      const paceMs = 1_000 / (quota.perSecond * Math.max(fraction, leastPace));
       const spacingMs = Math.min(spacingMsMax, paceMs) * (0.75 + random() / 2);
       const waitMs = Math.max(freeAtMs, nowMs) - nowMs;
       if (waitMs > waitMsMax) throw spent(waitMs);
@@ -61,13 +61,13 @@ export function createRateBudget(
       if (waitMs > 0) await wait(waitMs, undefined, { signal });
     },
     note: (answer) => {
-      const noted = storeOf(answer, now());
-      if (noted !== null) store = noted;
+      const noted = quotaOf(answer, now());
+      if (noted !== null) quota = noted;
     },
   };
 }
 
-const leftNow = ({ limit, remaining, perSecond, notedMs }: Store, nowMs: number): number =>
+const leftNow = ({ limit, remaining, perSecond, notedMs }: Quota, nowMs: number): number =>
   Math.min(limit, remaining + (perSecond * (nowMs - notedMs)) / 1_000);
 
 const spent = (waitMs: number): ComputeError =>
@@ -75,15 +75,15 @@ const spent = (waitMs: number): ComputeError =>
     retryAfterSeconds: Math.ceil(waitMs / 1_000),
   });
 
-function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, nowMs: number): Store | null {
+function quotaOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, nowMs: number): Quota | null {
   const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
     Number(headers[`ratelimit-${name}`] ?? Number.NaN),
   );
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
-  // The headers count whole seconds. So the refill rate is computed from them only if more than ten calls are used and
-  // the refill takes more than two seconds.
+  // The headers count whole seconds. After few calls or before a short refill, a rate computed from them would be far
+  // off. Then the limit counts as a number of calls per hour.
   const isTelling = untilFull > 2 && limit - left > 10;
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }
@@ -99,8 +99,8 @@ const waitSecondsMax = 60;
 const waitSecondsUsual = 5;
 
 /**
- * The wait after a 429 or 503, in seconds from 1 to 60. Retry-After gives seconds or a date. Without Retry-After,
- * RateLimit-Reset gives the time. Absurd values are ignored.
+ * The wait after a 429, in seconds from 1 to 60. Retry-After gives seconds or a date. Without Retry-After,
+ * RateLimit-Reset gives the time. Without a readable header the wait is 5 seconds.
  */
 export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number {
   const asked = askedSeconds(headers);

@@ -1,9 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered, type PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
-import { type Closing, type ComputeDriver, ComputeError, type ComputeReader } from '../compute-provider';
+import {
+  assertDeletionAllowed,
+  assertPowerAllowed,
+  assertRollbackAllowed,
+  type Closing,
+  type ComputeDriver,
+  ComputeError,
+  type ComputeReader,
+} from '../compute-provider';
 import { openProviderApi, type ProviderApi, type ReadPath } from '../http/provider-api';
 import type { HttpCall } from '../http/provider-http';
 import {
@@ -14,9 +21,8 @@ import {
   prepareChange,
   readCheckpoint,
 } from './proxmox-find';
-import { findVm, proxmoxReader } from './proxmox-reader';
+import { findVm, proxmoxReader, refusalIn } from './proxmox-reader';
 import { dataOf, noteOf, type Resource, snapshotNameOf, upidSchema, vmidOf } from './proxmox-shapes';
-import { refusalIn } from './proxmox-tasks';
 
 /** A node lists a task as soon as the task's process exists, so 30 seconds are ample. */
 const lostAnswerSecondsUsual = 30;
@@ -63,7 +69,6 @@ interface Sender {
 const upidAnswer = dataOf(upidSchema);
 const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
 
-/** Sends a change once, without repeated calls. */
 async function sendChange(
   sender: Sender,
   change: Change,
@@ -163,7 +168,7 @@ async function sendDelete(
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }
 
-const looksMax = 20;
+const readsMax = 20;
 
 /**
  * Cuts the power of a VM that is to be deleted. If that fails, no deletion was accepted. The deletion then begins again
@@ -175,7 +180,7 @@ async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, sig
     if (!(error instanceof ComputeError) || error.reason !== 'ambiguous') throw error;
     throw new ComputeError('unavailable', `no answer to the stop of VM ${vm.vmid}`, { cause: error });
   });
-  for (let look = 0; look < looksMax; look += 1) {
+  for (let reads = 0; reads < readsMax; reads += 1) {
     if ((await reader.readAction(String(vm.vmid), upid, signal)).state !== 'running') return;
     await wait(500, undefined, { signal });
   }

@@ -3,15 +3,14 @@ import type { PowerKind } from '../change.rules';
 import type { Accepted, Change, Checkpoint } from '../compute.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ApiOptions, ProviderApi } from '../http/provider-api';
-import { findOrderedVm, findVm, makingAction } from './proxmox-reader';
+import { findOrderedVm, findVm, listTasks, makingAction } from './proxmox-reader';
 import { snapshotNameOf } from './proxmox-shapes';
-import { listTasks } from './proxmox-tasks';
 
 /** A size that this cluster sells. */
 export interface VmSize {
   cores: number;
   memoryMb: number;
-  /** The size of the first disk. A larger disk is not shrunk. */
+  /** The size of the first disk in Proxmox' GB of 2^30 bytes. A larger disk is not shrunk. */
   diskGb: number;
 }
 

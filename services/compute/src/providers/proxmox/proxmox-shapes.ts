@@ -121,7 +121,7 @@ export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): strin
   return [...new Set(said.filter(isPublic))].slice(0, addressesMax);
 }
 
-interface Looked {
+interface ReadVm {
   resource: Resource;
   status: VmStatus;
   /** The configuration; null if it was not read. */
@@ -129,7 +129,7 @@ interface Looked {
   addresses: readonly string[];
 }
 
-export function machineOf({ resource, status, config, addresses }: Looked): Machine {
+export function machineOf({ resource, status, config, addresses }: ReadVm): Machine {
   const note = readNote(config?.description);
   return {
     ...{
@@ -160,7 +160,7 @@ export const snapshotOf = (
   ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
 });
 
-/** The snapshots that were made after `name`. Each snapshot names its parent. */
+/** The snapshots that descend from `name`. Each snapshot names its parent. */
 export function descendantsOf(name: string, all: readonly VmSnapshot[]): string[] {
   const found = new Set<string>();
   for (let last = -1; last !== found.size; ) {

@@ -9,7 +9,7 @@ import {
 } from '../../../test/provider-rig';
 import { proxmoxRig } from '../../../test/proxmox-rig';
 import type { Change } from '../compute.types';
-import { refusalIn } from './proxmox-tasks';
+import { refusalIn } from './proxmox-reader';
 
 const rig = proxmoxRig();
 let world: RigWorld;
@@ -29,7 +29,7 @@ const send = async (change: Change) => world.driver.send(change, await world.dri
 const rollbacks = async (machineId: string) =>
   (await world.admin.readLedger()).filter(({ op, resource }) => op === 'qmrollback' && resource === machineId);
 
-it('refuses to go back past newer snapshots on storage that keeps the newest only, and names them; elsewhere it goes back', async () => {
+it('refuses to roll back past newer snapshots, and names them, on a storage that can only return to the newest', async () => {
   for (const [image, isRefused] of [
     ['debian-12-zfs', true],
     ['debian-12', false],
@@ -44,7 +44,7 @@ it('refuses to go back past newer snapshots on storage that keeps the newest onl
   }
 });
 
-it('leaves a machine off that was off before its rollback', async () => {
+it('leaves a machine off after its rollback that was off before', async () => {
   const machineId = await orderMachine(world, rig.order());
   const snapshotId = await takeSnapshot(world, machineId);
   await patch(machineId, { status: 'stopped', qmpstatus: 'stopped' });
@@ -52,7 +52,7 @@ it('leaves a machine off that was off before its rollback', async () => {
   expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'off', isLocked: false });
 });
 
-it('finds a machine on whatever node it has moved to', async () => {
+it('finds a machine that has moved to another node', async () => {
   const machineId = await orderMachine(world, rig.order());
   expect(await world.driver.readMachine(machineId)).toMatchObject({ zone: 'pve2' });
   await patch(machineId, { node: 'pve1' });
@@ -60,7 +60,7 @@ it('finds a machine on whatever node it has moved to', async () => {
   await takeSnapshot(world, machineId);
 });
 
-it('shows what QEMU says: a paused machine is neither on nor off, and one without an agent has no addresses', async () => {
+it('shows a paused machine as neither on nor off, and a machine without an agent without addresses', async () => {
   const machineId = await orderMachine(world, rig.order());
   const addresses = [expect.stringMatching(/^192\.0\.2\./), expect.stringMatching(/^2001:db8:/)];
   expect(await world.driver.readMachine(machineId)).toMatchObject({ addresses });
@@ -72,7 +72,7 @@ it('shows what QEMU says: a paused machine is neither on nor off, and one withou
   });
 });
 
-it('makes one machine of an order that is sent twice: the cluster itself refuses the second', async () => {
+it('makes one machine for an order that is sent twice, because the cluster refuses the second', async () => {
   const change: Change = { kind: 'create', reference: reference(), order: rig.order() };
   const first = await send(change);
   const refusal = await refusalOf(send(change));
@@ -83,13 +83,13 @@ it('makes one machine of an order that is sent twice: the cluster itself refuses
   expect((await world.admin.readLedger()).filter(({ resource }) => resource === first.machineId)).toHaveLength(1);
 });
 
-it('is sized as it was ordered', async () => {
+it('gives a machine its ordered size', async () => {
   const machineId = await orderMachine(world, { ...rig.order(), spec: 'large' });
   // The provider's 80 GB are 80 times 2^30 bytes.
   expect(await world.driver.readMachine(machineId)).toMatchObject({ spec: 'large', diskGb: 85.9 });
 });
 
-it('does not build a machine anew: the change is none of this provider’s', async () => {
+it('refuses a rebuild, which this provider does not support', async () => {
   const machineId = await orderMachine(world, rig.order());
   expect(world.driver.capabilities).toEqual(['compute:snapshots']);
   expect(
@@ -97,7 +97,7 @@ it('does not build a machine anew: the change is none of this provider’s', asy
   ).toBe('unsupported');
 });
 
-it('finds the machine of a lost order while it is still being cloned and has no name, and by it what there is to delete', async () => {
+it('finds the machine of a lost order while it is still being cloned and has no name', async () => {
   const order = rig.order();
   const change: Change = { kind: 'create', reference: reference(), order };
   const { machineId } = await send(change);
@@ -113,7 +113,7 @@ it('finds the machine of a lost order while it is still being cloned and has no 
   });
 });
 
-it('does not take a rollback that staff did by hand for its own, whose request was lost', async () => {
+it('does not mistake a rollback by staff for its own, whose request was lost', async () => {
   const machineId = await orderMachine(world, rig.order());
   const [older, newer] = [await takeSnapshot(world, machineId), await takeSnapshot(world, machineId)];
   const change = rollbackTo(machineId, newer);
@@ -138,7 +138,7 @@ it('finds its rollback on the node where it was sent, although the machine has m
   expect(await rollbacks(machineId)).toHaveLength(1);
 });
 
-it('waits for a lock before it takes or deletes a snapshot, where the cluster would let a task fail', async () => {
+it('refuses to take or delete a snapshot of a locked machine, because the cluster would accept it and fail', async () => {
   const machineId = await orderMachine(world, rig.order());
   const snapshotId = await takeSnapshot(world, machineId);
   await rig.lockHidden(world.admin, machineId, true);
@@ -149,7 +149,7 @@ it('waits for a lock before it takes or deletes a snapshot, where the cluster wo
   for (const change of changes) expect((await refusalOf(send(change))).reason).toBe('locked');
 });
 
-it('tells of the machines on other nodes while one does not answer', async () => {
+it('lists the machines on other nodes while one node does not answer', async () => {
   const [here, there] = [
     await orderMachine(world, { ...rig.order(), zone: 'pve1' }),
     await orderMachine(world, rig.order()),
@@ -168,17 +168,14 @@ it('tells of the machines on other nodes while one does not answer', async () =>
 it.each([
   ['says nothing', { kind: 'silence' }],
   ['answers nonsense', { kind: 'fixed', status: 200, body: '{"data":"busy"}' }],
-] as const)(
-  'reads a machine whose guest agent %s: it has no addresses, and is otherwise told',
-  async (_what, answer) => {
-    const machineId = await orderMachine(world, rig.order());
-    await world.admin.orderFault({ path: '/agent/', times: 3, answer });
-    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
-    await world.admin.clearFaults();
-  },
-);
+] as const)('reads a machine whose guest agent %s, without its addresses', async (_what, answer) => {
+  const machineId = await orderMachine(world, rig.order());
+  await world.admin.orderFault({ path: '/agent/', times: 3, answer });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+  await world.admin.clearFaults();
+});
 
-it('shows addresses that others can connect to, and no bridge of a container', async () => {
+it('shows public addresses, and no private or malformed ones', async () => {
   const machineId = await orderMachine(world, rig.order());
   // A guest can report any text after a `%`.
   await patch(machineId, {
@@ -190,25 +187,22 @@ it('shows addresses that others can connect to, and no bridge of a container', a
 it.each([
   ['answer nonsense', { kind: 'fixed', status: 200, body: '{"data":{"result":"none"}}' }],
   ['say nothing', { kind: 'silence' }],
-] as const)(
-  'is not taken for a cluster that is away because guests %s: what guests answer is their owners’ doing',
-  async (_what, answer) => {
-    for (let made = 0; made < 4; made += 1) await orderMachine(world, rig.order());
-    const driver = world.open();
-    await world.admin.orderFault({ path: '/agent/', times: 200, answer });
-    const listed = await driver.listMachines();
-    const machineId = listed.at(-1)?.id ?? '';
-    expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
-    expect(
-      await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none')))),
-    ).toMatchObject({
-      reason: 'snapshot_not_found',
-    });
-    await world.admin.clearFaults();
-  },
-);
+] as const)('does not count the cluster as unavailable because guest agents %s', async (_what, answer) => {
+  for (let made = 0; made < 4; made += 1) await orderMachine(world, rig.order());
+  const driver = world.open();
+  await world.admin.orderFault({ path: '/agent/', times: 200, answer });
+  const listed = await driver.listMachines();
+  const machineId = listed.at(-1)?.id ?? '';
+  expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+  expect(
+    await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none')))),
+  ).toMatchObject({
+    reason: 'snapshot_not_found',
+  });
+  await world.admin.clearFaults();
+});
 
-it('takes no more addresses from a guest than a machine has use for', async () => {
+it('takes at most 64 different addresses from a guest', async () => {
   const machineId = await orderMachine(world, rig.order());
   const many = Array.from({ length: 20_000 }, (_, at) => `2001:db8::${(at % 10_000).toString(16)}`);
   await patch(machineId, { addresses: many });
@@ -218,7 +212,7 @@ it('takes no more addresses from a guest than a machine has use for', async () =
   expect(new Set(addresses).size).toBe(addresses.length);
 });
 
-it('tells of all other machines while one cannot be looked at, and of that one that nothing is known', async () => {
+it('lists a machine that cannot be read as unknown, beside all others', async () => {
   const [well, ill] = [await orderMachine(world, rig.order()), await orderMachine(world, rig.order())];
   const driver = world.open();
   await world.admin.orderFault({
@@ -236,7 +230,7 @@ it('tells of all other machines while one cannot be looked at, and of that one t
   await world.admin.clearFaults();
 });
 
-it('goes on speaking to the other nodes when one that the cluster cannot reach has been asked again and again', async () => {
+it('still reads from the other nodes after many failed reads from one node', async () => {
   const [well, ill] = [
     await orderMachine(world, rig.order()),
     await orderMachine(world, { ...rig.order(), zone: 'pve1' }),
@@ -250,7 +244,7 @@ it('goes on speaking to the other nodes when one that the cluster cannot reach h
 });
 
 it.each(['paused', 'io-error'])(
-  'starts a machine after its rollback that was %s: its process was there',
+  'starts a machine after its rollback that was %s before, because it had a process',
   async (qmpstatus) => {
     const machineId = await orderMachine(world, rig.order());
     const snapshotId = await takeSnapshot(world, machineId);
@@ -268,7 +262,7 @@ it.each([
   ["you can't rollback if vm is a template", 'protected'],
   ["can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout", 'locked'],
   ["Configuration file 'nodes/pve1/qemu-server/100.conf' does not exist", 'machine_not_found'],
-])('reads %j of a body, and of the words behind the status where older versions put it', (message, reason) => {
+])('recognises %j in a body, and in the status line, where older versions put it', (message, reason) => {
   const answer = { status: 500, headers: {}, text: '' };
   expect(refusalIn({ ...answer, statusText: 'Internal Server Error', json: { data: null, message } })?.reason).toBe(
     reason,

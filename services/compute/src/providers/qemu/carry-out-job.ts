@@ -47,7 +47,7 @@ export async function carryOutJob(machineFolder: string): Promise<void> {
     state: failure === null ? 'succeeded' : 'failed',
     failure,
   };
-  // A machine that was to run after its job is started even if the job failed.
+  // A machine that ran before its rollback or reboot is started even if the job failed.
   if (failure !== null && job.startsAfter) await startAnyway(machineFolder);
   faultpoint(`qemu.${job.kind}.before_end`);
   await saveJob(machineFolder, ended);

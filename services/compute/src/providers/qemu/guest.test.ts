@@ -50,7 +50,7 @@ const guestOf = async (machineId: string): Promise<GuestConsole> => {
 const describeGuest = hasGuest() ? describe : describe.skip;
 
 describeGuest(needsGuest('a real machine'), () => {
-  it('that is rolled back reads from its own disk what was there before the snapshot, and nothing that was written since', async () => {
+  it('that is rolled back reads the content of the snapshot from its disk, and nothing that was written since', async () => {
     const order = { name: uuidv7(), spec: 'small', image: 'guest', zone: 'here', labels: {} };
     const machineId = order.name;
     await carryOut({ kind: 'create', reference: uuidv7(), order });

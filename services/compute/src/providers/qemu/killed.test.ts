@@ -13,7 +13,7 @@ import { type RigWorld, reference, refusalOf } from '../../../test/provider-rig'
 import { hasQemu, needsQemu } from '../../../test/qemu-host';
 import { openHost, qemuRig } from '../../../test/qemu-rig';
 import type { Accepted, Change, ProviderAction } from '../compute.types';
-import { beginWork } from './begin-work';
+import { beginWork } from './compute-provider.qemu';
 import { findPid } from './qemu-process';
 
 const order = qemuRig().order;
@@ -114,7 +114,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     },
   );
 
-  it('keeps what is written once it runs again, although the work was killed before its end', async () => {
+  it('keeps what is written after its rollback, although the work was killed before its end', async () => {
     const rollback = await changedMachine();
     const { machineId } = rollback;
     plan('qemu.rollback.before_end', 'kill');
@@ -126,7 +126,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await world.admin.readDisk(machineId, '')).toBe('later');
   });
 
-  it('is left alone by others while whoever works on it is frozen, and rolled back once when that one is gone', async () => {
+  it('is left alone while the process that works on it is frozen, and rolled back once after that process is killed', async () => {
     const rollback = await changedMachine();
     const { machineId } = rollback;
     plan('qemu.rollback.before_apply', 'stop');
@@ -144,7 +144,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await rollbacksOf(machineId)).toHaveLength(1);
   });
 
-  it('that QEMU lost to kill -9 keeps what was written, says that it is off, and runs after a rollback as it would have without', async () => {
+  it('whose QEMU was killed keeps its disk, is shown as off, and runs after a rollback', async () => {
     const rollback = await changedMachine();
     const { machineId } = rollback;
     await world.restart();
@@ -155,7 +155,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
   });
 
-  it('runs after a rollback that was asked for while it was too busy to answer', async () => {
+  it('runs after a rollback that was prepared while QEMU was too busy to answer', async () => {
     const rollback = await changedMachine();
     const { machineId } = rollback;
     const pid = await findPid(folderOf(machineId));
@@ -167,7 +167,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
   });
 
-  it('comes back by itself after its host was started again', async () => {
+  it('is started again after its host was restarted', async () => {
     const { machineId } = await changedMachine();
     await world.restart();
     await until(async () => (await world.driver.readMachine(machineId))?.vendorStatus === 'off', { timeoutMs: 60_000 });
@@ -176,7 +176,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await world.admin.readDisk(machineId, '')).toBe('after');
   });
 
-  it('of two that want to roll it back at once lets one, and tells the other to come back', async () => {
+  it('accepts one of two rollbacks at once, and refuses the other for now', async () => {
     const rollback = await changedMachine();
     const other = { ...rollback, reference: reference() };
     const checkpoint = await world.driver.prepare(rollback);
@@ -193,7 +193,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await rollbacksOf(rollback.machineId)).toHaveLength(1);
   });
 
-  it('is made once for an order that is sent twice, and its name is nobody else’s', async () => {
+  it('is made once for an order that is sent twice, and no other order gets its name', async () => {
     const change: Change = { kind: 'create', reference: reference(), order: order() };
     const checkpoint = await world.driver.prepare(change);
     expect(await world.driver.find(change, checkpoint)).toBeNull();
@@ -207,7 +207,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     );
   });
 
-  it('is not made of a size, an image or at a place that there is not', async () => {
+  it('is refused for a size, an image or a zone that is not configured', async () => {
     const refusal = async (wish: object) => {
       const change: Change = { kind: 'create', reference: reference(), order: { ...order(), ...wish } };
       return (await refusalOf(world.driver.send(change, await world.driver.prepare(change)))).reason;
@@ -217,13 +217,13 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await refusal({ zone: 'there' })).toBe('order_refused');
   });
 
-  it('does not come to be when its image does not fit on its disk', async () => {
+  it('fails to be made if its image does not fit on its disk', async () => {
     const change: Change = { kind: 'create', reference: reference(), order: { ...order(), image: 'large' } };
     const sent = await world.driver.send(change, await world.driver.prepare(change));
     expect(await endOf(sent)).toMatchObject({ state: 'failed', failure: { reason: 'incompatible' } });
   });
 
-  it('whose name leads out of its folder is nobody', async () => {
+  it('is neither found nor made by a name that leads out of its folder', async () => {
     expect(await world.driver.readMachine('../../one/machines')).toBeNull();
     const change: Change = { kind: 'create', reference: reference(), order: { ...order(), name: '../escaped' } };
     expect((await refusalOf(world.driver.send(change, await world.driver.prepare(change)))).reason).toBe(
@@ -231,7 +231,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     );
   });
 
-  it('is deleted with its disk, although kill -9 met that as well', async () => {
+  it('is deleted with its disk, although kill -9 met the deletion', async () => {
     const { machineId } = await carryOut({ kind: 'create', reference: reference(), order: order() });
     plan('qemu.delete.before_end', 'kill');
     const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: machineId };

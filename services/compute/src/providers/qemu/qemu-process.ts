@@ -40,7 +40,7 @@ function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Acc
 
 const option = (name: string, value: string | undefined): string[] => (value === undefined ? [] : [name, value]);
 
-const lookEveryMs = 25;
+const readEveryMs = 25;
 /** The time that a new process has to answer. It is hundreds of times longer than needed. */
 const startMs = 30_000;
 /** The time that a process has to write its data and end after it was asked to. */
@@ -86,9 +86,9 @@ async function tryStart(machineFolder: string, record: MachineRecord, accelerato
   child.once('exit', ended).once('error', ended);
   await log.close();
   child.unref();
-  for (let waitedMs = 0; waitedMs < startMs && !hasEnded; waitedMs += lookEveryMs) {
+  for (let waitedMs = 0; waitedMs < startMs && !hasEnded; waitedMs += readEveryMs) {
     if ((await readStatus(machineFolder)) === 'running') return '';
-    await sleep(lookEveryMs);
+    await sleep(readEveryMs);
   }
   child.kill('SIGKILL');
   return (await readIfThere(path.join(machineFolder, 'qemu.log')))?.trim().slice(-500) ?? '';
@@ -110,7 +110,7 @@ export async function shutDownGuest(machineFolder: string, guestSeconds: number)
   const until = Date.now() + guestSeconds * 1_000;
   while (Date.now() < until) {
     if (await hasShutDown()) return;
-    await sleep(lookEveryMs);
+    await sleep(readEveryMs);
   }
   throw new GuestUnresponsive(`the guest did not shut down within ${guestSeconds} s`);
 }
@@ -126,9 +126,9 @@ export async function stopQemu(machineFolder: string): Promise<void> {
 }
 
 async function hasGone(machineFolder: string, patienceMs: number): Promise<boolean> {
-  for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += lookEveryMs) {
+  for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += readEveryMs) {
     if ((await findPid(machineFolder)) === null) return true;
-    await sleep(lookEveryMs);
+    await sleep(readEveryMs);
   }
   return false;
 }

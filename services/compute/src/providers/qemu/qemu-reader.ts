@@ -131,11 +131,11 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
   return {
     provider: 'qemu',
     capabilities: ['compute:snapshots'],
-    readMachine: (machineId) => looked(readMachine(machineId)),
+    readMachine: (machineId) => orUnavailable(readMachine(machineId)),
     // The id of a machine is its name.
-    findMachine: (name) => looked(readMachine(name)),
+    findMachine: (name) => orUnavailable(readMachine(name)),
     listMachines: () =>
-      looked(
+      orUnavailable(
         folders.list().then(async (ids) => {
           const machines: Machine[] = [];
           for (const id of ids) {
@@ -146,14 +146,14 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
           return machines;
         }),
       ),
-    listSnapshots: (machineId) => looked(listSnapshots(machineId)),
+    listSnapshots: (machineId) => orUnavailable(listSnapshots(machineId)),
     readSnapshot: async (machineId, snapshotId) =>
-      (await looked(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
+      (await orUnavailable(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
     // No checkpoint is needed, because a job carries the workflow's id.
     prepareEarly: async () => null,
     readRunningAction: (machineId) =>
-      looked(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
-    readAction: (machineId, actionId) => looked(readAction(folders, machineId, actionId, onRunning)),
+      orUnavailable(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
+    readAction: (machineId, actionId) => orUnavailable(readAction(folders, machineId, actionId, onRunning)),
   };
 }
 
@@ -170,8 +170,8 @@ async function readAction(
   return actionOf(job);
 }
 
-/** Turns every failure of a read into `unavailable`, because a failed read says nothing about the machine. */
-export function looked<T>(work: Promise<T>): Promise<T> {
+/** Turns every error that is no ComputeError into `unavailable`. Errors of a write must already be `ambiguous`. */
+export function orUnavailable<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof ComputeError) throw error;
     throw new ComputeError('unavailable', error instanceof Error ? error.message : String(error), { cause: error });

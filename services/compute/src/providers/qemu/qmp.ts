@@ -63,7 +63,7 @@ async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall)
         reject(isNobody(error) ? new NotRunning('nobody listens', { cause: error }) : error),
       );
       socket.once('close', () => reject(new NotRunning('the connection was closed')));
-      const lines = createInterface({ input: socket }).on('line', (line) => settle(line, resolve, reject));
+      const lines = createInterface({ input: socket }).on('line', (line) => readLine(line, resolve, reject));
       // `lines` repeats the errors of the socket, which are handled above.
       lines.on('error', () => undefined);
       socket.write(
@@ -77,10 +77,10 @@ async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall)
 }
 
 /**
- * Settles the call with the answer that has its id. The greeting, events and the answer to `qmp_capabilities` have no
- * id.
+ * Resolves or rejects the call if the line is its answer. The greeting, events and the answer to `qmp_capabilities`
+ * have no id.
  */
-function settle(line: string, resolve: (value: unknown) => void, reject: (error: Error) => void): void {
+function readLine(line: string, resolve: (value: unknown) => void, reject: (error: Error) => void): void {
   try {
     const { id, return: value, error } = lineSchema.parse(JSON.parse(line));
     if (id !== 'asked') return;
@@ -95,13 +95,13 @@ const isNobody = (error: unknown): boolean =>
   ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));
 
 /** The time limit of a read. A healthy machine answers within a millisecond. */
-const lookMs = 2_000;
+const readMs = 2_000;
 const statusSchema = z.looseObject({ status: z.string() });
 
 /** QEMU's run state of the machine; `off` if it has no process, `unresponsive` if its process does not answer. */
 export async function readStatus(machineFolder: string): Promise<string> {
   try {
-    const answer = await askQmp({ machineFolder, monitor: 'look.sock', command: 'query-status', deadlineMs: lookMs });
+    const answer = await askQmp({ machineFolder, monitor: 'look.sock', command: 'query-status', deadlineMs: readMs });
     return statusSchema.parse(answer).status;
   } catch (error) {
     return error instanceof NotRunning ? 'off' : 'unresponsive';

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { reviveMachines } from './begin-work';
+import { reviveMachines } from './compute-provider.qemu';
 import {
   claimJob,
   type JobRecord,
@@ -70,7 +70,7 @@ async function startOne(machineFolder: string, hoursAgo: number): Promise<void> 
   });
 }
 
-it('a machine comes back each time that its host is started again, however often that is in its life', async () => {
+it('a machine is started after each restart of its host, however many there are', async () => {
   const machineFolder = await lostMachine('one');
   for (let restarts = 1; restarts <= 12; restarts += 1) {
     await revive();
@@ -79,7 +79,7 @@ it('a machine comes back each time that its host is started again, however often
   }
 });
 
-it('one that falls over again and again within hours is left to staff', async () => {
+it('a machine that loses its process again and again within hours is left to staff', async () => {
   const machineFolder = await lostMachine('one');
   for (let falls = 0; falls < 12; falls += 1) {
     await revive();
@@ -88,7 +88,7 @@ it('one that falls over again and again within hours is left to staff', async ()
   expect(begun).toHaveLength(5);
 });
 
-it('one machine whose records cannot be read keeps no other from coming back', async () => {
+it('a machine whose record cannot be read does not prevent the start of the others', async () => {
   const broken = await lostMachine('a');
   await lostMachine('b');
   writeFileSync(path.join(broken, 'machine.json'), '{"name":');
@@ -99,11 +99,14 @@ it('one machine whose records cannot be read keeps no other from coming back', a
 it.each([
   ['powered off', [{ kind: 'power_off' }], false],
   ['powered off and on', [{ kind: 'power_off' }, { kind: 'power_on' }], true],
-  ['not powered off, since its guest did not hear', [{ kind: 'power_off', state: 'failed' }], true],
+  ['not powered off, because its guest did not react', [{ kind: 'power_off', state: 'failed' }], true],
   ['restarted', [{ kind: 'reboot', startsAfter: true }], true],
-] as const)('a lost machine that was %s last runs again only where it ran', async (_what, changes, runsAgain) => {
-  const machineFolder = await lostMachine('one');
-  for (const [at, change] of changes.entries()) await claimJob(machineFolder, job(3 + at, change));
-  await revive();
-  expect(begun).toEqual(runsAgain ? ['one'] : []);
-});
+] as const)(
+  'a machine that has lost its process and was last %s is started only if it should run',
+  async (_what, changes, runsAgain) => {
+    const machineFolder = await lostMachine('one');
+    for (const [at, change] of changes.entries()) await claimJob(machineFolder, job(3 + at, change));
+    await revive();
+    expect(begun).toEqual(runsAgain ? ['one'] : []);
+  },
+);

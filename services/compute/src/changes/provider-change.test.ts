@@ -6,8 +6,8 @@ import { startApi } from '../../test/compute-api';
 import { type ComputeDatabase, openDatabase } from '../context/database.store';
 import type { Accepted, Change } from '../providers/compute.types';
 import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
+import { type Step, sendOnce } from './provider-change';
 import { noteSend } from './provider-send.store';
-import { type Step, sendOnce } from './send-once';
 
 let api: ServiceApi;
 let database: ComputeDatabase;
@@ -58,7 +58,7 @@ const sendBy = (step: Step, driver: ComputeDriver) =>
 const notesOf = (workflowId: string) =>
   database.sql().query('SELECT fence::text AS fence FROM provider_sends WHERE workflow_id = $1::uuid', [workflowId]);
 
-it('what a dead worker may have sent is not sent again: it ends once nothing can be on its way any more', async () => {
+it('a change that a dead worker may have sent is not sent again, and fails once the search has taken long enough', async () => {
   const { workflowId, step } = await givenNote();
   const { driver, sent } = nobody();
   await expect(sendBy(step, driver)).rejects.toBeInstanceOf(StepWait);
@@ -71,33 +71,33 @@ it('what a dead worker may have sent is not sent again: it ends once nothing can
   expect([sent, await notesOf(workflowId)]).toEqual([[], [{ fence: '1' }]]);
 });
 
-it('a provider that takes a change on once is sent it again, so that a worker that died before its call costs nothing', async () => {
+it('a provider that recognises a repeated change gets it again, in case the dead worker had not sent it', async () => {
   const { workflowId, step } = await givenNote();
-  const { driver, sent } = nobody({ takesOnOnce: true });
+  const { driver, sent } = nobody({ recognisesRepeats: true });
   expect(await sendBy(step, driver)).toEqual(accepted);
   expect([sent.length, await notesOf(workflowId)]).toEqual([1, [{ fence: '2' }]]);
 });
 
-it('a refusal of what was sent again withdraws the note, and what may pass is waited for', async () => {
+it('a transient refusal of the repeated change withdraws the note, and the step waits', async () => {
   const { workflowId, step } = await givenNote();
   const send = () => Promise.reject(new ComputeError('locked', 'somebody works on it'));
-  await expect(sendBy(step, nobody({ takesOnOnce: true, send }).driver)).rejects.toBeInstanceOf(StepWait);
+  await expect(sendBy(step, nobody({ recognisesRepeats: true, send }).driver)).rejects.toBeInstanceOf(StepWait);
   expect(await notesOf(workflowId)).toEqual([]);
 });
 
-it('who has lost the workflow sends nothing, also where it would be taken on once', async () => {
+it('a worker that has lost its claim sends nothing, even to a provider that recognises a repeated change', async () => {
   const { workflowId, step } = await givenNote();
-  const { driver, sent } = nobody({ takesOnOnce: true });
+  const { driver, sent } = nobody({ recognisesRepeats: true });
   await expect(sendBy({ ...step, fence: '1' }, driver)).rejects.toBeInstanceOf(LeaseLost);
   expect([sent, await notesOf(workflowId)]).toEqual([[], [{ fence: '1' }]]);
 });
 
-it('what nobody can ever take on is given up, and not sent for ever', async () => {
+it('a change that the provider never accepts is given up, and not sent for ever', async () => {
   const { workflowId, step } = await givenNote();
-  const { driver, sent } = nobody({ takesOnOnce: true });
+  const { driver, sent } = nobody({ recognisesRepeats: true });
   await sendBy(
     step,
-    nobody({ takesOnOnce: true, send: () => Promise.reject(new ComputeError('ambiguous', 'no answer')) }).driver,
+    nobody({ recognisesRepeats: true, send: () => Promise.reject(new ComputeError('ambiguous', 'no answer')) }).driver,
   ).catch(() => undefined);
   await database
     .sql()

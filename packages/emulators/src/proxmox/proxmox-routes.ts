@@ -1,5 +1,4 @@
 import { type Call, type PathValues, pathValue, type Reply } from '../protocol/call';
-import { dataReply, died, noSuchUri, unverified } from './proxmox-errors';
 import {
   type AccountRoute,
   apiAt,
@@ -8,9 +7,114 @@ import {
   type ProxmoxWorld,
   requireVm,
   startTask,
+  storages,
   type Vm,
 } from './proxmox-world';
-import { allowQuery, bodySchemas, parseForm, showConfig, showSnapshots, showStatus } from './shapes';
+import {
+  allowQuery,
+  bodySchemas,
+  dataReply,
+  died,
+  noSuchUri,
+  parseForm,
+  showConfig,
+  showResource,
+  showSnapshots,
+  showStatus,
+  showTask,
+  showTaskStatus,
+  unreachable,
+  unverified,
+} from './shapes';
+
+/** Returns the VMs and templates that the account may see. */
+const vmsOf = ({ state }: ProxmoxWorld, account: string): Vm[] =>
+  state.vms.filter((vm) => vm.account === null || vm.account === account);
+
+/** Finds a node. @throws Refusal 500 for an unknown node, 595 for an unreachable node */
+function requireNode({ downNodes }: ProxmoxWorld, values: PathValues): string {
+  const node = pathValue(values, 'node');
+  if (!nodeNames.includes(node))
+    throw died(`hostname lookup '${node}' failed - failed to get address info for: ${node}`);
+  if (downNodes.has(node)) throw unreachable();
+  return node;
+}
+
+/** Answers the lowest free number over all accounts, or the requested number if it is free. */
+function nextId({ state }: ProxmoxWorld, call: Call): Reply {
+  allowQuery(call, ['vmid']);
+  const isFree = (vmid: number): boolean => !state.vms.some((vm) => vm.vmid === vmid);
+  const wanted = call.query.get('vmid');
+  if (wanted !== null && !isFree(Number(wanted))) throw unverified({ vmid: `VM ${wanted} already exists` });
+  let free = 100;
+  while (!isFree(free)) free += 1;
+  return dataReply(wanted ?? String(free));
+}
+
+/** Routes of the cluster, its nodes, and a node's tasks. */
+const clusterRoutes: readonly AccountRoute[] = [
+  apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
+  apiAt('GET', '/nodes', ({ downNodes }) =>
+    dataReply(
+      nodeNames.map((node) => ({
+        node,
+        id: `node/${node}`,
+        type: 'node',
+        status: downNodes.has(node) ? 'offline' : 'online',
+      })),
+    ),
+  ),
+  apiAt('GET', '/nodes/:node/qemu', (world, account, call, values) => {
+    allowQuery(call, ['full']);
+    const node = requireNode(world, values);
+    return dataReply(
+      vmsOf(world, account)
+        .filter((vm) => vm.node === node)
+        .map(showStatus),
+    );
+  }),
+  apiAt('GET', '/nodes/:node/storage', (world, _account, call, values) => {
+    allowQuery(call, ['storage', 'content', 'enabled', 'target', 'format']);
+    requireNode(world, values);
+    return dataReply(storages.map((storage) => ({ ...storage, active: 1, enabled: 1, shared: 0 })));
+  }),
+  apiAt('GET', '/cluster/nextid', (world, _account, call) => nextId(world, call)),
+  apiAt('GET', '/cluster/resources', (world, account, call) => {
+    allowQuery(call, ['type']);
+    return dataReply(vmsOf(world, account).map((vm) => showResource(vm, world.downNodes.has(vm.node))));
+  }),
+  apiAt('GET', '/storage', (_world, _account, call) => {
+    allowQuery(call, ['type']);
+    return dataReply(storages);
+  }),
+  apiAt('GET', '/nodes/:node/tasks', ({ state }, account, call, values) => {
+    allowQuery(call, ['vmid', 'source', 'typefilter', 'limit', 'start', 'since', 'errors']);
+    const [vmid, source, type] = ['vmid', 'source', 'typefilter'].map((name) => call.query.get(name));
+    const tasks = state.tasks.filter(
+      (task) =>
+        task.node === pathValue(values, 'node') &&
+        (task.account === account || task.account === null) &&
+        (vmid === null || task.id === vmid) &&
+        (type === null || task.type === type) &&
+        // Without the parameter `source`, only finished tasks are listed.
+        (source === 'all' || (source === 'active') === !task.isOver),
+    );
+    return dataReply(
+      tasks
+        .reverse()
+        .slice(0, Number(call.query.get('limit') ?? 50))
+        .map(showTask),
+    );
+  }),
+  apiAt('GET', '/nodes/:node/tasks/:upid/status', ({ state }, account, _call, values) => {
+    const upid = pathValue(values, 'upid');
+    const task = state.tasks.find(
+      (candidate) => candidate.upid === upid && candidate.node === pathValue(values, 'node'),
+    );
+    if (task === undefined || (task.account ?? account) !== account) throw died(`no such task '${upid}'`);
+    return dataReply(showTaskStatus(task));
+  }),
+];
 
 const vmAt = (world: ProxmoxWorld, account: string, values: PathValues): Vm =>
   requireVm(world, account, pathValue(values, 'node'), pathValue(values, 'vmid'));
@@ -125,7 +229,7 @@ function tellAddresses(world: ProxmoxWorld, account: string, _call: Call, values
 
 const vmPath = '/nodes/:node/qemu/:vmid';
 
-export const vmRoutes: readonly AccountRoute[] = [
+const vmRoutes: readonly AccountRoute[] = [
   apiAt('GET', `${vmPath}/status/current`, (world, account, _call, values) =>
     dataReply(showStatus(vmAt(world, account, values))),
   ),
@@ -208,11 +312,13 @@ function rollBack(world: ProxmoxWorld, account: string, call: Call, values: Path
   return dataReply(startTask(world, vm, { ...order, lock: 'rollback' }));
 }
 
-const path = '/nodes/:node/qemu/:vmid/snapshot';
+const snapshotPath = `${vmPath}/snapshot`;
 
-export const snapshotRoutes: readonly AccountRoute[] = [
-  apiAt('GET', path, (world, account, _call, values) => dataReply(showSnapshots(vmAt(world, account, values)))),
-  apiAt('POST', path, take),
-  apiAt('DELETE', `${path}/:snapname`, remove),
-  apiAt('POST', `${path}/:snapname/rollback`, rollBack),
+const snapshotRoutes: readonly AccountRoute[] = [
+  apiAt('GET', snapshotPath, (world, account, _call, values) => dataReply(showSnapshots(vmAt(world, account, values)))),
+  apiAt('POST', snapshotPath, take),
+  apiAt('DELETE', `${snapshotPath}/:snapname`, remove),
+  apiAt('POST', `${snapshotPath}/:snapname/rollback`, rollBack),
 ];
+
+export const proxmoxRoutes: readonly AccountRoute[] = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];
