@@ -50,13 +50,13 @@ export function createRateBudget(
       if (quota === null) return;
       const nowMs = now();
       const left = leftNow(quota, nowMs);
-      quota = { ...quota, remaining: Math.max(0, left - 1), notedMs: nowMs };
       const fraction = left / (quota.limit * reserve);
+      const waitMs = fraction >= 1 ? 0 : Math.max(freeAtMs, nowMs) - nowMs;
+      if (waitMs > waitMsMax) throw spent(waitMs);
+      quota = { ...quota, remaining: Math.max(0, left - 1), notedMs: nowMs };
       if (fraction >= 1) return;
       const paceMs = 1_000 / (quota.perSecond * Math.max(fraction, leastPace));
       const spacingMs = Math.min(spacingMsMax, paceMs) * (0.75 + random() / 2);
-      const waitMs = Math.max(freeAtMs, nowMs) - nowMs;
-      if (waitMs > waitMsMax) throw spent(waitMs);
       freeAtMs = nowMs + waitMs + spacingMs;
       if (waitMs > 0) await wait(waitMs, undefined, { signal });
     },
