@@ -4,13 +4,13 @@ import { Client } from 'pg';
 import { messageOf } from '../definition/step-error';
 import { isPostgresQueue, reconnectMs } from './queue';
 
-/** How long Redis may take to answer. It may be starting at the same time as this process. */
+/** How long Redis may take to answer, in milliseconds. It may be starting at the same time as this process. */
 const answerMs = 5_000;
 
 /**
- * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. May be repeated.
- * This function must run before any process uses the queue. Without the queue, processes accept work that never begins.
- * @throws with the reason if there is no queue
+ * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. Must have run
+ * before any process uses the queue, because without a queue accepted work never begins. May be repeated. @throws with
+ * the reason if there is no queue
  */
 export async function prepareQueue(queueUrl: string, redisAnswerMs = answerMs): Promise<void> {
   if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, redisAnswerMs);

@@ -8,7 +8,7 @@ import { workflowFinished, workflowStarted } from './telemetry';
 import { cancelWorkflow, insertWorkflow, isUnfinished } from './workflow-states';
 
 const startSchema = z.object({
-  /** The id of the workflow. A workflow that makes a resource has the resource's id. By default it is a new id. */
+  /** The workflow's id; by default a new one. Work that makes a resource may use the resource's id. */
   id: z.uuidv7().optional(),
   kind: z.string().min(1),
   /** A name that only one unfinished workflow may have, such as `site:<id>`. */
@@ -50,8 +50,7 @@ export type WorkflowStarted =
 
 /**
  * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns that
- * workflow. Nothing runs before the caller commits; the caller then calls `enqueue`. Throws a ZodError for an invalid
- * value.
+ * one. Nothing runs before the caller commits; then the caller enqueues a job. Throws a ZodError for an invalid value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
