@@ -10,8 +10,9 @@ import {
   ROOT_CONTEXT,
   trace,
 } from '@opentelemetry/api';
-import { createPostgresBackend, Queue, type QueueOptions, type Span, type Telemetry } from 'bullmq';
+import { createPostgresBackend, Queue, type QueueOptions, runMigrations, type Span, type Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
+import { Client } from 'pg';
 import { z } from 'zod';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
@@ -63,6 +64,44 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
   max: connectionsMax,
   connectionTimeoutMillis: scaled(1_500),
 });
+
+/** How long Redis may take to answer, in milliseconds. It may be starting at the same time as this process. */
+const redisAnswerMs = 5_000;
+
+/**
+ * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. Must have run
+ * before any process uses the queue, because without a queue accepted work never begins. May be repeated.
+ * @throws with the reason if there is no queue
+ */
+export async function prepareQueue(queueUrl: string, answerMs = redisAnswerMs): Promise<void> {
+  if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, answerMs);
+  const client = new Client({ connectionString: queueUrl });
+  await client.connect();
+  try {
+    await runMigrations(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function assertAnswers(queueUrl: string, withinMs: number): Promise<void> {
+  const client = openRedis(queueUrl, {
+    commandTimeout: withinMs,
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectMs,
+  });
+  let trouble: unknown;
+  client.on('error', (error) => {
+    trouble = error;
+  });
+  try {
+    await client.ping();
+  } catch (error) {
+    throw new Error(`Redis at QUEUE_URL does not answer: ${messageOf(trouble ?? error)}`, { cause: error });
+  } finally {
+    client.disconnect();
+  }
+}
 
 export function openQueue(address: QueueAddress): JobQueue {
   const { log } = address;

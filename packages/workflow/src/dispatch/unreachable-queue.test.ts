@@ -9,8 +9,7 @@ import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import type { Log } from '../definition/definition';
 import { openWorld } from '../testing/world';
-import { prepareQueue } from './prepare-queue';
-import { type JobQueue, openQueue, type WorkflowJob } from './queue';
+import { type JobQueue, openQueue, prepareQueue, type WorkflowJob } from './queue';
 import { openWorker } from './worker';
 
 let behind: TestQueue;
