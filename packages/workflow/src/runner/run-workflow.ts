@@ -11,8 +11,7 @@ import { beginStep, claimWorkflow, relistSteps } from '../store/workflow-states'
 import { type Execution, keepLease, type Runner, runOf } from './execution';
 import { backoffSeconds, endWorkflow, park, release } from './leave-claim';
 import { planRun, planUndo } from './plan-run.rules';
-import { runForward } from './run-forward';
-import { runUndo } from './run-undo';
+import { runForward, runUndo } from './run-steps';
 
 /**
  * Runs one job: claims the workflow if it is due and runs it as far as possible. Several jobs may name the same
