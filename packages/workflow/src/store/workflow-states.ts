@@ -4,13 +4,12 @@ import { auditing } from '@drydock/service/effects';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release } from './claim.types';
 import { fenceRefused } from './telemetry';
-import { telling, toldColumns } from './workflow-events';
-import { type Statement, stepIsIn, workflowIsIn } from './workflow-transitions';
+import { type Statement, stepIsIn, telling, toldColumns, workflowIsIn } from './workflow-transitions';
 
-// This file has all statements that write the state of a workflow. workflow-transitions.ts has the table of changes.
+// This file has all statements that write the state of a workflow; no other file has one.
 //
-// Each statement takes the states that it may change from that table, so it changes nothing in a row of another state.
-// Statements of a worker name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
+// Each statement takes the states that it may change from the table in workflow-transitions.ts, so it changes nothing in
+// a row of another state (workflow-states.test.ts). Statements of a worker also name the fence of its claim.
 
 /** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of the worker's claim. */
 const claimedFor = (statement: Statement): string =>
