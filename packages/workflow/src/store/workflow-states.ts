@@ -8,8 +8,8 @@ import { type Statement, stepIsIn, telling, toldColumns, workflowIsIn } from './
 
 // This file has all statements that write the state of a workflow; no other file has one.
 //
-// Each statement takes the states that it may change from the table in workflow-transitions.ts, so it changes nothing in
-// a row of another state (workflow-states.test.ts). Statements of a worker also name the fence of its claim.
+// Each statement takes the states that it may change from the table in workflow-transitions.ts. So it changes nothing
+// in a row of another state (workflow-states.test.ts). Statements of a worker also name the fence of its claim.
 
 /** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of the worker's claim. */
 const claimedFor = (statement: Statement): string =>

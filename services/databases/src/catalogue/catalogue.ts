@@ -27,10 +27,7 @@ const mariadb = (version: string, upgradableTo: string[], endOfLife: string): Ve
   end_of_life: endOfLife,
 });
 
-/**
- * No MySQL version can be upgraded. Replication between versions of MySQL is not tested yet, and no version newer than
- * 9.7 exists.
- */
+/** Drydock upgrades no version of MySQL, because replication between its versions is not tested yet. */
 const mysql = (version: string, endOfLife: string): Version => ({
   ...mariadb(version, [], endOfLife),
   flavour: 'mysql',
@@ -38,8 +35,8 @@ const mysql = (version: string, endOfLife: string): Version => ({
 });
 
 /**
- * Every version that Drydock can run. Postgres' programs are installed as packages on every host. Other versions are
- * offered if the host has their programs. The end-of-life dates are from postgresql.org/support/versioning,
+ * Every version that Drydock can run. Every host has the programs of Postgres, as npm packages. The other versions are
+ * offered where the host has their programs. The end-of-life dates are from postgresql.org/support/versioning,
  * mariadb.org/about/#maintenance-policy and oracle.com/support/lifetime-support.
  */
 const known: DatabaseCatalogue['engines'] = [
@@ -74,8 +71,8 @@ const isThere = (version: string, majors: readonly Major[]): boolean =>
   flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
 
 /**
- * Every version of an engine that Drydock can run, whether or not the host offers it. An upgrade leads only to versions
- * that the host has.
+ * Lists every version of an engine that Drydock can run, also those that the host does not offer. Their upgrades lead
+ * only to versions that the host has. `majors` are the majors whose programs the host has.
  */
 export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Version[] =>
   allVersions(engine).map((version) => ({
@@ -109,8 +106,9 @@ export const getCatalogue = ({ provider }: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
 
 /**
- * The majors whose programs the host has. For Postgres, whose programs every host has, and for unknown versions the
- * result is empty without a call. Throws `dependency_unavailable` if the host does not answer.
+ * Asks the host for the majors whose programs it has. The result is empty, without a question, for Postgres, whose
+ * programs every host has, and for a version that the catalogue lacks. Throws `dependency_unavailable` if the host does
+ * not answer.
  */
 export async function majorsFor(
   { provider }: HandlerContext,

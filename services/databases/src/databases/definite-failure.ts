@@ -11,8 +11,8 @@ import {
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
 /**
- * Problem codes for permanent refusals that do not depend on the archive. After a refusal without a code or a reason
- * the step is repeated, because the refusal may be transient.
+ * The problem codes of refusals that are not about an archive. A refusal that has neither a code nor a reason is thrown
+ * on, so the step is repeated.
  */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
@@ -29,7 +29,7 @@ function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentRea
 
 function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
   const { refusal, detail } = error;
-  // A database that is gone cannot be repaired, so its workflow ends, whatever the step.
+  // A database that is gone cannot be repaired, so its workflow ends even after the point of no return.
   if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
   const findings =
     refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
@@ -41,8 +41,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 }
 
 /**
- * Turns permanent errors of the work into failures of the step. Other errors may be transient, so the step is repeated.
- * `content` says whether refused content could not be packed or could not be loaded.
+ * Turns permanent refusals of the provider into failures of the step. Other errors may be transient, so they are thrown
+ * on and the step is repeated. `content` says whether refused content could not be packed or could not be loaded.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

@@ -13,7 +13,10 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
   major_not_installed: 'major_not_installed',
 };
 
-/** Permanent refusals by the error code of a job. Other codes may come from a lost connection. */
+/**
+ * The refusal for each error code of a job that is permanent. A job with another code is repeated, because the cause
+ * may be a lost connection.
+ */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
   no_space: 'no_space',
@@ -28,7 +31,7 @@ const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Whether the file system of the backups has reported ENOSPC or EDQUOT, in the error or in one of its causes. */
+/** Whether the disk of the backups is full: ENOSPC or EDQUOT in the error or in one of its causes. */
 function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
@@ -46,11 +49,14 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** Turns a job's refusal of an archive into the ArchiveError that the job's program threw. */
+/**
+ * Turns a job's refusal of an archive into the ArchiveError that the job's program threw. Returns any other error as it
+ * is.
+ */
 const errorOfJob = (error: unknown): unknown =>
   error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error;
 
-/** Turns permanent errors of the work into {@link DatabaseProviderError}s. */
+/** Turns the errors of the agent that name a refusal into {@link DatabaseProviderError}s. */
 export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);
@@ -61,7 +67,7 @@ export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Pro
   });
 }
 
-/** Turns the host's error for an instance that does not answer into the provider's `unavailable`. */
+/** Turns the agent's error for an instance that does not answer into the refusal `unavailable`. */
 export function unavailableIfDown<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof DatabaseHostError && error.code === 'instance_down')
