@@ -8,7 +8,7 @@ import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { changeStatus, recordAddress } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database.types';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 
 export const newDatabaseSchema = z.strictObject({
   major: majorSchema,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';
 import { defineWorkflow, refOf } from '../context/context';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 import { refusePoint } from '../restores/restore.rules';
 import { hasSwitched } from '../upgrades/cut-over';
 import { endCreation, newDatabaseSchema, provision, serve } from './create-database.workflow';

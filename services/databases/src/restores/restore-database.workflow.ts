@@ -19,7 +19,7 @@ import {
 import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import { sandboxBehaviour } from '../databases/database.rules';
 import { changeStatus, findDatabase, showServing } from '../databases/database.store';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 import { cutOver, endForgotten, hasSwitched, takeBack } from '../upgrades/cut-over';
 import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.workflow';
 import { retireLater } from '../upgrades/retire-old-instance.workflow';

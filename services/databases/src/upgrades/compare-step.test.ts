@@ -18,7 +18,7 @@ const step = {
   log: { warn },
 } as unknown as StepContext<unknown, unknown>;
 
-/** Runs the step like a worker, with a host that gives this answer. */
+/** Runs the step `compare` as a worker does, with an agent that gives this answer. */
 async function compare(answer: Partial<Comparison>): Promise<unknown> {
   const context = { provider: { compare: async () => ({ ...same, ...answer }) } } as unknown as WorkContext;
   return upgradeDatabaseWorkflow.steps.find(({ name }) => name === 'compare')?.run(step, context);
