@@ -15,8 +15,8 @@ import { HostedDatabases } from './databases/hosted-databases';
 import { openTlsAuthority } from './on-disk/tls-authority';
 
 /**
- * Opens the host. The certificates are opened first, then every database, and the control port last, so that a caller
- * who reaches it finds all databases served.
+ * Opens the agent: first the certificates, then every database, and the control port last. So a caller who reaches the
+ * port finds all databases served, except those that could not be opened.
  */
 export async function composeDatabaseHost(
   config: DatabaseHostConfig,

@@ -11,11 +11,11 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
 
-/** How long a restarted host waits for ports that its previous process still holds. */
+/** How long a restarted agent waits for ports that its previous process still holds, in milliseconds. */
 const portWaitMs = 15_000;
 /**
- * How long a new session waits for a serving instance. A crashed instance needs less time to restart, and clients wait
- * longer for a connection.
+ * How long a new session waits for a serving instance, in milliseconds. A crashed instance needs less time to restart,
+ * and clients wait longer for a connection.
  */
 const holdMs = 20_000;
 
@@ -39,8 +39,8 @@ export async function newInstance(major: Major, { ports, accounts }: Surrounding
 }
 
 /**
- * A database: its instances, the endpoint in front of them, and the record that says which instance serves. Only one
- * change of a database runs at a time.
+ * A database: its instances, the endpoint in front of them, and the record that says which instance serves.
+ * `HostedDatabases` makes one change of a database at a time.
  */
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
@@ -84,7 +84,9 @@ export class HostedDatabase {
     return instance;
   }
 
-  /** The URL by which the platform's role connects. Throws `instance_down` while the instance is not up. */
+  /**
+   * The URL by which the platform's role connects to an instance. Throws `instance_down` while the instance is not up.
+   */
   requireUrl(instanceId: string): string {
     const instance = this.instanceOf(instanceId);
     if (!instance.isUp || instance.adminUrl === null)
@@ -107,8 +109,8 @@ export class HostedDatabase {
   }
 
   /**
-   * Whether the upgrade or restore of this id has switched the database and was ended or followed by a later one. The
-   * host then has nothing left to do for it.
+   * Whether the upgrade or restore of this id has switched the database, and was then ended or followed by a later one.
+   * Nothing is left to do for it.
    */
   isOver(upgradeId: string): boolean {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
@@ -124,7 +126,7 @@ export class HostedDatabase {
     await Promise.all(ids.map((id) => this.instanceOf(id).start()));
   }
 
-  /** Makes the customer's role and database in an instance that has neither. A second call changes nothing. */
+  /** Makes the customer's role and database in the serving instance. Does nothing if they were made before. */
   async makeReady(password: string): Promise<void> {
     if (this.record.is_ready) return;
     const { database_name: databaseName, username, serving, size } = this.record;
@@ -160,13 +162,13 @@ export class HostedDatabase {
   }
 
   /**
-   * Lets customers into an instance or keeps them out, as the record says. An instance that is opened gets the waiting
-   * sessions.
+   * Lets customers into an instance or keeps them out, as the record says. If customers are let in, the waiting
+   * sessions continue.
    */
   async settle(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
-    // The target of an unfinished upgrade is closed to customers, and a stage may be working in it.
+    // The target before the switch is closed to customers already, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
     await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
@@ -175,7 +177,7 @@ export class HostedDatabase {
     this.endpoint.release();
   }
 
-  /** Gives accounts to instances that an earlier version made without one. */
+  /** Gives accounts to instances that an earlier version of the agent made without one. */
   private async giveAccounts(): Promise<void> {
     if (this.record.instances.every(({ uid }) => uid !== null)) return;
     const instances: InstanceRecord[] = [];
@@ -243,14 +245,11 @@ export class HostedDatabase {
   }
 }
 
-/**
- * A transaction that keeps a snapshot of a database open for a later comparison. The snapshot is lost when this process
- * ends.
- */
+/** Holds a transaction whose snapshot a later comparison reads. The snapshot is lost when this process ends. */
 class HeldSnapshot {
   private session: SnapshotSession | null = null;
 
-  /** Returns the session with the snapshot, or null if the snapshot is lost. */
+  /** The session with the snapshot; null if the snapshot is lost. */
   async read(): Promise<SnapshotSession | null> {
     if (this.session === null) return null;
     if (!(await this.session.isAlive())) await this.drop();

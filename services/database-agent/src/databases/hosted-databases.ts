@@ -21,7 +21,7 @@ export interface Known {
 }
 
 /**
- * All databases of this host. Every change is made through this class: it checks the fence, writes a line of the
+ * All databases of this machine. Every change is made through this class. It checks the fence, writes a line of the
  * ledger, and makes one change at a time for each database.
  */
 export class HostedDatabases {
@@ -54,7 +54,7 @@ export class HostedDatabases {
     return this.known(databaseId).database;
   }
 
-  /** Describes a database. Throws `unknown_database` also for a database whose creation has not finished. */
+  /** Describes a database. Throws `unknown_database` if there is none, or if its creation has not finished. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
     if (!database.record.is_ready)
@@ -168,8 +168,8 @@ export class HostedDatabases {
 }
 
 /**
- * Removes folders of instances that the record does not name. A crash may have left the scratch instance of a check, or
- * the target of an upgrade that was being undone.
+ * Removes the folders of instances that the record does not name. A crash may have left them: the scratch instance of a
+ * check, or the target of an upgrade that was being undone.
  */
 async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
@@ -179,8 +179,8 @@ async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string
 }
 
 /**
- * The latest fence of each database. It is kept even after the database is gone, so that a worker with an older fence
- * cannot make the database again.
+ * The latest fence of each database, on disk. It is kept even after the database is gone, so that a worker with an
+ * older fence cannot make the database again.
  */
 class Fences {
   private readonly folder: string;
@@ -199,8 +199,8 @@ class Fences {
 const scratchSize = { vcpu: 1, ram_gb: 1, storage_gb: 1 };
 
 /**
- * Scratch instances, which exist only for a check. The record does not name them, so the next start of the host removes
- * any that a crash has left.
+ * The scratch instances of a database, which exist only for a check. The record does not name them, so the next start
+ * of the agent removes any that a crash has left.
  */
 class Scratches {
   private readonly folder: DatabaseFolder;

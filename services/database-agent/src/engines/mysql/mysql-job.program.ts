@@ -43,7 +43,6 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
 
 const sideOf = ({ login: admin, release }: MysqlServerSetup): Side => ({ admin, release });
 
-/** Dumps all tables as of one moment. */
 function dump(
   { server: { login: admin, flavour, release }, archive, ...setup }: MysqlDumpSetup,
   context: ProgramContext,
@@ -64,7 +63,7 @@ type Sections = ReturnType<typeof readSections>;
 
 /**
  * Loads a dump into the server and compares the checksums. The server is emptied first, because an interrupted attempt
- * may have left something.
+ * may have left a part.
  */
 async function load(
   { login: admin, flavour }: MysqlServerSetup,
@@ -83,16 +82,17 @@ async function load(
   return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
 }
 
-/** Loads an archive into the target of a restore. The later switch decides who may log in there. */
+/** Loads an archive into the target of a restore. The switch decides later who may log in there. */
 function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
-    // No row can be read as a client, because only the platform can log in yet. The load itself has read the rows back.
+    // No row is read as a client, because only the platform can log in yet. The load has compared the checksums of all
+    // rows.
     return { ...loaded, read_from: null };
   });
 }
 
-/** Loads an archive into a scratch server and reads a row as a customer would. */
+/** Loads an archive into a scratch server and reads one row back as a customer would. */
 function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
@@ -103,8 +103,8 @@ function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<Lo
 const manifestPath = 'manifest.json';
 
 /**
- * Passes the sections on. `manifest` returns the manifest, which is the last section. It is empty until that section
- * was read.
+ * Passes the sections on and keeps the manifest, which is the last section. `manifest` returns an empty one until that
+ * section was read.
  */
 function countingSections(sections: AsyncIterable<Section>): {
   sections: AsyncIterable<Section>;
@@ -132,8 +132,8 @@ async function* once(content: Buffer): AsyncGenerator<Buffer> {
 const clientName = 'drydock_client';
 
 /**
- * The first table from which a client reads a row with TLS; null if no table has a row. Throws if a table should have a
- * row and has none.
+ * Reads a row over TLS as a client, from the first table that should have one. Resolves with the name of the table;
+ * null if no table should have a row, or if the read found none.
  */
 async function readOneRow(
   setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
@@ -159,7 +159,7 @@ async function readOneRow(
 }
 
 /**
- * Loads an archive on trial. The schema of MySQL is not loaded without its rows, so this is a whole load. If the server
+ * Loads an archive on trial, schema and rows, because the schema of MySQL is not loaded without its rows. If the server
  * refuses a part, the trial ends with `content_refused`.
  */
 async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {

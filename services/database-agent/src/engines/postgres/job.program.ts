@@ -47,8 +47,8 @@ import {
 import { withServer } from './own-database';
 
 /*
- * The program of the Postgres jobs. Only this process handles a customer's content. It runs in a box under the
- * instance's account, knows nothing but its input, and ends with its job.
+ * The program of the Postgres jobs. Only such a process handles a customer's content. It runs in a box under the
+ * account of job programs, knows nothing but its input, and ends with its job.
  */
 
 const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
@@ -99,7 +99,6 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
   return { ...judgement, findings: [...found, ...judgement.findings] };
 }
 
-/** Dumps a snapshot of the database. */
 function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContext): Promise<DumpResult> {
   return withArchives(context, async (archives) => {
     const server = await openSession(database.url, { purpose: 'admin' });
@@ -126,8 +125,8 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
 }
 
 /**
- * The sections of an archive for a load into the scratch instance. `makeRoles` makes the roles that the archive's
- * policies name.
+ * The parts of a load that verification and trial share. `makeRoles` makes the roles that the policies in the archive
+ * name.
  */
 const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
   url: scratch.url,
@@ -136,8 +135,8 @@ const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, ar
 });
 
 /**
- * The most refusals that are reported. More refusals tell little, because everything that refers to a refused table
- * fails too.
+ * The most refusals that are reported. More would tell little, because everything that refers to a refused table fails
+ * too.
  */
 const refusedMax = 20;
 
@@ -155,8 +154,8 @@ function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDum
 }
 
 /**
- * Loads an archive into the scratch instance and reads one row back as a customer would. The load compares the row
- * counts.
+ * Loads an archive into the scratch instance, which compares the row counts, and reads one row back as a customer
+ * would.
  */
 function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
@@ -173,7 +172,7 @@ function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<Loaded
 }
 
 /**
- * Loads an archive into the empty target of a restore, each object as its owner. The load compares the row counts. The
+ * Loads an archive into the empty target of a restore, each object as its owner, and compares the row counts. Then the
  * owner of the database reads one row back.
  */
 function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promise<LoadedDump> {
@@ -194,7 +193,7 @@ function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promis
   );
 }
 
-/** The findings of a load that is no trial. Only a trial has findings of the kind `refused`. */
+/** The findings of a load without the kind `refused`, which only a trial has. */
 const lasting = (findings: readonly LoadFinding[]): LoadedDump['findings'] =>
   findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 
@@ -222,8 +221,8 @@ async function readAsClient(
 }
 
 /**
- * The first table from which a row can be read; null if there is none. Throws JobProblem `transfer.counts_differ` if a
- * table should have a row and has none.
+ * Resolves with the first table from which a row can be read; null if there is none. Throws JobProblem
+ * `transfer.counts_differ` if a table should have a row and has none.
  */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
   const roots = await hashRoots(client);
@@ -247,7 +246,7 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
   return null;
 }
 
-/** Codes that no customer's content can cause. The archive was changed, or the loader has wrong rights. */
+/** Codes that a customer's content cannot cause. Their cause is a changed archive, or wrong rights of the loader. */
 const otherCodes: ReadonlySet<string> = new Set([
   'meta_command',
   'dump_malformed',
@@ -258,8 +257,7 @@ const otherCodes: ReadonlySet<string> = new Set([
 
 /**
  * Finds the code and the detail of an error. `content_refused` means that the same content would fail again. Its detail
- * is for the customer, and has Postgres' reason and the object if there is one. The details of other codes are for the
- * log.
+ * is for the customer: Postgres' reason, and the object if there is one. The details of other codes are for the log.
  */
 const nameProblem: NameProblem = (error) => {
   if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };

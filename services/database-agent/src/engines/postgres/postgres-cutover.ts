@@ -15,8 +15,8 @@ import type { Cutover, Moving, SnapshotSession } from '../engine';
 import { restoreLimit } from './own-database';
 
 /**
- * The facts about an upgrade or a restore that a stage in Postgres needs. They contain the superuser's URLs and a
- * secret, so they never leave the host.
+ * The facts about an upgrade or a restore that its stages in Postgres need. They contain the superuser's URLs and a
+ * secret, so they never leave the machine.
  */
 export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }: Moving): Move => ({
   oldUrl,
@@ -41,8 +41,8 @@ export class PostgresSnapshot implements SnapshotSession {
   }
 
   /**
-   * Opens the session of the snapshot. It has a stage with its own application name, because a stage ends sessions of
-   * earlier stages by their name.
+   * Opens the session of the snapshot. Its stage has an application name of its own, because each stage ends the
+   * sessions that earlier stages left under the same name.
    */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
@@ -79,7 +79,7 @@ export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   let snapshot: SnapshotSession | null = null;
   try {
     const prepared = await prepareLevel(stage).catch(refuse);
-    // The target of a restore is not compared, because its content differs from the replaced database on purpose.
+    // The target of a restore is not compared, because its content is meant to differ from the replaced database.
     if (upgrade.path !== 'restore') snapshot = await PostgresSnapshot.prepare(move);
     else await restoreLimit(move.targetUrl, databaseName, upgrade.connection_limit);
     const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];

@@ -25,7 +25,7 @@ export function requirePostgres(major: Major): number {
   throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
 }
 
-/** The extensions of a major. Throws `major_not_installed`. */
+/** The extensions that a major has on this machine. Throws `major_not_installed`. */
 function extensionsOf(major: Major): string[] {
   const postgres = requirePostgres(major);
   try {
@@ -35,7 +35,7 @@ function extensionsOf(major: Major): string[] {
   }
 }
 
-/** The installed majors of Postgres, which are npm packages. */
+/** The installed majors of Postgres, whose programs are npm packages. */
 export const installedPostgresMajors = (): Major[] =>
   [16, 17, 18].filter((major) => {
     try {
@@ -47,10 +47,9 @@ export const installedPostgresMajors = (): Major[] =>
 
 const trialNames = { database: 'restored', role: 'restorer' } as const;
 
-/** Checks at compile time that the object is a setup of Postgres' job program. */
+/** Makes the compiler check that the object is a setup of Postgres' job program. */
 const told = (setup: Setup): { setup: Setup } => ({ setup });
 
-/** The input of a comparison with this snapshot. */
 const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
   kind: 'stage',
   stage: 'compare',
@@ -137,8 +136,8 @@ export const postgresEngine: Engine = {
   takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl' | 'fromMajor'>) => {
     const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
     await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
-    // The old instance is opened while the record still has the statements for it, so that the opening can be repeated
-    // from the record after a crash.
+    // The old instance is opened while the record still has the statements for that, so that the opening can be
+    // repeated after a crash.
     await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
     await restoreLimit(oldUrl, databaseName, connectionLimit);
   },
