@@ -5,7 +5,7 @@ import { type HostedDatabase, newInstance } from '../databases/hosted-database';
 import { engineOf } from '../databases/instance';
 import type { Moving } from '../engines/engine';
 import { settleAccess } from '../engines/postgres/own-database';
-import { postgresMove } from '../engines/postgres/postgres-cutover';
+import { postgresMove } from '../engines/postgres/postgres-engine';
 
 /**
  * Makes an empty instance of the wanted major beside the serving one. Throws `upgrade_mismatch` while another upgrade

@@ -15,7 +15,7 @@ import { mysqlWire } from '../../endpoint/wire';
 import type { JobWork } from '../../jobs/job-child';
 import type { Cutover, Engine, EngineJobs, Moving, Start } from '../engine';
 import { authenticationMs, buffersOf, connectionsOf, placesOf, writeServerFiles } from '../instance-settings';
-import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
+import type { MysqlServerSetup, MysqlSetup } from './mysql-job.program';
 import {
   copyLogin,
   endMysqlSession,

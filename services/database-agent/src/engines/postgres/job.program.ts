@@ -1,4 +1,13 @@
-import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database';
+import {
+  type DumpResult,
+  dumpJobSchema,
+  type LoadedDump,
+  loadDumpJobSchema,
+  movePathSchema,
+  type TryDumpResult,
+  upgradeStageSchema,
+  verifyDumpJobSchema,
+} from '@drydock/agent/database';
 import { isDiskFull, JobProblem, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
 import {
   askRows,
@@ -33,23 +42,83 @@ import {
   withStage,
 } from '@drydock/postgres';
 import pg from 'pg';
+import { z } from 'zod';
 import { type Archives, packDump, readSections, withArchives } from '../../jobs/job-archive';
-import {
-  type DumpSetup,
-  type LoadSetup,
-  type PrecheckSetup,
-  type Setup,
-  type StageSetup,
-  setupSchema,
-  type TrialSetup,
-  type VerifySetup,
-} from './job-setup';
 import { withServer } from './own-database';
 
 /*
  * The program of the Postgres jobs. Only such a process handles a customer's content. It runs in a box under the
  * account of job programs, knows nothing but its input, and ends with its job.
  */
+
+// The input of the program. The engine imports only its type. The URLs lead to the database `postgres`, with the
+// superuser's login.
+const databaseSchema = z.strictObject({ url: z.string(), databaseName: z.string() });
+const moveSchema = z.strictObject({
+  oldUrl: z.string(),
+  targetUrl: z.string(),
+  databaseName: z.string(),
+  path: movePathSchema,
+  secret: z.string(),
+  fence: z.string(),
+});
+const scratchSchema = z.strictObject({ url: z.string(), admin_url: z.string(), ca_certificate: z.string() });
+
+const stageSetupSchema = z.strictObject({
+  kind: z.literal('stage'),
+  stage: upgradeStageSchema,
+  move: moveSchema,
+  /**
+   * The exported snapshot of the transaction that has been open in the new database since the cutover. Null before the
+   * cutover, or if the snapshot was lost.
+   */
+  snapshot_id: z.string().nullable(),
+});
+const precheckSetupSchema = z.strictObject({
+  kind: z.literal('precheck'),
+  database: databaseSchema,
+  to_major: z.int(),
+  extensions_of_target: z.array(z.string()),
+  free_bytes: z.number(),
+  /** An empty server of the new major, in which the schema is made on trial; null without a trial. */
+  trial: moveSchema.nullable(),
+});
+const dumpSetupSchema = z.strictObject({
+  kind: z.literal('dump'),
+  database_id: z.string(),
+  database: databaseSchema,
+  major: z.int(),
+  expected_bytes: z.number(),
+  archive: dumpJobSchema,
+});
+const verifySetupSchema = z.strictObject({
+  kind: z.literal('verify_dump'),
+  database_id: z.string(),
+  scratch: scratchSchema,
+  archive: verifyDumpJobSchema,
+});
+const trialSetupSchema = verifySetupSchema.extend({ kind: z.literal('try_dump') });
+const loadSetupSchema = z.strictObject({
+  kind: z.literal('load_dump'),
+  move: moveSchema,
+  archive: loadDumpJobSchema,
+});
+const setupSchema = z.discriminatedUnion('kind', [
+  stageSetupSchema,
+  precheckSetupSchema,
+  dumpSetupSchema,
+  verifySetupSchema,
+  trialSetupSchema,
+  loadSetupSchema,
+]);
+
+type StageSetup = z.infer<typeof stageSetupSchema>;
+type PrecheckSetup = z.infer<typeof precheckSetupSchema>;
+type DumpSetup = z.infer<typeof dumpSetupSchema>;
+type VerifySetup = z.infer<typeof verifySetupSchema>;
+type TrialSetup = z.infer<typeof trialSetupSchema>;
+type LoadSetup = z.infer<typeof loadSetupSchema>;
+export type Setup = z.infer<typeof setupSchema>;
 
 const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
   copy_schema: copySchema,
