@@ -30,9 +30,9 @@ export async function composeDatabaseHost(
   const tls = await openTlsAuthority(databasesDir, names, new Date());
   const ports = new PortAllocator(config.HOST);
   const accounts = new Accounts(databasesDir, firstAccounts.instances);
-  const around = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, accounts, log };
+  const context = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, accounts, log };
   const ledger = new Ledger(databasesDir, 'database', () => new Date());
-  const databases = new HostedDatabases(databasesDir, ledger, around);
+  const databases = new HostedDatabases(databasesDir, ledger, context);
   lifetime.onClose('databases', () => databases.close(), 22_000);
   await databases.open();
 

@@ -180,12 +180,12 @@ export function precheck(
   const key = `${databaseId} ${toMajor} ${withTrial}`;
   const running = prechecks.get(key);
   if (running !== undefined) return running;
-  const started = lookAhead(databases, databaseId, toMajor, withTrial).finally(() => prechecks.delete(key));
+  const started = runPrecheck(databases, databaseId, toMajor, withTrial).finally(() => prechecks.delete(key));
   prechecks.set(key, started);
   return started;
 }
 
-async function lookAhead(
+async function runPrecheck(
   databases: HostedDatabases,
   databaseId: string,
   toMajor: Major,

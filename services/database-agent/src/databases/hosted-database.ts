@@ -19,7 +19,8 @@ const portWaitMs = 15_000;
  */
 const holdMs = 20_000;
 
-export interface Surroundings {
+/** The parts of the agent that all of its databases share. */
+export interface AgentContext {
   /** The address on which endpoints listen. `publicHost` is the address that customers get. */
   bindHost: string;
   publicHost: string;
@@ -33,7 +34,7 @@ export interface Surroundings {
 const namesOfInstances = { postgres: 'pg', mariadb: 'mariadb', mysql: 'mysql' } as const;
 
 /** The record of an instance that is not made yet, with its own port and account. */
-export async function newInstance(major: Major, { ports, accounts }: Surroundings): Promise<InstanceRecord> {
+export async function newInstance(major: Major, { ports, accounts }: AgentContext): Promise<InstanceRecord> {
   const id = `${namesOfInstances[flavourOf(major)]}${major}-${randomBytes(4).toString('hex')}`;
   return { instance_id: id, major, port: await ports.allocate(), uid: await accounts.allocate() };
 }
@@ -44,7 +45,7 @@ export async function newInstance(major: Major, { ports, accounts }: Surrounding
  */
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
-  readonly around: Surroundings;
+  readonly context: AgentContext;
   /** The engine of all of the database's instances. No upgrade or restore changes the engine. */
   readonly engine: Engine;
   readonly endpoint: Endpoint;
@@ -54,10 +55,10 @@ export class HostedDatabase {
   isCutting = false;
   private readonly instances = new Map<string, Instance>();
 
-  constructor(folder: DatabaseFolder, record: DatabaseRecord, around: Surroundings) {
+  constructor(folder: DatabaseFolder, record: DatabaseRecord, context: AgentContext) {
     this.folder = folder;
     this.record = record;
-    this.around = around;
+    this.context = context;
     this.engine = engineOf(this.serving.major);
     const servingUrl = (): string => this.requireUrl(this.record.serving);
     this.endpoint = new Endpoint({
@@ -121,7 +122,7 @@ export class HostedDatabase {
     const { upgrade } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
     await this.giveAccounts();
-    await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.around.bindHost, portWaitMs);
+    await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.context.bindHost, portWaitMs);
     const ids = [...new Set([this.record.serving, ...needed])];
     await Promise.all(ids.map((id) => this.instanceOf(id).start()));
   }
@@ -158,20 +159,20 @@ export class HostedDatabase {
     if (instance === undefined) return;
     this.instances.delete(instanceId);
     await instance.remove();
-    this.around.ports.release(instance.port);
+    this.context.ports.release(instance.port);
   }
 
   /**
    * Lets customers into an instance or keeps them out, as the record says. If customers are let in, the waiting
    * sessions continue.
    */
-  async settle(instanceId: string, adminUrl: string): Promise<void> {
+  async applyAccess(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
     // The target before the switch is closed to customers already, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
-    await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
+    await this.engine.applyAccess(adminUrl, { databaseName, username, isOpen, upgrade });
     if (!isOpen) return;
     if (upgrade !== null && upgrade.opening.length > 0) await this.saveUpgrade({ opening: [] });
     this.endpoint.release();
@@ -182,7 +183,7 @@ export class HostedDatabase {
     if (this.record.instances.every(({ uid }) => uid !== null)) return;
     const instances: InstanceRecord[] = [];
     for (const instance of this.record.instances)
-      instances.push({ ...instance, uid: instance.uid ?? (await this.around.accounts.allocate()) });
+      instances.push({ ...instance, uid: instance.uid ?? (await this.context.accounts.allocate()) });
     await this.save({ instances });
   }
 
@@ -199,7 +200,7 @@ export class HostedDatabase {
       are_writes_blocked: upgrade.are_writes_blocked,
       writes_blocked_ms: upgrade.writes_blocked_ms,
     };
-    const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
+    const address = { host: this.context.publicHost, port: endpoint_port, ca_certificate: this.context.tls.authority };
     const { switched } = this.record;
     const state = {
       major,
@@ -225,7 +226,7 @@ export class HostedDatabase {
 
   private makeInstance({ instance_id: id, major, port, uid: account }: InstanceRecord): Instance {
     if (account === null) throw new Error(`instance ${id} has no account`);
-    const { tls, log } = this.around;
+    const { tls, log } = this.context;
     return new Instance({
       folder: this.folder.instanceFolder(id),
       major,
@@ -237,7 +238,7 @@ export class HostedDatabase {
         const { upgrade, serving, size, database_name: databaseName } = this.record;
         return { size, databaseName, isFrozen: id !== serving && upgrade?.target !== id };
       },
-      onUp: (adminUrl) => this.settle(id, adminUrl),
+      onUp: (adminUrl) => this.applyAccess(id, adminUrl),
       onDown: () => {
         if (id === this.record.serving) this.endpoint.hold();
       },

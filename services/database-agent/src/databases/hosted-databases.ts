@@ -7,7 +7,7 @@ import type { Major } from '@drydock/contracts/databases/major';
 import { removeServerFolders } from '@drydock/process';
 import type { ScratchAccess } from '../engines/engine';
 import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder';
-import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
+import { type AgentContext, HostedDatabase, newInstance } from './hosted-database';
 import { engineOf, Instance } from './instance';
 
 /** The pause before another attempt to open a database, for example while its port is taken. */
@@ -26,16 +26,16 @@ export interface Known {
  */
 export class HostedDatabases {
   private readonly databasesDir: string;
-  private readonly around: Surroundings;
+  private readonly context: AgentContext;
   private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly all = new Map<string, Known>();
   private isClosing = false;
 
-  constructor(databasesDir: string, ledger: Ledger, around: Surroundings) {
+  constructor(databasesDir: string, ledger: Ledger, context: AgentContext) {
     this.databasesDir = databasesDir;
     this.changes = new Changes(ledger);
-    this.around = around;
+    this.context = context;
     this.fences = new Fences(databasesDir);
   }
 
@@ -87,7 +87,7 @@ export class HostedDatabases {
       await found.scratches.close();
       await found.database.destroy();
       this.all.delete(databaseId);
-      for (const { port } of found.database.record.instances) this.around.ports.release(port);
+      for (const { port } of found.database.record.instances) this.context.ports.release(port);
     });
   }
 
@@ -115,11 +115,11 @@ export class HostedDatabases {
   private async record(databaseId: string, wanted: EnsureDatabase): Promise<Known> {
     const folder = new DatabaseFolder(this.databasesDir, wanted.mode, databaseId);
     await folder.make();
-    const instance = await newInstance(wanted.major, this.around);
+    const instance = await newInstance(wanted.major, this.context);
     const record: DatabaseRecord = {
       database_id: databaseId,
       mode: wanted.mode,
-      endpoint_port: await this.around.ports.allocate(),
+      endpoint_port: await this.context.ports.allocate(),
       database_name: wanted.database_name,
       username: wanted.username,
       size: wanted.size,
@@ -136,8 +136,8 @@ export class HostedDatabases {
 
   private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
     const known = {
-      database: new HostedDatabase(folder, record, this.around),
-      scratches: new Scratches(folder, this.around),
+      database: new HostedDatabase(folder, record, this.context),
+      scratches: new Scratches(folder, this.context),
     };
     this.all.set(record.database_id, known);
     return known;
@@ -149,7 +149,7 @@ export class HostedDatabases {
     await clearUnnamed(folder, record?.instances.map(({ instance_id }) => instance_id) ?? []);
     if (record === null) return folder.remove();
     for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)])
-      this.around.ports.reserve(port);
+      this.context.ports.reserve(port);
     this.remember(folder, record);
   }
 
@@ -157,7 +157,7 @@ export class HostedDatabases {
     try {
       await database.open();
     } catch (err) {
-      this.around.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
+      this.context.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
       await database.close();
       const timer = setTimeout(() => {
         if (!this.isClosing) void this.openKnown(database);
@@ -204,22 +204,22 @@ const scratchSize = { vcpu: 1, ram_gb: 1, storage_gb: 1 };
  */
 class Scratches {
   private readonly folder: DatabaseFolder;
-  private readonly around: Surroundings;
+  private readonly context: AgentContext;
   private readonly instances = new Map<string, Instance>();
 
-  constructor(folder: DatabaseFolder, around: Surroundings) {
+  constructor(folder: DatabaseFolder, context: AgentContext) {
     this.folder = folder;
-    this.around = around;
+    this.context = context;
   }
 
   /** Makes an empty scratch instance. An existing instance of this id is replaced. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
-    return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
+    return { ...(await this.start(scratchId, major)), caCertificate: this.context.tls.authority };
   }
 
   private async start(scratchId: string, major: Major): Promise<{ adminUrl: string; port: number }> {
     await this.drop(scratchId);
-    const { tls, log, ports, accounts } = this.around;
+    const { tls, log, ports, accounts } = this.context;
     const instance = new Instance({
       folder: this.folder.instanceFolder(`scratch-${scratchId}`),
       major,
@@ -242,7 +242,7 @@ class Scratches {
     if (instance === undefined) return;
     this.instances.delete(scratchId);
     await instance.remove();
-    this.around.ports.release(instance.port);
+    this.context.ports.release(instance.port);
   }
 
   async close(): Promise<void> {

@@ -140,7 +140,7 @@ export interface Engine {
   /** Ends the backend whose connection comes from this port. */
   endBackend(adminUrl: string, port: number): Promise<void>;
   /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
-  settleAccess(adminUrl: string, access: Access): Promise<void>;
+  applyAccess(adminUrl: string, access: Access): Promise<void>;
   /** The limit of sessions that the customer has set; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;
   openCutover(moving: Moving): Promise<Cutover>;

@@ -68,7 +68,7 @@ async function pause(database: HostedDatabase, cutover: Cutover): Promise<number
     database.isCutting = false;
   }
   endpoint.release();
-  database.around.log.info(
+  database.context.log.info(
     { database_id: record.database_id, parts_ms: parts.laps, total_ms: parts.totalMs },
     'a database was switched over',
   );
@@ -89,8 +89,8 @@ async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: 
   const { adminUrl, isUp } = database.serving;
   if (isUp && adminUrl !== null)
     await database
-      .settle(database.record.serving, adminUrl)
-      .catch((err: unknown) => database.around.log.error({ err }, 'an instance could not be opened again'));
+      .applyAccess(database.record.serving, adminUrl)
+      .catch((err: unknown) => database.context.log.error({ err }, 'an instance could not be opened again'));
   throw error;
 }
 

@@ -4,7 +4,7 @@ import { openingStatements, Stage } from '@drydock/postgres';
 import { type HostedDatabase, newInstance } from '../databases/hosted-database';
 import { engineOf } from '../databases/instance';
 import type { Moving } from '../engines/engine';
-import { settleAccess } from '../engines/postgres/own-database';
+import { applyAccess } from '../engines/postgres/own-database';
 import { postgresMove } from '../engines/postgres/postgres-engine';
 
 /**
@@ -26,9 +26,9 @@ export async function prepareTarget(database: HostedDatabase, wanted: PrepareTar
  * Records the target before its first file is written, so that a crash leaves no files that the record does not name.
  */
 async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
-  const { record, around } = database;
+  const { record, context } = database;
   const connectionLimit = await database.engine.readLimit(database.requireUrl(record.serving), record.database_name);
-  const target = await newInstance(wanted.to_major, around);
+  const target = await newInstance(wanted.to_major, context);
   const earlier =
     record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
   await database.save({
@@ -88,7 +88,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
     database.endpoint.hold();
     void database.endpoint.endStrangers();
     const lock = { isOpen: false, opening: [], kept: await stage.rolesOf('old') };
-    await settleAccess(database.requireUrl(old), database.record.database_name, lock);
+    await applyAccess(database.requireUrl(old), database.record.database_name, lock);
     database.endpoint.endSessions();
   } finally {
     await stage.close();

@@ -17,6 +17,7 @@ import type { Cutover, Engine, EngineJobs, Moving, Start } from '../engine';
 import { authenticationMs, buffersOf, connectionsOf, placesOf, writeServerFiles } from '../instance-settings';
 import type { MysqlServerSetup, MysqlSetup } from './mysql-job.program';
 import {
+  applyMysqlAccess,
   copyLogin,
   endMysqlSession,
   findPrograms,
@@ -28,7 +29,6 @@ import {
   openMysql,
   readMysqlPorts,
   readMysqlSize,
-  settleMysqlAccess,
 } from './mysql-session';
 
 /**
@@ -220,7 +220,7 @@ export const mysqlEngine: Engine = {
   readSize: readMysqlSize,
   readKnownPorts: readMysqlPorts,
   endBackend: endMysqlSession,
-  settleAccess: settleMysqlAccess,
+  applyAccess: applyMysqlAccess,
   readLimit: async () => -1,
   openCutover,
   compare: async (moving, snapshot, { progress }) => {
@@ -232,7 +232,7 @@ export const mysqlEngine: Engine = {
     return { ...compared, recomputed: [], differed: [] };
   },
   takeBack: async ({ oldUrl, ...moving }) => {
-    await settleMysqlAccess(oldUrl, { ...moving, isOpen: true });
+    await applyMysqlAccess(oldUrl, { ...moving, isOpen: true });
     await sweepTransferAccounts(loginOf(oldUrl), flavourOf(moving.upgrade.to_major) === 'mysql' ? 'mysql' : 'mariadb');
   },
 };

@@ -174,7 +174,7 @@ export async function readMysqlSize(adminUrl: string, databaseName: string): Pro
 const existsSchema = z.object({ n: z.coerce.number() });
 
 /** Lets customers in or keeps them out. */
-export async function settleMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
+export async function applyMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
   await withMysql(adminUrl, async (server) => {
     const sql = `select count(*) as n from mysql.user where user = ${quoteText(username)} and host = '%'`;
     if ((await server.read(existsSchema, sql))[0]?.n !== 1) return;

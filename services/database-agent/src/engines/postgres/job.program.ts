@@ -132,7 +132,7 @@ const carryOut: {
   [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown>;
 } = {
   stage: ({ stage, move, snapshot_id: snapshotId }, { progress }) => stages[stage]({ ...move, progress }, snapshotId),
-  precheck: lookAhead,
+  precheck,
   dump,
   verify_dump: verifyDump,
   try_dump: trySchemaOf,
@@ -148,7 +148,7 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   return setup.kind === 'dump' ? carryOut.dump(setup, context) : carryOut.verify_dump(setup, context);
 }
 
-async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promise<unknown> {
+async function precheck({ database, trial, ...request }: PrecheckSetup): Promise<unknown> {
   const judgement = await checkUpgrade({
     ...database,
     toMajor: request.to_major,

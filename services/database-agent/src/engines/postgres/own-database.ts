@@ -79,7 +79,7 @@ export interface Access {
 }
 
 /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
-export async function settleAccess(
+export async function applyAccess(
   adminUrl: string,
   databaseName: string,
   { isOpen, opening, kept }: Access,

@@ -25,13 +25,13 @@ import type { Cutover, Engine, EngineJobs, Moving, Purpose, SnapshotSession, Sta
 import { customerRules, instanceSettings, scratchRules, tuningOf, writeServerFiles } from '../instance-settings';
 import type { Setup } from './job.program';
 import {
+  applyAccess,
   endBackend,
   makeOwnDatabase,
   readKnownPorts,
   readLimit,
   readSize,
   restoreLimit,
-  settleAccess,
 } from './own-database';
 
 /** The major of Postgres. Throws `major_not_installed` for a major of another engine. */
@@ -228,10 +228,10 @@ export const postgresEngine: Engine = {
   readSize,
   readKnownPorts,
   endBackend,
-  settleAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
+  applyAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
     const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
     const kept = upgrade === null ? [] : [publisher.role, replicator.role];
-    return settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+    return applyAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
   },
   readLimit,
   openCutover,
@@ -244,7 +244,7 @@ export const postgresEngine: Engine = {
     await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
     // The old instance is opened while the record still has the statements for that, so that the opening can be
     // repeated after a crash.
-    await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
+    await applyAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
     await restoreLimit(oldUrl, databaseName, connectionLimit);
   },
 };
