@@ -89,8 +89,8 @@ export interface StartableWorkflow<Input> {
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];
   /**
-   * Whether a schedule starts the workflow every minute or so. Such a workflow mostly finds nothing to do, so its
-   * traces are sampled as rarely as those of reads, and its steps are logged at debug.
+   * Whether a schedule starts the workflow every minute or so. Such a workflow mostly finds nothing to do. So its
+   * traces are sampled as rarely as traces of reads, and its steps are logged at debug.
    */
   isRoutine?: boolean;
   /**
@@ -187,8 +187,8 @@ function builder<Context, Tx, Input, Outputs>(
 }
 
 /**
- * A step with its types dropped. The members are methods, because TypeScript accepts a method that takes more specific
- * outputs, but no such function property.
+ * A step with its types dropped. The members are methods, because TypeScript accepts a method with more specific
+ * parameters where it refuses a function property.
  */
 interface ForgetfulStep<Context, Tx> extends StepLimits {
   skipIfPassed?: boolean;

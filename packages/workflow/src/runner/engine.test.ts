@@ -132,7 +132,7 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     ))
       expect([message, Number.isInteger(ms), Number(total) >= Number(ms)]).toEqual([message, true, true]);
     expect(JSON.stringify(lines)).not.toContain(secret);
-    // A workflow that the clock starts every minute is logged at debug only.
+    // A workflow that a schedule starts every minute is logged at debug only.
     expect(new Set((await linesOf('told_quietly')).map(({ level }) => level))).toEqual(new Set(['debug']));
   });
 

@@ -59,7 +59,7 @@ export async function park<Context, Tx>(
 export const waitMaxSeconds = 24 * 3_600;
 
 /**
- * Whether the failure uses up no attempt, because Postgres, a host or a storage cannot be reached and the outage is
+ * Whether the failure uses up no attempt, because Postgres, an agent or a storage cannot be reached and the outage is
  * still short.
  */
 export const isOutOfReach = <Context, Tx>(
@@ -145,8 +145,8 @@ export interface Outages {
 }
 
 /**
- * The longest outage that uses up no attempt, in seconds. A host restarts and a Postgres fails over in less time. In a
- * longer outage each failure uses up an attempt.
+ * The longest outage that uses up no attempt, in seconds. A machine restarts and a Postgres fails over in less time. In
+ * a longer outage each failure uses up an attempt.
  */
 const outageSecondsDefault = 900;
 

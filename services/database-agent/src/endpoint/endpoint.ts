@@ -41,7 +41,7 @@ export interface EndpointOptions {
    * the server can tell who has logged in.
    */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
-  /** Ends the backend whose connection comes from this port of the host. */
+  /** Ends the backend of the session that reaches the server from this port. */
   endBackend: (port: number) => Promise<void>;
 }
 
@@ -200,7 +200,7 @@ export interface EndpointSessionOptions {
   port: number;
   /** The client's first bytes, which are sent to the server first. */
   first: Buffer;
-  /** Ends the backend whose connection comes from this port of the host. */
+  /** Ends the backend of the session that reaches the server from this port. */
   endBackend: (port: number) => Promise<void>;
   onAnswer: () => void;
   /** Called when the socket to the server has closed. No backend is left then, unless the session was abandoned. */

@@ -105,8 +105,8 @@ export class SessionPlaces {
   }
 
   /**
-   * Ends a session for each waiting client that gets a place by that. A session that arrived after the server was asked
-   * is kept, because it may have logged in since.
+   * Ends a session for each waiting client that is to get a place. A session that arrived after the server was asked is
+   * kept, because it may have logged in since.
    */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));

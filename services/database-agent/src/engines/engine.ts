@@ -137,7 +137,7 @@ export interface Engine {
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
   /** The ports of the sessions that have logged in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
-  /** Ends the backend whose connection comes from this port. */
+  /** Ends the backend of the session that reaches the server from this port. */
   endBackend(adminUrl: string, port: number): Promise<void>;
   /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
   applyAccess(adminUrl: string, access: Access): Promise<void>;

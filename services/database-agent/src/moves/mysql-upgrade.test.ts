@@ -1,5 +1,5 @@
 /**
- * Kills the host at each point of the switch of a live MariaDB upgrade.
+ * Kills the database agent at each point of the switch of a live MariaDB upgrade.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * Kills the host at each point of a restore's switch.
+ * Kills the database agent at each point of a restore's switch.
  *
  * @tier long
  * @processes

@@ -1,5 +1,5 @@
 /**
- * Checks owners and rights of objects after a restore by a database host.
+ * Checks owners and rights of objects after a restore by a database agent.
  *
  * @processes
  */

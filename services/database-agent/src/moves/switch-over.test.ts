@@ -1,5 +1,5 @@
 /**
- * Kills the host at each point of a switch to another instance.
+ * Kills the database agent at each point of a switch to another instance.
  *
  * @tier long
  * @processes

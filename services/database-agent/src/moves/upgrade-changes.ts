@@ -96,8 +96,8 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
 }
 
 /**
- * Adds to a comparison the names that differed in an earlier one, and records those of this one. If the snapshot is
- * lost, a later comparison cannot find them again.
+ * Records the names that differ by a decided comparison, and adds the recorded names to an undecided one. If the
+ * snapshot is lost, a later comparison cannot find the names again.
  */
 export async function remembering(
   database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,

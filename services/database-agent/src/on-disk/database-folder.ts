@@ -74,7 +74,7 @@ export type InstanceRecord = z.infer<typeof instanceSchema>;
 export type DatabaseRecord = z.infer<typeof recordSchema>;
 export type UpgradeRecord = NonNullable<DatabaseRecord['upgrade']>;
 
-/** The folder of one database of this host. */
+/** The folder of one database of this machine. */
 export class DatabaseFolder {
   readonly root: string;
 

@@ -88,7 +88,7 @@ export const createDatabase = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
 
-/** Refuses a database that cannot be made as asked. `majors` are the majors whose programs the host has. */
+/** Refuses a database that cannot be made as asked. `majors` are the majors whose programs the agent has. */
 export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {
   const { engine, engine_version, size, high_availability } = order;
   if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };

@@ -248,7 +248,7 @@ export interface DatabaseProvider extends DatabaseReader {
 
   /**
    * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance.
-   * MariaDB and MySQL load the rows too. The refusals are those of `verifyRestore`.
+   * MariaDB and MySQL load the rows too. Rejects as `verifyRestore` does, or with `content_refused`.
    */
   trySchema(
     database: DatabaseRef,

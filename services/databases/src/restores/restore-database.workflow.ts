@@ -34,7 +34,7 @@ interface RestorePlan {
   failsRestore: boolean;
 }
 
-/** Checks again that the backup can be restored, and that the host has room for a second instance. */
+/** Checks again that the backup can be restored, and that the disk has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);

@@ -12,7 +12,7 @@ import { retireLater } from './retire-old-instance.workflow';
 /**
  * Ends an upgrade or a restore that staff have abandoned: undoes it before its switch, and completes it afterwards.
  * Only the agent knows whether it has switched. The agent refuses the worker of the abandoned workflow, because the
- * calls of this one have a newer fence.
+ * calls of this workflow have a newer fence.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',

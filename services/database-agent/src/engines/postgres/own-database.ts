@@ -72,7 +72,7 @@ const existsSql = 'select from pg_catalog.pg_database where datname = $1';
 
 export interface Access {
   isOpen: boolean;
-  /** The statements that undo the host's lock; empty if there is no lock. */
+  /** The statements that let customers in again after a lock; empty if there is no lock. */
   opening: readonly string[];
   /** Roles of the platform that keep their rights while customers are locked out. */
   kept: readonly string[];
