@@ -124,9 +124,9 @@ export class SessionPlaces {
   }
 
   /**
-   * Returns the session to end: of the address with the most sessions that have not logged in, the oldest of these. An
-   * address that has at most one more of them than the client's address loses it only after its time to log in.
-   * Undefined if no session is to be ended yet.
+   * Returns the session to end: the oldest that has not logged in, from the address with the most such sessions. If
+   * that address has at most one more of them than the address of the client, the session first gets its time to log
+   * in. Undefined if no session is to be ended yet.
    */
   private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
     const counts = countOrigins(strangers);

@@ -96,7 +96,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
 }
 
 /**
- * Records the names that differ by a decided comparison, and adds the recorded names to an undecided one. If the
+ * Records the names that a decided comparison found to differ, and adds the recorded names to an undecided one. If the
  * snapshot is lost, a later comparison cannot find the names again.
  */
 export async function remembering(

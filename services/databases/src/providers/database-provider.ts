@@ -291,12 +291,11 @@ export interface DatabaseProvider extends DatabaseReader {
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Switches the database to the new instance. **The point of no return** is in this call: it moves the pointer on
-   * disk. Before the move, sessions end and new sessions wait, writes to the old instance are blocked for good, a
-   * marker row reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. After the
-   * move, the waiting sessions continue at the new instance. If the target does not catch up within seconds, the old
-   * instance stays in use and the call rejects; `catchUp` and `cutover` may then be called again. Rejects with
-   * DatabaseProviderError `moved` if the upgrade does not exist. Resolves at once if the pointer has been moved
-   * already.
+   * disk. Before the move, sessions end and new sessions wait, the old instance is closed to customers, a marker row
+   * reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. After the move, the
+   * waiting sessions continue at the new instance. If the target does not catch up within seconds, the old instance is
+   * opened again and the call rejects. `catchUp` and `cutover` may then be called again. Rejects with
+   * DatabaseProviderError `moved` if the upgrade does not exist. Resolves at once if the pointer was moved before.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**
