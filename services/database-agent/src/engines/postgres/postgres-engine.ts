@@ -35,7 +35,7 @@ import {
 } from './own-database';
 
 /** The major of Postgres. Throws `major_not_installed` for a major of another engine. */
-function requirePostgres(major: Major): number {
+export function requirePostgres(major: Major): number {
   if (typeof major === 'number') return major;
   throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
 }
