@@ -15,8 +15,8 @@ import { HostedDatabases } from './databases/hosted-databases';
 import { openTlsAuthority } from './on-disk/tls-authority';
 
 /**
- * Opens the host. The certificates are opened first, then every database, and the control port last, so that a caller
- * who reaches it finds all databases served.
+ * Opens the agent: first the certificates, then every database, and the control port last. So a caller who reaches the
+ * port finds all databases served, except those that could not be opened.
  */
 export async function composeDatabaseHost(
   config: DatabaseHostConfig,
@@ -30,9 +30,9 @@ export async function composeDatabaseHost(
   const tls = await openTlsAuthority(databasesDir, names, new Date());
   const ports = new PortAllocator(config.HOST);
   const accounts = new Accounts(databasesDir, firstAccounts.instances);
-  const around = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, accounts, log };
+  const context = { bindHost: config.HOST, publicHost: config.DATABASES_PUBLIC_HOST, tls, ports, accounts, log };
   const ledger = new Ledger(databasesDir, 'database', () => new Date());
-  const databases = new HostedDatabases(databasesDir, ledger, around);
+  const databases = new HostedDatabases(databasesDir, ledger, context);
   lifetime.onClose('databases', () => databases.close(), 22_000);
   await databases.open();
 

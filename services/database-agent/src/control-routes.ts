@@ -16,7 +16,7 @@ import { installedMajors } from './databases/instance';
 import { switchOver } from './moves/switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './moves/upgrade-changes';
 
-/** The routes of the control protocol, one for each call. The routes of the jobs are not among them. */
+/** The routes of the control protocol, one for each call. Those of jobs are made by `jobRoutesOf`. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
   const { route, hostRoute, change } = controlRoutesOf(databaseHostProtocol.things, databases);
   const upgrade = (

@@ -102,7 +102,8 @@ test('a preflight whose schema changes while it is read says so, and what to do'
     const shut = 'begin; lock table pg_catalog.pg_extension in access exclusive mode';
     const waiting = `select query from pg_catalog.pg_stat_activity where pid in (select pid from pg_catalog.pg_locks
       where not granted and relation = 'pg_catalog.pg_extension'::regclass)`;
-    // pg_dump reads this catalogue once it has its snapshot, and then locks the tables of the snapshot. Others pass.
+    // Once pg_dump has its snapshot, it reads this catalogue and then locks the tables that the snapshot shows. Other
+    // queries that wait for the catalogue are let through.
     const isHeld = async (): Promise<boolean> => {
       await gate.query('select pg_catalog.pg_stat_clear_snapshot()');
       const { rows } = await gate.query<{ query: string }>(waiting);
@@ -127,7 +128,7 @@ test('a preflight whose schema changes while it is read says so, and what to do'
   expect(again.findings.filter(({ level }) => level === 'ERROR')).toEqual([]);
 });
 
-test('a call without our token is refused, and one with a wrong body or major says what is wrong', async () => {
+test('a call without a valid token is refused, and the refusal of a wrong body or major says what is wrong', async () => {
   const url = `http://127.0.0.1:${host.folder.controlPort}`;
   const stranger = createDatabaseHostClient({ url, secret: 'ab'.repeat(32) });
   await expect(stranger.readDatabase(newDatabaseId())).rejects.toMatchObject({ code: 'unauthenticated' });

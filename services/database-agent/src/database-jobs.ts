@@ -26,7 +26,7 @@ import { movingOf, remembering } from './moves/upgrade-changes';
 /** The answer to a comparison after the end of the upgrade, when the instances cannot be compared any more. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
 
-/** The kinds of job of this host. Jobs work on customers' content, each in a process of its own. */
+/** The kinds of job of this agent. Jobs work on customers' content, each in a process of its own. */
 export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobKind> {
   return {
     upgrade: jobKind({
@@ -43,7 +43,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // The stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // The caller asks again only because it has lost the record of the comparison.
+        // A caller that asks again has lost the record of the comparison.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind)
           throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
@@ -113,8 +113,8 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
 }
 
 /**
- * The instance that a restore or an upgrade has replaced. Since the switch only the host uses it. Throws
- * `upgrade_mismatch` before the switch, and once that instance has been stopped.
+ * The id of the instance that a restore or an upgrade has replaced. Since the switch only the agent uses it. Throws
+ * `upgrade_mismatch` before the switch, and once the instance has been stopped.
  */
 function replacedBy(database: HostedDatabase, upgradeId: string): string {
   const { phase, old } = database.requireUpgrade(upgradeId);
@@ -123,8 +123,8 @@ function replacedBy(database: HostedDatabase, upgradeId: string): string {
 }
 
 /**
- * Loads an archive into the empty target of a restore. Resolves with null after the switch, because the target serves
- * then.
+ * Loads an archive into the empty target of a restore. Resolves with null after the switch, because then the target
+ * serves.
  */
 async function loadDump<Result>(
   database: HostedDatabase,
@@ -139,7 +139,7 @@ async function loadDump<Result>(
   return runJob(jobs.program, await jobs.load(await movingOf(database, spec.upgrade_id, fence), spec), running);
 }
 
-/** Loads an archive into a scratch instance, which is removed in any case. */
+/** Loads an archive into a scratch instance, and removes the instance in any case. */
 async function verifyDump<Result>(
   databases: HostedDatabases,
   {
@@ -162,14 +162,14 @@ async function verifyDump<Result>(
 }
 
 /**
- * The running prechecks by database, major and trial. A second caller shares the running precheck. Otherwise callers
- * could start any number of instances.
+ * The running prechecks by database, major and trial. A second caller shares the running one, because otherwise callers
+ * could start any number of scratch instances.
  */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
 /**
- * Runs the prechecks of an upgrade on the instance as it is now. With a trial, the schema is also made in an empty
- * instance of the new major, which is then removed.
+ * Runs the prechecks of an upgrade on the instance as it is now. With a trial, it also makes the schema in an empty
+ * instance of the new major, which it then removes.
  */
 export function precheck(
   databases: HostedDatabases,
@@ -180,12 +180,12 @@ export function precheck(
   const key = `${databaseId} ${toMajor} ${withTrial}`;
   const running = prechecks.get(key);
   if (running !== undefined) return running;
-  const started = lookAhead(databases, databaseId, toMajor, withTrial).finally(() => prechecks.delete(key));
+  const started = runPrecheck(databases, databaseId, toMajor, withTrial).finally(() => prechecks.delete(key));
   prechecks.set(key, started);
   return started;
 }
 
-async function lookAhead(
+async function runPrecheck(
   databases: HostedDatabases,
   databaseId: string,
   toMajor: Major,
@@ -224,5 +224,5 @@ async function lookAhead(
   }
 }
 
-/** The time limit of a precheck. It is shorter than the caller's time limit. */
+/** The time limit of a precheck, in milliseconds. It is shorter than the caller's time limit. */
 const trialMs = 80_000;

@@ -129,7 +129,7 @@ export interface InstanceFound {
   adminUrl: string;
 }
 
-/** One instance of a database, read from the host's own files, because no call returns its password. */
+/** Finds an instance of a database in the agent's own files, because no call returns its password. */
 export function findInstance(
   host: Pick<TestHost, 'folder'>,
   databaseId: string,

@@ -58,7 +58,10 @@ export async function prepareMove(
   for (const stage of stages) await runStage(client, databaseId, stage, 1, id);
 }
 
-/** Requests the cutover of a host that kills itself at a point of the cutover. Resolves with the next host. */
+/**
+ * Requests the cutover from an agent that kills itself at a point of the cutover. Resolves with the agent that is
+ * started next.
+ */
 export async function killInCutover(host: TestHost, databaseId: string, point: string): Promise<TestHost> {
   await writeFile(path.join(host.folder.faultsDir, `database_host.cutover.${point}@kill`), '');
   const exited = once(host.child, 'exit');
@@ -69,9 +72,9 @@ export async function killInCutover(host: TestHost, databaseId: string, point: s
 }
 
 /**
- * Kills an instance while a cutover is delayed at the fault point `sealed`, where nobody can write. Resolves with the
- * outcome of the cutover. The cutover is requested again until it reaches that point, because an instance that an
- * earlier call killed may not be running again yet.
+ * Kills an instance while a cutover is held at the fault point `sealed`, where nobody can write. Resolves with the
+ * outcome of the cutover. The cutover is requested again until it reaches that point, because an instance that was
+ * killed before may not be running again yet.
  */
 export async function cutOverWhileKilling(
   host: TestHost,

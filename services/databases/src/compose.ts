@@ -15,11 +15,14 @@ import { workflows } from './workflows';
 /** The name of the API and of the worker, for the queue and for the gateway's tokens. */
 const serviceName = 'databases';
 
-/** SQL for the databases that count against the limit of an organisation. Failed and deleted ones do not count. */
+/**
+ * The end of an SQL statement that counts the databases of an organisation towards its limit. Failed and deleted ones
+ * do not count.
+ */
 const databasesCounted =
   "FROM managed_databases WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'deleted')";
 
-/** The process that answers requests. It only reads from the host, and writes only to its own database. */
+/** The process that answers requests. It only reads from the database agent, and writes only to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

@@ -15,7 +15,9 @@ import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
 
-/** The API has no key to the archives and opens none. The host accepts only reads with the API's secret. */
+/**
+ * The API has no key of the archives, so it opens none. The database agent accepts only reads with the API's secret.
+ */
 export const serverShape = {
   ...serviceFields('databases'),
   ...apiFields,

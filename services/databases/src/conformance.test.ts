@@ -29,7 +29,7 @@ beforeAll(async () => {
       const backupId = await givenBackup(api, databaseId);
       return { params: { databaseId, backupId, workflowId, orgId: caller.orgId } };
     },
-    // No host runs, so the size of the database is unknown.
+    // No database agent runs, so there is no plan of an upgrade.
     cannotSucceed: { preflightDatabaseUpgrade: '503 dependency_unavailable' },
     waiting: ['preflightDatabaseBackupRestore'],
   };

@@ -172,8 +172,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * Judges an upgrade. A database whose workflow waits for staff must serve customers, and stays locked until staff
-   * decide. A retry by staff completes the workflow, and the record must then agree with the host.
+   * Checks the outcome of an upgrade. A database whose workflow waits for staff must serve customers, and stays locked
+   * until staff decide. A retry by staff completes the workflow, and the record must then agree with the agent.
    */
   const judgeUpgrade =
     (newest: string) =>

@@ -38,7 +38,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
   const read = async (): Promise<ManagedDatabase> =>
     (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
 
-  it('is offered where the host has the programs, and no other version is', async () => {
+  it('is offered if the host has its programs, and no other version is', async () => {
     const { engines } = (await world.api.call('GET', '/v1/databases/catalogue')).json as DatabaseCatalogue;
     const offered = engines.find(({ engine }) => engine === 'mysql')?.versions ?? [];
     expect(offered.map((one) => one.version).sort()).toEqual(fetchedEngines.map((engine) => engine.version).sort());
@@ -73,7 +73,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     );
   });
 
-  it('is backed up, restored to what the backup holds, and what was replaced is a backup too', async () => {
+  it('is backed up and restored to the backup, and the replaced content becomes a backup too', async () => {
     const backup = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
     await askMysql(address, "insert into notes (text) values ('two')", 'create view texts as select text from notes');
     const path = `/v1/databases/${id}/backups/${backup.id}/restore`;
@@ -101,7 +101,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     expect(await askMysql(address, 'select text from texts order by text')).toEqual([{ text: 'one' }, { text: 'two' }]);
   });
 
-  it('begins with a backup of another one, with the names that its code knows and a password of its own', async () => {
+  it('can begin with a backup of another database, with the names that its stored programs use and a password of its own', async () => {
     const { data } = (await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] };
     const body = {
       label: 'Copy',
@@ -128,7 +128,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     await succeed(world, 'DELETE', `/v1/databases/${copy.id}`);
   });
 
-  it('is not upgraded, to whatever version, and says why', async () => {
+  it('refuses every upgrade and says why', async () => {
     const upgrade = async (engine_version: string): Promise<unknown> =>
       refusalOf(await world.api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version } }));
     const { ofTheOther, older, unknown } = refused[flavour];

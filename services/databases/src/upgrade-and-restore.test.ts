@@ -117,7 +117,7 @@ it('a restore that fails before its switch leaves the database as it was, and no
   expect((await world.host.client.readDatabase(tried.id)).upgrade).toBeNull();
 });
 
-it('no host has seen an older fence after a newer one', () => {
+it('the host never accepts an older fence after a newer one', () => {
   const entries = world.host.ledger();
   expect(entries.length).toBeGreaterThan(10);
   expect(fenceViolations(entries)).toEqual([]);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-it('a preflight of a restore says that nobody could try the backup, and leaves nothing that holds the database', async () => {
+it('a preflight of a restore says that no worker could try the backup, and leaves no lock on the database', async () => {
   const databaseId = await givenDatabase(api, owner);
   const backupId = await givenBackup(api, databaseId);
   const answer = await api.call('POST', `/v1/databases/${databaseId}/backups/${backupId}/restore/preflight`, {
@@ -29,7 +29,7 @@ it('a preflight of a restore says that nobody could try the backup, and leaves n
   expect(await api.rows("SELECT kind FROM workflow WHERE status NOT IN ('succeeded', 'failed')")).toEqual([]);
 });
 
-it('what staff abandon is accepted, and says that it is queued', async () => {
+it('the decision of staff to abandon is accepted, and the answer says that the workflow is queued', async () => {
   const databaseId = await givenDatabase(api, owner);
   const subject = databaseSubject(databaseId);
   const id = await givenWorkflow(api, owner, { kind: 'take_backup', subject, input: {}, status: 'needs_attention' });

@@ -14,11 +14,11 @@ export interface DatabaseHostProcess {
   url: string;
   readerSecret: string;
   secret: string;
-  /** The changes that were requested, as the host's ledger lists them. */
+  /** The changes that the agent was asked for, from its ledger. */
   ledger(): LedgerEntry[];
-  /** Kills the host with SIGKILL and starts it again on its folder. */
+  /** Kills the agent with SIGKILL and starts it again on its folder. */
   restart(): Promise<void>;
-  /** Ends the host and removes its databases. */
+  /** Ends the agent and removes its databases. */
   stop(): Promise<void>;
 }
 

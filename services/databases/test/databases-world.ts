@@ -65,8 +65,7 @@ export interface Made {
 const postgres16 = { engine: 'postgres', engine_version: '16' };
 
 /**
- * Makes a database with three rows. It is a Postgres 16 unless another version is given. `url` is for a client with the
- * owner's login.
+ * Makes a database with three rows, a Postgres 16 unless another version is given. `url` has the login of its owner.
  */
 export async function makeDatabase(
   world: DatabasesWorld,
@@ -85,7 +84,7 @@ export async function makeDatabase(
   return { id, url };
 }
 
-/** The preflight of a call. While the trial of a backup runs, the preflight is repeated, as its finding advises. */
+/** Asks for the preflight of a call. While the trial of a backup runs, asks again, as the finding advises. */
 export const preflightOf = (world: DatabasesWorld, target: string, body: object = {}): Promise<Preflight> =>
   until(async () => {
     const answer = (await world.api.call('POST', `${target}/preflight`, { body })).json as Preflight;

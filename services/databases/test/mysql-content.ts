@@ -86,7 +86,7 @@ const columnsSql = `SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, c.COLUMN_NAME
   WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA ${theirs} AND COALESCE(c.GENERATION_EXPRESSION, '') = '' AND c.EXTRA NOT LIKE '%auto_increment%'
   ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
 
-/** A value that the column accepts. It differs for each number. */
+/** Makes a value that the column accepts, another one for each number. */
 function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   const room = Math.min(Number(length ?? 20), 2_000);
   switch (type) {

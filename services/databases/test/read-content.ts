@@ -135,9 +135,9 @@ const rowsSql = (table: string): string =>
     from (select md5(t::text) as h from only ${table} t) as r`;
 
 /**
- * The content of a database, as functions of the catalogue show it to its owner. The result has a line for each object,
- * and one for the rows of each table. Two databases with equal lines have the same content. This function shares no
- * code with dumps or with the comparison of an upgrade.
+ * Reads the content of a database as functions of the catalogue show it to its owner: a line for each object, and one
+ * for the rows of each table. Two databases with equal lines have the same content. This function shares no code with
+ * dumps or with the comparison of an upgrade.
  */
 export const readContent = (url: string): Promise<string[]> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, async (client) => {

@@ -93,7 +93,7 @@ describe('an archive that is refused says what is wrong with it', () => {
     expect(failureOf(error, 'site_copy')).toEqual({ code: `copy_${code}`, detail: told, alarm: undefined });
   });
 
-  it('also when a job of a host has found it, and when an error of ours is around it', () => {
+  it('also when a job of an agent has found it, and when another error wraps it', () => {
     const problem = Object.assign(new Error('limit_exceeded: 3 entries declared'), { code: 'archive.limit_exceeded' });
     const wrapped = new Error('archive_refused', { cause: archiveErrorOfJob(problem) });
     expect(failureOf(wrapped, 'site_backup')).toMatchObject({ code: 'backup_too_large', detail: '3 entries declared' });
@@ -101,7 +101,7 @@ describe('an archive that is refused says what is wrong with it', () => {
   });
 });
 
-it('each code of the table tells the customer what to do, and what may pass is no failure', () => {
+it('each code of the table tells the customer whether staff know, and a transient reason is no failure', () => {
   const reasons = Object.keys(archiveReasons) as ArchiveReason[];
   expect(reasons.filter((reason) => archiveFailure(reason, 'site_backup', new Error('x')) === undefined)).toEqual([
     'source_unreadable',

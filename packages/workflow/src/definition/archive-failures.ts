@@ -37,12 +37,12 @@ const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure 
 const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
 /**
- * Maps each reason for the refusal of an archive, of its storage or of its content to a problem code and to the alarms
- * for staff. A reason is final unless it is `may_pass`. After `may_pass` the step is tried again until its attempts are
- * used up.
+ * Maps each reason for which an archive, its storage or its content is refused to a problem code, and says for which
+ * kinds of archive staff are called. `may_pass` marks a transient reason, after which the step is tried again until its
+ * attempts are used up. Every other reason is final.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
-  // The content differs from what was written.
+  // The archive is not the expected one, or its bytes are not those that Drydock wrote.
   tampered,
   truncated: tampered,
   wrong_key: tampered,
@@ -53,7 +53,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   mismatch: tampered,
   hostile_entry: tampered,
   unknown_root: tampered,
-  // The archive is unchanged but cannot be used.
+  // The archive is incomplete, too large or of a newer format.
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },
@@ -71,7 +71,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
     alarms: nobody,
   },
   content_not_loaded: ofAll('backup_content_refused', nobody),
-  // The host has failed.
+  // The machine that does the work has a full disk, or could not read or write a file.
   no_space: ofAll('storage_full', ['site_backup', 'site_copy', 'database_backup']),
   source_unreadable: 'may_pass',
   staging_not_empty: 'may_pass',
@@ -98,7 +98,7 @@ export function archiveFailure(
   return fail(failure.codes[kind], { ...detail, ...told, ...alarm, internal: String(error), cause: error });
 }
 
-/** The ArchiveError in an error or in its causes; null if there is none. */
+/** Finds the ArchiveError in an error or in its causes. Null if there is none. */
 export function archiveErrorIn(error: unknown): ArchiveError | null {
   let cause = error;
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
@@ -108,7 +108,9 @@ export function archiveErrorIn(error: unknown): ArchiveError | null {
   return null;
 }
 
-/** The ArchiveError that a job's program has named `archive.<reason>`; null for another name. */
+/**
+ * Makes the ArchiveError again that a job's program reported with the code `archive.<reason>`. Null for any other code.
+ */
 export function archiveErrorOfJob(problem: Error & { code: string }): ArchiveError | null {
   const reason = problem.code.startsWith('archive.') ? problem.code.slice('archive.'.length) : '';
   return isReason(reason)

@@ -27,8 +27,8 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
    */
   signal: AbortSignal;
   /**
-   * Reports the progress of this step, from 0 to 1. It may be called often, because it is written at most twice a
-   * second.
+   * Reports the progress of this step, from 0 to 1. May be called often, because at most two calls a second are
+   * written.
    */
   progress(fraction: number): void;
   log: Log;
@@ -36,7 +36,8 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
 
 export interface StepLimits {
   /**
-   * Seconds that one attempt may take. Then the attempt's signal is aborted and the attempt has failed. Default 300.
+   * The longest that one attempt may take, in seconds. Then its signal is aborted, and the attempt fails unless it
+   * still completes within a few seconds. Default 300.
    */
   timeoutSeconds?: number;
   /**
@@ -49,15 +50,12 @@ export interface StepLimits {
 }
 
 /**
- * A step without the types of its neighbours, as the runner sees it. `context` is the context that the worker's options
- * contain.
+ * A step as the runner sees it, without the types of its input and of the other steps' outputs. `context` is the one
+ * from the worker's options.
  */
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
-  /**
-   * Whether a run that is already past this step's position continues without the step. Only a run that is older than
-   * the step can be past the position.
-   */
+  /** Whether a run that passed this step's position before the step was added to the code continues without it. */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
   undo?: ((step: StepContext<unknown, unknown>, context: Context) => Promise<void>) | undefined;
@@ -69,8 +67,8 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
 /** Writes of the service in the transaction that ends a workflow, or that parks it for staff. */
 export interface EndHooks<Context, Tx, Input> {
   /**
-   * Called when the workflow is parked for staff. After a retry by staff, a workflow that is parked again causes
-   * another call. The input may be unreadable.
+   * Called each time the workflow is parked for staff, also when a retry by staff fails. The input may not match the
+   * workflow's schema.
    */
   parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;
   succeeded?(tx: Tx, run: WorkflowRun<Input>, context: Context): Promise<void>;
@@ -91,11 +89,14 @@ export interface StartableWorkflow<Input> {
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];
   /**
-   * Whether the clock starts the workflow every minute or so. Such a workflow mostly finds nothing to do, so its traces
-   * are sampled as rarely as the traces of reads.
+   * Whether a schedule starts the workflow every minute or so. Such a workflow mostly finds nothing to do. So its
+   * traces are sampled as rarely as traces of reads, and its steps are logged at debug.
    */
   isRoutine?: boolean;
-  /** The number of steps that may be undone. From the step with this index on, the runner only goes forward. */
+  /**
+   * The index of the first step after the point of no return. From this step on the runner only goes forward, unless a
+   * step throws `conclude`.
+   */
   pointOfNoReturn: number;
   onEnd: EndHooks<Context, Tx, unknown>;
 }
@@ -186,8 +187,8 @@ function builder<Context, Tx, Input, Outputs>(
 }
 
 /**
- * A step with its types dropped. The members are methods, because TypeScript then accepts a step that takes more
- * specific outputs.
+ * A step with its types dropped. The members are methods, because TypeScript accepts a method with more specific
+ * parameters where it refuses a function property.
  */
 interface ForgetfulStep<Context, Tx> extends StepLimits {
   skipIfPassed?: boolean;
@@ -197,8 +198,8 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
 }
 
 /**
- * Five failures with doubling pauses take about a minute. A minute is longer than a provider's restart, and short
- * enough for a customer.
+ * The four pauses between five attempts last at most 32 s together (`backoffSeconds`), which a customer can wait for. A
+ * dependency that cannot be reached uses up no attempts at first (`isOutOfReach`).
  */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 
@@ -219,7 +220,7 @@ export interface FencedCall {
 }
 
 export interface FencedCallWithProgress extends FencedCall {
-  /** Reports the progress, from 0 to 1, by the bytes done. */
+  /** Reports the progress of the call, from 0 to 1. */
   progress(fraction: number): void;
 }
 
@@ -252,7 +253,7 @@ export function logWith(log: Log, fields: object): Log {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-/** The fault points of a step, at which tests make it fail: around its work, after its checkpoint, around its undo. */
+/** A fault point of a step, at which tests make it fail: around its work, after its checkpoint or around its undo. */
 export const stepPoint = (
   kind: string,
   step: string,

@@ -25,8 +25,8 @@ export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status
   refusalByWorkflow(unfinished)?.code === 'operation_in_progress';
 
 /**
- * The refusal of a call because a workflow runs on the resource or waits for staff. This refusal takes precedence over
- * every refusal that the resource's state causes.
+ * The refusal of a call because a workflow runs on the resource or waits for staff. It takes precedence over every
+ * refusal that the state of the resource causes.
  */
 export function refusalByWorkflow(unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): Refusal | null {
   if (unfinished === null) return null;

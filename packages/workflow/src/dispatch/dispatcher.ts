@@ -10,8 +10,7 @@ import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameO
 /** Enqueues a job for an accepted workflow, so that it begins at once. */
 export interface Dispatcher {
   /**
-   * Enqueues a job. It must be called after the commit. It returns at once and never throws, because the sweep replaces
-   * a lost job.
+   * Must be called after the commit. Returns at once and never throws, because the sweep replaces a job that is lost.
    */
   enqueue(workflow: JobTarget, queue?: QueueKind): void;
   close(): Promise<void>;

@@ -41,7 +41,7 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     expect(await running(world.orgId)).toBe(4);
   });
 
-  it('goes on with what an organisation has left as soon as one of its slots is free', async () => {
+  it('runs the next workflow of an organisation as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
     // The test wakes the sweep until a job runs. Without a wake-up, the sweep retries an unreachable queue only after a
@@ -74,7 +74,7 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   });
 });
 
-describe('a look at what is due', () => {
+describe('a query for due workflows', () => {
   let world: World;
   beforeEach(async () => {
     world = await openWorld('postgres');
@@ -98,7 +98,7 @@ describe('a look at what is due', () => {
        FROM generate_series(1, ${orgs}) n, generate_series(1, ${each}) m`,
     );
 
-  it('goes on behind the one before, so that many organisations have their turn before any has a second', async () => {
+  it('continues where the previous query ended, so that every organisation has its turn before any has a second', async () => {
     await insert('md5(n::text)::uuid', 2);
     const seen: string[] = [];
     for (let from: string | null = firstOrg; from !== null; ) {
@@ -109,7 +109,7 @@ describe('a look at what is due', () => {
     expect([seen.length, new Set(seen).size]).toEqual([orgs, orgs]);
   });
 
-  it('passes a number of organisations and leaves those behind them to the next, also where none of them has anything due', async () => {
+  it('covers a limited number of organisations and leaves the rest to the next query, even if none has due work', async () => {
     await insert('md5(n::text)::uuid', 1);
     await world.pool.query("UPDATE workflow SET due_at = now() + interval '1 hour'");
     let looks = 1;
@@ -118,7 +118,7 @@ describe('a look at what is due', () => {
     expect(looks).toBe(3);
   });
 
-  it('fills the room with further work of the same organisations when there are no others, and none of one that is full', async () => {
+  it('takes several workflows of an organisation when there are no others, and none of one that uses its whole share', async () => {
     await insert('md5((n % 2)::text)::uuid', 1);
     const { due, nextOrg } = await look(firstOrg, 30);
     const [first = '', second = ''] = due.map(({ org_id }) => org_id);
@@ -127,7 +127,7 @@ describe('a look at what is due', () => {
   });
 });
 
-it('one organisation alone has half of the slots, and each newcomer finds one until as many have come as there are', () => {
+it('one organisation alone gets half of the slots, and each later one half of the rest, down to the last slot', () => {
   const slots = createSlots(8);
   const job = (orgId: string) => ({ orgId, workflowId: uuidv7() });
   const taken = (orgId: string): number => {

@@ -1,3 +1,3 @@
 export { createDispatcher } from './dispatcher';
-export { prepareQueue } from './prepare-queue';
+export { prepareQueue } from './queue';
 export { countUnfinished, firstOrg, overdueStarts, takeDueWorkflows } from './sweep.store';

@@ -122,7 +122,7 @@ const lacking = missingTools('redis');
       ),
     );
 
-  it('loses time only, by FLUSHALL again and again while work is under way', async () => {
+  it('costs only time when FLUSHALL removes its jobs again and again', async () => {
     const held: (() => void)[] = [];
     let isOpen = false;
     const gated = workflow({ kind: 'gated', input: z.object({}) })
@@ -146,7 +146,7 @@ const lacking = missingTools('redis');
     expect(rows).toEqual([{ attempts: 1 }]);
   });
 
-  it('loses time only, killed and started again empty; accepting goes on without it', async () => {
+  it('costs only time when it is killed and starts again empty, and work is accepted meanwhile', async () => {
     world.engine([dawdle], { concurrency: 2 });
     const dispatcher = world.dispatcher();
     const before = await startMany(6);

@@ -10,13 +10,14 @@ import {
   ROOT_CONTEXT,
   trace,
 } from '@opentelemetry/api';
-import { createPostgresBackend, Queue, type QueueOptions, type Span, type Telemetry } from 'bullmq';
+import { createPostgresBackend, Queue, type QueueOptions, runMigrations, type Span, type Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
+import { Client } from 'pg';
 import { z } from 'zod';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** The functions that add jobs to a queue. Each call has a time limit and rejects while the queue cannot be reached. */
+/** Adds jobs to a queue. Each call has a time limit, and rejects while the queue cannot be reached. */
 export interface JobQueue {
   /** Adds a job. `kind` is the kind of the workflow, and the name under which a dashboard shows the job. */
   enqueue(kind: string, job: WorkflowJob): Promise<void>;
@@ -39,13 +40,16 @@ const callTimeoutMs = 1_500;
 
 export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
 
-/** Finished jobs that a dashboard can show: those of the last day (in seconds), and about `count` of a queue. */
+/**
+ * The finished jobs of a queue that are kept for dashboards: those of the last day (`age`, in seconds), but no more
+ * than about `count`.
+ */
 const keptJobs = { age: 86_400, count: 1_000 };
 const { age } = keptJobs;
 
 /**
- * One job in this many removes the finished jobs above `count`. In Postgres this reads all finished jobs of the queue,
- * which would make each job a tenth slower.
+ * Only one job in this many removes the finished jobs above `count`. In Postgres the removal reads all finished jobs of
+ * the queue. If each job did it, all jobs would be a tenth slower.
  */
 const jobsPerTrim = 50;
 
@@ -60,6 +64,44 @@ export const postgresConnection = (queueUrl: string, connectionsMax: number) => 
   max: connectionsMax,
   connectionTimeoutMillis: scaled(1_500),
 });
+
+/** How long Redis may take to answer, in milliseconds. It may be starting at the same time as this process. */
+const redisAnswerMs = 5_000;
+
+/**
+ * Creates or upgrades BullMQ's tables if the queue is a Postgres database. A Redis only has to answer. Must have run
+ * before any process uses the queue, because without a queue accepted work never begins. May be repeated.
+ * @throws with the reason if there is no queue
+ */
+export async function prepareQueue(queueUrl: string, answerMs = redisAnswerMs): Promise<void> {
+  if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, answerMs);
+  const client = new Client({ connectionString: queueUrl });
+  await client.connect();
+  try {
+    await runMigrations(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function assertAnswers(queueUrl: string, withinMs: number): Promise<void> {
+  const client = openRedis(queueUrl, {
+    commandTimeout: withinMs,
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectMs,
+  });
+  let trouble: unknown;
+  client.on('error', (error) => {
+    trouble = error;
+  });
+  try {
+    await client.ping();
+  } catch (error) {
+    throw new Error(`Redis at QUEUE_URL does not answer: ${messageOf(trouble ?? error)}`, { cause: error });
+  } finally {
+    client.disconnect();
+  }
+}
 
 export function openQueue(address: QueueAddress): JobQueue {
   const { log } = address;
@@ -193,9 +235,9 @@ const noId = '00000000-0000-7000-8000-000000000000';
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * The two queues of a service. `interactive` is for work whose beginning a request awaits (`start_by`). The interactive
- * queue has separate slots, so that long restores do not delay the restart of an application. Everything else,
- * including work that has begun, uses `default`.
+ * The two queues of a service. `interactive` is for work whose beginning a request awaits (`start_by`), and for the
+ * decisions of staff. It has separate slots, so that long restores do not delay the restart of an application. All
+ * other work, also what has begun and continues, uses `default`.
  */
 export type QueueKind = 'default' | 'interactive';
 
@@ -204,7 +246,9 @@ export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
-/** BullMQ's operations on a single job. All other operations only read the queue. */
+/**
+ * The names of BullMQ's spans that are about a single job. All other spans are of operations that only read the queue.
+ */
 const jobOperations = /^(?:add|process) /;
 
 /**
@@ -221,8 +265,8 @@ const noSpan: Span<Context> = {
 };
 
 /**
- * Whether a new span would belong to a trace. Probes and jobs of workflows that the clock has started belong to no
- * trace. A workflow that the clock has started begins its own trace when it runs.
+ * Whether a new span would belong to a trace. Probes belong to no trace, and neither do the jobs of workflows that a
+ * schedule has started. Such a workflow begins its own trace when it runs.
  */
 const isInTrace = (within: Context): boolean =>
   isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);

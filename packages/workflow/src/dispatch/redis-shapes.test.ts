@@ -26,7 +26,7 @@ function openBoth(queueUrl: string) {
   const worker = openWorker({ ...address, concurrency: 2, handle, delivered: ignore });
   const queue = openQueue(address);
   return {
-    /** Enqueues until the job is delivered, because a job may be lost. Resolves with the number of tries. */
+    /** Enqueues the same job until one is delivered, because a job may be lost. Resolves with the number of tries. */
     enqueue: async (): Promise<number> => {
       const workflowId = uuidv7();
       let attempts = 0;
@@ -73,7 +73,7 @@ const lacking = missingTools('redis');
     await sentinel.close();
   });
 
-  it('follows the address of one Redis to another server, though the old one lives on as its replica and keeps the connections', async () => {
+  it('follows the address of a Redis to another server, although the old one lives on as a replica and keeps its connections', async () => {
     const servers = [await startServer(), await startServer()] as const;
     const [first, second] = servers;
     await second.admin.config('SET', 'requirepass', first.address.password);

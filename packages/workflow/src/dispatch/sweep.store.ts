@@ -16,15 +16,15 @@ export interface DueQuery {
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
-  /** True if the queue is empty. Then an enqueued workflow that was not claimed has lost its job. */
+  /** Whether the queue is empty. If it is, an enqueued workflow that no worker has claimed has lost its job. */
   queueEmpty: boolean;
   /** The organisations that already use all of their slots in this worker. A job for them would be declined. */
   fullOrgs: readonly string[];
-  /** The organisation at which the query begins. Organisations are in the order of their ids. */
+  /** The organisation at which the query begins, in the order of their ids. */
   fromOrg: string;
   /**
-   * Whether each organisation has had its turn. The organisations then share the remaining room, with more than one
-   * workflow each. A query that covers all organisations shares the room without this flag.
+   * Whether each organisation with due work has already got a job in this sweep. Then this query takes several
+   * workflows of an organisation. So does a query that covers all organisations, whatever this flag says.
    */
   hadTurns: boolean;
 }
@@ -152,7 +152,7 @@ export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
     [workflowId],
   );
 
-/** The workflows that no worker has claimed by their `start_by`, oldest first. */
+/** At most 100 workflows that no worker has claimed by their `start_by`, the oldest first. */
 export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   const rows = await sql.query<{ id: string }>(
     `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= statement_timestamp()

@@ -44,8 +44,7 @@ export interface SweptQueue {
   /** Whether the last sweep had more work than fitted into the queue. */
   hasBacklog: boolean;
   /**
-   * The organisation at which the next query begins. Each process has a separate value, which may differ from the
-   * others' and may be lost.
+   * The organisation at which the next query begins. Each process has its own value, which may be lost without harm.
    */
   fromOrg: string;
 }
@@ -94,7 +93,7 @@ export interface ReportOptions {
   isReporter(): Promise<boolean>;
 }
 
-/** The part of the sweep loop that reports the numbers of unfinished workflows as metrics. */
+/** Makes the part of a sweep that reports the numbers of unfinished workflows as metrics. */
 export function createReport({ database, kinds, isReporter }: ReportOptions): () => Promise<void> {
   let reportedAtMs = -reportEveryMs;
   return async () => {
@@ -104,7 +103,7 @@ export function createReport({ database, kinds, isReporter }: ReportOptions): ()
   };
 }
 
-/** The most queries of one sweep. Later sweeps continue. */
+/** The most queries of one sweep for each queue. The next sweep continues where they ended. */
 const looksMax = 10;
 
 async function enqueueDue<Tx>(
@@ -117,8 +116,8 @@ async function enqueueDue<Tx>(
   const waiting = await queue.waiting();
   if (silentSeconds() > probeAfterSeconds && waiting === 0) await queue.enqueue('probe', probeJob);
   let room = waitingMax - waiting;
-  // The number of completed rounds through all organisations. In the second round, the organisations that have had
-  // their turn share the remaining room.
+  // Counts the rounds through all organisations. A sweep that begins in the middle first ends a partial round, which
+  // does not count. In the second round the organisations share the room that the first has left.
   let rounds = own.fromOrg === firstOrg ? 0 : -1;
   for (let looks = 0; hasWork && room > 0 && looks < looksMax; looks += 1) {
     const { due, nextOrg } = await takeDueWorkflows(database.sql(), {

@@ -9,8 +9,7 @@ import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import type { Log } from '../definition/definition';
 import { openWorld } from '../testing/world';
-import { prepareQueue } from './prepare-queue';
-import { type JobQueue, openQueue, type WorkflowJob } from './queue';
+import { type JobQueue, openQueue, prepareQueue, type WorkflowJob } from './queue';
 import { openWorker } from './worker';
 
 let behind: TestQueue;
@@ -37,8 +36,8 @@ afterAll(async () => {
 });
 
 const scale = process.env['DRYDOCK_TIMEOUT_SCALE'];
-// This suite uses the time-outs of production, because it tests them. A busy machine may reach a time-out more often
-// without a failed test.
+// This suite tests the time-outs of production, so it does not scale them. On a busy machine they may pass more often,
+// which fails no test.
 beforeAll(() => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
 });
@@ -47,7 +46,7 @@ afterAll(() => {
   else process.env['DRYDOCK_TIMEOUT_SCALE'] = scale;
 });
 
-/** The time is longer than the wait for a connection. */
+/** Milliseconds that the queue is away: longer than a client waits for a connection. */
 const awayMs = 2_500;
 const away = () => new Promise((resolve) => setTimeout(resolve, awayMs));
 
@@ -86,7 +85,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
   expect(warnings.length).toBeLessThan(60 + (performance.now() - startedMs) / 200);
 });
 
-it('a Redis that is not there is told as such at the start, and why, without its password', async () => {
+it('a Redis that cannot be reached is reported at the start with the reason and without its password', async () => {
   const telling = prepareQueue('redis://:letmein@127.0.0.1:1', 1_000).catch(String);
   await expect(telling).resolves.toMatch(/Redis at QUEUE_URL does not answer: .*ECONNREFUSED 127\.0\.0\.1:1$/);
   await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
@@ -95,7 +94,7 @@ it('a Redis that is not there is told as such at the start, and why, without its
 const lacking = missingTools('redis');
 
 (lacking === '' ? describe : describe.skip)(`a worker on a Redis${lacking}`, () => {
-  it('is not ready while that is frozen, though it has heard of it a moment ago', async () => {
+  it('is not ready while Redis is frozen, although Redis answered a moment ago', async () => {
     const redis = await testRedis();
     if (redis === null) throw new Error('there is no Redis');
     const world = await openWorld('postgres');

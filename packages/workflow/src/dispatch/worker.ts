@@ -69,7 +69,7 @@ interface Running {
 
 function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, processor: Processor): Running {
   // One of the five connections listens for notifications.
-  const pool = new PatientPool(postgresConnection(queueUrl, 5));
+  const pool = new RetryingPool(postgresConnection(queueUrl, 5));
   const worker = new Worker(queueName, processor, { ...common, connection: pool.forBullmq() }, createPostgresBackend);
   return {
     worker,
@@ -131,25 +131,25 @@ type ConnectCallback = Parameters<Pool['connect']>[0];
 const pauseMs = 500;
 
 /**
- * A pool that waits for its database. BullMQ itself never recovers from a failed first connection, and repeats later
- * failures without a pause. Each failure is reported as an `error` event.
+ * A pool that connects again until its database answers. BullMQ itself never recovers from a failed first connection,
+ * and repeats later failures without a pause. Each failure is reported as an `error` event.
  */
-class PatientPool extends Pool {
-  private isPatient = true;
+class RetryingPool extends Pool {
+  private isRetrying = true;
 
   constructor(config: PoolConfig) {
     // BullMQ sets the same option for its own pools.
     super({ ...config, options: '-c search_path=bullmq' });
   }
 
-  /** This pool with BullMQ's type of a pool. Only the overloads of `on` in pg's declarations do not match it. */
+  /** This pool as BullMQ's type of a pool. Only the overloads of `on` in pg's declarations differ from it. */
   forBullmq(): PgPool {
     return this as unknown as PgPool;
   }
 
-  /** Makes a failed connection an error again. It is called before the pool is closed. */
+  /** Makes `connect` reject at once when it fails. Called before the pool is closed. */
   stopRetrying(): void {
-    this.isPatient = false;
+    this.isRetrying = false;
   }
 
   override connect(): Promise<PoolClient>;
@@ -169,7 +169,7 @@ class PatientPool extends Pool {
       try {
         return await super.connect();
       } catch (error) {
-        if (!this.isPatient || this.ending) throw error;
+        if (!this.isRetrying || this.ending) throw error;
         this.emit('error', error);
       }
       await wait(pauseMs);
@@ -198,7 +198,7 @@ interface WorkerQueueOptions extends QueueAddress {
  */
 const interactiveConcurrencyDefault = 2;
 
-/** Opens one queue for a worker, which adds jobs in its sweep and handles delivered jobs. */
+/** Opens one queue for a worker. The worker adds jobs in its sweep and handles the jobs that are delivered. */
 export function openWorkerQueue(
   { queueUrl, queueName, log, ...slots }: WorkerQueueOptions,
   kind: QueueKind,

@@ -20,8 +20,8 @@ export interface WorkflowContext<Tx> {
 }
 
 /**
- * Connects an API to its workflows. It receives notifications of their changes and enqueues jobs. `queueName` must be
- * the worker's.
+ * Connects an API to its workflows: it receives notifications of their changes, and it can enqueue jobs. The worker
+ * must use the same `queueName`.
  */
 export function connectWorkflows<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
@@ -57,16 +57,16 @@ export interface Acceptance<Input> extends WorkTarget {
    * entry, in the transaction that records that the provider has accepted the work.
    */
   action: string | null;
-  /** The workflow's id. A workflow that makes a resource has the resource's id. By default it is a new id. */
+  /** The workflow's id; by default a new one. Work that makes a resource may use the resource's id. */
   id?: string;
   /** The time at which the workflow is cancelled if no worker has claimed it; see {@link readStartBy}. */
   startBy?: Date;
 }
 
 /**
- * Accepts work within `tx`. It writes the workflow and the audit entry, and enqueues the job after the commit. Resolves
- * with the workflow's id. Throws `operation_in_progress` or `needs_attention` if another workflow has locked the
- * resource, even if the caller found it free before.
+ * Accepts work within `tx`: writes the workflow and the audit entry, and enqueues a job after the commit. Resolves with
+ * the workflow's id. Throws `operation_in_progress` or `needs_attention` if another workflow has locked the resource,
+ * even if the caller found it free before.
  */
 export async function acceptWorkflow<Tx, Input>(
   context: Pick<WorkflowContext<Tx>, 'database' | 'enqueue'>,

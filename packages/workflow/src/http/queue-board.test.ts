@@ -64,7 +64,7 @@ describe.each(queueBackends())('the board of the queues over %s', (backend: Queu
     return queues.find(({ name }) => name === 'boxes')?.counts.waiting ?? -1;
   };
 
-  it('refuses whoever has no token or another one, pages and data alike; probes need none', async () => {
+  it('refuses a caller without the right token, pages and data alike; health probes need none', async () => {
     for (const authorization of [null, basic(''), basic(`${token}0`), 'Bearer x', 'Basic', `Digest ${token}`]) {
       for (const path of ['/queues', '/queues/', '/queues/api/queues', '/queues/static/js/none.js', '/queues?x=1']) {
         const { status, headers, text } = await ask(path, { authorization });
@@ -119,7 +119,7 @@ describe.each(queueBackends())('the board of the queues over %s', (backend: Queu
     }
   });
 
-  it('changes nothing: whatever retries, cleans, empties, pauses or adds is refused, and the jobs stay', async () => {
+  it('changes nothing: each call that retries, cleans, empties, pauses or adds is refused, and the jobs stay', async () => {
     const id = '1';
     const changes = [
       ['PUT', `boxes/${id}/retry`],

@@ -86,7 +86,7 @@ test('staff see what waits in every organisation, with its cause, and decide by 
   expect(ended).toMatchObject([{ error: { code: 'abandoned', detail: 'The box stays as it is.' } }]);
 });
 
-test('work of the platform itself is listed and retried too, which no key can', async () => {
+test('workflows of the platform itself are listed and retried too, although no API key reaches them', async () => {
   const { workflowId } = await park(uuidv7(), { type: 'platform', id: 'nightly' });
   expect((await staff('parked')).stdout).toContain('platform nightly, at swap');
   isBroken = false;
@@ -94,7 +94,7 @@ test('work of the platform itself is listed and retried too, which no key can', 
   await reaches(workflowId, 'succeeded');
 });
 
-test('what is unknown, is over, or is no id is refused, and nothing is decided', async () => {
+test('a workflow that is unknown or over, and a malformed id, are refused, and nothing is decided', async () => {
   const { workflowId } = await park(uuidv7());
   const unknown = uuidv7();
   expect(await staff('retry', unknown)).toMatchObject({

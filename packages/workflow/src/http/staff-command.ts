@@ -23,9 +23,9 @@ interface Parked extends WorkflowRow {
 }
 
 /**
- * Runs the command by which staff handle the workflows that wait for staff. The command runs beside a service's
- * database. It lists the work of all organisations, which no API key may read. `leaves` has the text about the resource
- * for each kind of workflow; see `abandonWorkflow`.
+ * Runs the command by which staff handle the workflows that wait for them. It runs beside a service's database and
+ * covers all organisations, which no API key may read. `leaves` tells for each kind of workflow in which state an
+ * abandoned one leaves its resource.
  */
 export function runStaffCommand(
   service: string,
@@ -101,7 +101,7 @@ async function decide<Tx>(
 
 const isSubject = (type: string): type is keyof typeof subjectPaths => Object.hasOwn(subjectPaths, type);
 
-/** The path of the workflow's resource. Workflows of the platform have none, and are shown by their subject. */
+/** The path of the workflow's resource. A workflow of the platform has no path, so its subject stands for it. */
 const subjectOf = ({ subject_type: type, subject_id: id }: WorkflowRow): string =>
   isSubject(type) ? subjectPaths[type] + id : `${type} ${id}`;
 

@@ -86,20 +86,20 @@ interface WorkerOptions<Context, Tx> {
 }
 
 /**
- * The pause between two reads of an outbox by the clock. An announcement causes a read sooner. But announcements may be
- * lost, and a change without a workflow causes no announcement.
+ * The longest pause between two reads of an outbox, in milliseconds. The announcement of a changed workflow causes a
+ * read sooner. It may be lost, and changes without a workflow have none.
  */
 const outboxMs = 5_000;
 
 /**
- * The time that the engine gets to close. Running steps need some of it to stop at a safe place and to be given back.
+ * The time that the engine gets to close, in milliseconds. In it, running steps stop at a safe place and their
+ * workflows are given back.
  */
 const engineCloseMs = 15_000;
 
 /**
- * Composes the process that runs the workflows of a service. It also delivers the service's audit entries and events
- * and removes its old workflows. Everything that the steps use must be opened before this call, and is closed after the
- * engine.
+ * Composes the process that runs the workflows of a service, delivers its audit entries and events, and removes its old
+ * workflows. The caller must have opened everything that the steps use, so that it is closed after the engine.
  */
 export function composeWorkerProcess<Context, Tx>(
   foundation: Foundation<Database<Tx>>,
@@ -142,7 +142,7 @@ export function composeWorkerProcess<Context, Tx>(
   };
 }
 
-/** Opens the queue board if it is configured. Its code, with its web framework, is loaded only then. */
+/** Opens the queue board if it is configured. Only then is its code loaded, which brings a web framework. */
 function openBoard(
   { log, lifetime }: Pick<Foundation<unknown>, 'log' | 'lifetime'>,
   config: WorkerConfig,

@@ -25,7 +25,7 @@ const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 /** A type of resource with workflows. Each type has its own paths, and all share these handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
-  /** The name of the path parameter with the resource's id. */
+  /** The path parameter that has the resource's id. */
   param: Name;
   /** The subject of the resource's workflows and events. Its type must have a path in `subjectPaths`. */
   subjectOf(id: string): Subject;
@@ -139,8 +139,8 @@ interface Decision {
 }
 
 /**
- * How long the answer waits for a worker, which ends an abandoned workflow within milliseconds. Without a worker, the
- * answer shows the workflow as queued.
+ * How long the answer waits for a worker, in milliseconds. A worker ends an abandoned workflow within milliseconds.
+ * Without a worker, the answer shows the workflow as queued.
  */
 const abandonWaitMs = 5_000;
 
@@ -194,8 +194,8 @@ export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx
   });
 
 /**
- * Ends a workflow as failed and unlocks its resource in its present state, which the answer shows. `leaves` has the
- * text about the resource for staff, for each kind of workflow.
+ * Ends a workflow as failed and unlocks its resource as it is. `leaves` tells for each kind of workflow in which state
+ * that is; the answer shows the text.
  */
 export const abandonWorkflow = <Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,

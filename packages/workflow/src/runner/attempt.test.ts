@@ -6,7 +6,7 @@ import { attempt } from './attempt';
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-it('keeps nothing of the attempts that are over, however many a worker has made', async () => {
+it('frees the signals of attempts that are over, however many a worker has made', async () => {
   const never = new AbortController().signal;
   const limits = { name: 'step', timeoutSeconds: 60, lease: never, stopping: never };
   const given: WeakRef<AbortSignal>[] = [];
@@ -18,7 +18,7 @@ it('keeps nothing of the attempts that are over, however many a worker has made'
 });
 
 it.each(['lease', 'stopping'] as const)(
-  'aborts the signal of work under way for its %s, with its reason',
+  'aborts the signal of running work with the reason of its %s',
   async (source) => {
     const ends = { lease: new AbortController(), stopping: new AbortController() };
     const limits = { name: 'step', timeoutSeconds: 60, lease: ends.lease.signal, stopping: ends.stopping.signal };

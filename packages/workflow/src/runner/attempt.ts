@@ -32,7 +32,7 @@ interface AttemptLimits {
   stopping: AbortSignal;
 }
 
-/** How long a step may take to reach a safe place after its signal was aborted. */
+/** How long a step may take to reach a safe place after its signal was aborted, in milliseconds. */
 const stopGraceMs = 8_000;
 
 /**
@@ -80,7 +80,7 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 
 function endOf<T>(result: Caught<T> | undefined, limits: AttemptLimits, late: AbortSignal): AttemptEnd<T> {
   if (limits.lease.aborted) return { end: 'left' };
-  // Work that was completed counts, even if its time was up.
+  // Completed work counts even if its time was up.
   if (result?.ok) return { end: 'done', value: result.value };
   const error = result?.error;
   if (error instanceof LeaseLost) return { end: 'left' };
@@ -107,9 +107,8 @@ interface JoinedSignal {
 }
 
 /**
- * Joins several signals into one. `AbortSignal.any` is not used, because Node 20 keeps its result for ever once it has
- * had a listener, unless a source is aborted. `AbortSignal.any` would lose 2 kB for each step that a worker has ever
- * run.
+ * Joins several signals into one. Node 20 never frees the signal of `AbortSignal.any` once it has had a listener,
+ * unless a source is aborted. A worker would lose 2 kB with each step that it runs.
  */
 function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
   const joined = new AbortController();
@@ -125,11 +124,11 @@ function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
 }
 
 /**
- * Logs the start of an attempt at a step, or at its undo. The returned function logs how the attempt ended and how long
+ * Logs the start of an attempt at a step or at its undo. The returned function logs how the attempt ended and how long
  * it took; `total_ms` counts from the step's first start.
  *
- * Repeated runs are logged at debug, so that the log of an installation has each piece of work once. A step that waits
- * for an agent is run every few seconds. A routine workflow (`isRoutine`) is started by the clock every minute.
+ * Repetitions are logged at debug, so that a log at info has each piece of work once: a step that waits for an agent
+ * runs every few seconds, and a schedule starts a routine workflow (`isRoutine`) every minute.
  */
 export function logAttempt<Context, Tx>(
   { definition, claim, log, claimedAtMs }: Execution<Context, Tx>,
@@ -137,11 +136,11 @@ export function logAttempt<Context, Tx>(
   { what, attempt }: { what: 'step' | 'undo'; attempt: number },
 ): (end: AttemptEnd<unknown>['end']) => void {
   const row = rowOf(claim, name);
-  const isLook = what === 'step' && row !== undefined && row.attempts > row.failures && claim.consecutive_crashes === 0;
+  const isPoll = what === 'step' && row !== undefined && row.attempts > row.failures && claim.consecutive_crashes === 0;
   const levelOf = (isQuiet: boolean): 'debug' | 'info' => (isQuiet || definition.isRoutine === true ? 'debug' : 'info');
   const told = logWith(log, { step: name, attempt });
   const startedAtMs = performance.now();
-  told[levelOf(isLook)]({}, `${what} started`);
+  told[levelOf(isPoll)]({}, `${what} started`);
   return (end) => {
     const nowMs = performance.now();
     const earlierMs = row === undefined || row.attempts === 0 ? 0 : row.age_seconds * 1_000 + startedAtMs - claimedAtMs;

@@ -42,7 +42,7 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     ]);
   });
 
-  it('retries what may pass, and takes the steps back when it does not', async () => {
+  it('retries a transient failure, and undoes the steps when it does not pass', async () => {
     let attempts = 0;
     const undone: string[] = [];
     const flaky = workflow({ kind: 'flaky', input: z.object({ passes: z.boolean() }) })
@@ -132,7 +132,7 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     ))
       expect([message, Number.isInteger(ms), Number(total) >= Number(ms)]).toEqual([message, true, true]);
     expect(JSON.stringify(lines)).not.toContain(secret);
-    // A workflow that the clock starts every minute is logged at debug only.
+    // A workflow that a schedule starts every minute is logged at debug only.
     expect(new Set((await linesOf('told_quietly')).map(({ level }) => level))).toEqual(new Set(['debug']));
   });
 
@@ -200,7 +200,7 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     expect(shown.steps[0]).toMatchObject({ status: 'failed', attempts: 1 });
   });
 
-  it('ends a workflow whose failure is told in a text that Postgres cannot hold', async () => {
+  it('ends a workflow even if Postgres cannot store the text of its failure for staff', async () => {
     const strange = workflow({ kind: 'strange', input: z.object({}) })
       .step('ask', {
         run: async () => {

@@ -27,23 +27,23 @@ export interface EngineOptions<Context, Tx> {
   queueUrl: string;
   queueName: string;
   /**
-   * Seconds for which a worker keeps a workflow without renewing its lease. Leases are renewed after each third of this
+   * Seconds for which a claim lasts unless its worker renews it. A worker renews its claims after each third of this
    * time.
    */
   leaseSeconds: number;
   /** The pause between two sweeps, unless something wakes the sweep earlier. */
   sweepMs: number;
   /**
-   * The number of workflows of one organisation that this process runs at the same time while no other organisation has
-   * work. For several organisations together it runs twice as many.
+   * The most workflows of one organisation that this process runs at the same time. For several organisations together
+   * it runs at most twice as many.
    */
   concurrency: number;
-  /** The value of `concurrency` for workflows that a request waits for, which have separate slots. Default 2. */
+  /** The same for workflows that a request waits for. They have separate slots. Default 2. */
   interactiveConcurrency?: number;
   log: Log;
-  /** Wakes sweeps at once. Without a listener, sweeps run only by the clock. */
+  /** Wakes sweeps at once. Without a listener, sweeps run only every `sweepMs`. */
   listener?: WorkflowListener;
-  /** The number of successive workers that may die during one workflow. Default 5. */
+  /** The number of successive workers that may die during one workflow before it waits for staff. Default 5. */
   crashesMax?: number;
   /**
    * Seconds for which a dependency of a step may be unreachable before the outage counts as a failure of the step.
@@ -55,12 +55,13 @@ export interface EngineOptions<Context, Tx> {
 export interface Engine {
   start(): void;
   /**
-   * Takes no new workflows, aborts the signals of running steps, gives their leases back and resolves within seconds.
+   * Takes no new workflows, aborts the signals of running steps and gives their workflows back. Resolves within
+   * seconds.
    */
   stop(): Promise<void>;
   /**
-   * Rejects if the queue does not answer. Also rejects if it has delivered nothing, not even a probe, for some time
-   * while no workflow is running.
+   * Rejects if the queue does not answer. Also rejects if this worker is idle and the queue has delivered nothing for
+   * some time, not even a probe.
    */
   checkQueue(): Promise<void>;
 }
@@ -199,8 +200,8 @@ function byKind<Context, Tx>(
 }
 
 /**
- * Makes the function that ends a workflow which the sweep cancels. It calls the hook of the definition. If the input
- * cannot be read, no hook is called.
+ * Makes the function that calls the `failed` hook of a workflow that the sweep cancels. No hook is called if the kind
+ * is unknown or the input does not match its schema.
  */
 function failBy<Context, Tx>(
   definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>,

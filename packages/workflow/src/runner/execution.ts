@@ -23,8 +23,8 @@ interface HeldLease {
 
 /**
  * Renews the lease after each third of its duration until `release` is called. The lease is lost if Postgres says so,
- * or if it has run out while renewals failed. This process counts the lease from the moment before it sent the last
- * successful renewal, by its monotonic clock. So the lease never ends later here than in Postgres.
+ * or if it has run out while renewals failed. It is counted by the monotonic clock, from the moment before the last
+ * successful renewal was sent. So this process never holds it longer than Postgres does.
  */
 export function keepLease(
   sql: Sql,
@@ -124,7 +124,7 @@ export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
 
 export const rowOf = (claim: Claim, step: string): StepRow | undefined => claim.steps.find((row) => row.name === step);
 
-/** The pause that limits the writes of progress for one step to two a second. */
+/** The least pause between two writes of the progress, in milliseconds. */
 const progressPauseMs = 500;
 
 export function stepContext<Context, Tx>(

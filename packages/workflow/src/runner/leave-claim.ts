@@ -59,7 +59,7 @@ export async function park<Context, Tx>(
 export const waitMaxSeconds = 24 * 3_600;
 
 /**
- * Whether the failure uses up no attempt, because Postgres, a host or a storage cannot be reached and the outage is
+ * Whether the failure uses up no attempt, because Postgres, an agent or a storage cannot be reached and the outage is
  * still short.
  */
 export const isOutOfReach = <Context, Tx>(
@@ -69,9 +69,9 @@ export const isOutOfReach = <Context, Tx>(
 ): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
 
 /**
- * Raises the fences when a target has refused one. The fence of the next claim is then above every fence that a target
- * can have seen, even if the database was restored while workers ran. A worker whose claim is lost may raise the fences
- * too, but the database refuses its next write.
+ * Raises the fences when a target has refused one. The next claim then has a higher fence than any target can have
+ * seen, even if the database was restored while workers ran. A worker that has lost its claim may come here too. That
+ * is harmless, because the database refuses its next write.
  */
 export async function outnumberHosts<Context, Tx>(
   { runner }: Pick<Execution<Context, Tx>, 'runner'>,
@@ -81,8 +81,9 @@ export async function outnumberHosts<Context, Tx>(
 }
 
 /**
- * The most attempts to write the end of a workflow. A hook that writes a few rows fails because of a bug, or because
- * Postgres is unreachable for a while. After five attempts with pauses, only a bug remains as the cause.
+ * The most attempts to write the end of a workflow, before staff are called. A hook that only writes a few rows fails
+ * because Postgres cannot be reached for a while, or because of a bug. After five attempts with pauses a bug is the
+ * likely cause.
  */
 const endAttemptsMax = 5;
 
@@ -134,18 +135,18 @@ export function backoffSeconds(failures: number, random: () => number = Math.ran
   return 0.5 + random() * ceiling;
 }
 
-/** The dependencies that cannot be reached while steps are repeated. */
+/** Remembers since when the steps of this worker have been unable to reach a dependency. */
 export interface Outages {
   /**
-   * Records that `what` could not be reached just now. Returns true while the outage is short, and false once it has
-   * lasted too long.
+   * Records that the step `what` could not reach a dependency just now. Returns true while its outage is short, and
+   * false once it has lasted too long.
    */
   isPassing(what: string): boolean;
 }
 
 /**
- * The longest outage that uses up no attempt. A host restarts and a Postgres fails over in less time. During a longer
- * outage each failure uses up an attempt.
+ * The longest outage that uses up no attempt, in seconds. A machine restarts and a Postgres fails over in less time. In
+ * a longer outage each failure uses up an attempt.
  */
 const outageSecondsDefault = 900;
 
@@ -153,8 +154,7 @@ const outageSecondsDefault = 900;
 const passedAfterMs = 120_000;
 
 /**
- * Each worker records outages on its own. A worker that starts during an outage counts the time from its own first
- * failure.
+ * Each worker keeps its own record. A worker that starts during an outage counts from the first failure that it sees.
  */
 export function createOutages(secondsMax = outageSecondsDefault): Outages {
   const met = new Map<string, { sinceMs: number; lastMs: number }>();

@@ -29,7 +29,7 @@ describe('work that cannot go on', () => {
     return rows[0];
   };
 
-  it('sits out what is out of reach for a while, and fails when it stays so', async () => {
+  it('waits while a dependency cannot be reached, and fails when the outage lasts too long', async () => {
     const away = workflow({ kind: 'away', input })
       .step('ask', { run: () => Promise.reject(refused()), attemptsMax: 1 })
       .build();
@@ -40,7 +40,7 @@ describe('work that cannot go on', () => {
     expect((await stepOf(workflowId))?.failures).toBe(0);
   });
 
-  it('calls no staff because a host was away for a moment while a step was taken back', async () => {
+  it('calls no staff when a host cannot be reached for a moment during an undo', async () => {
     let asked = 0;
     const back = async () => {
       asked += 1;
@@ -55,7 +55,7 @@ describe('work that cannot go on', () => {
     expect(asked).toBe(3);
   });
 
-  it('ends when what a customer would be told cannot be held by Postgres', async () => {
+  it('ends even if Postgres cannot store the text of its failure for the customer', async () => {
     const strange = workflow({ kind: 'strange', input })
       .step('ask', {
         run: () => Promise.reject(fail('step_failed', { detail: 'a\0b', extra: { item: ['c\ud800d'] } })),
@@ -68,7 +68,7 @@ describe('work that cannot go on', () => {
     expect(rows).toEqual([{ error: { code: 'step_failed', detail: 'a\ufffdb', extra: { item: ['c\ufffdd'] } } }]);
   });
 
-  it('may wait for a day again once staff had it tried again', async () => {
+  it('may be postponed for another day after staff retry it', async () => {
     let isReady = false;
     const follows = workflow({ kind: 'follows', input })
       .pointOfNoReturn()
@@ -92,7 +92,7 @@ describe('work that cannot go on', () => {
     expect((await stepOf(workflowId))?.failures).toBe(0);
   });
 
-  it('calls staff when an undo has said "later" for a day, and waits for another when they have it tried again', async () => {
+  it('calls staff when an undo was postponed for a day, and may be postponed for another day after they retry it', async () => {
     let undone = 0;
     let isReady = false;
     const back = async () => {
@@ -115,7 +115,7 @@ describe('work that cannot go on', () => {
     expect((await stepOf(workflowId))?.undo_failures).toBe(0);
   });
 
-  it('starts by a clock that was put back what a wrong one has put off for years, once', async () => {
+  it('starts a schedule once that a wrong clock had put off for years, when the clock is right again', async () => {
     const night = {
       kind: 'night',
       orgId: world.orgId,

@@ -16,12 +16,12 @@ const steps = (...names: string[]) =>
 const reasonOf = (plan: ReturnType<typeof planRun>): string => (plan.go ? '' : plan.reason);
 
 describe('a step that is newer than the run', () => {
-  it('is run when the run has not come to its place', () => {
+  it('is run when the run has not reached its position', () => {
     const plan = planRun([row('a', 'succeeded'), row('c', 'pending', 0)], steps('a', 'b?', 'c'));
     expect(plan).toEqual({ go: true, next: 1, names: ['a', 'b', 'c'], relist: true });
   });
 
-  it('is left out when it may be and what comes behind it was completed', () => {
+  it('is left out when `skipIfPassed` allows it and a later step was completed', () => {
     const plan = planRun(
       [row('a', 'succeeded'), row('c', 'succeeded'), row('d', 'pending', 0)],
       steps('a', 'b?', 'c', 'd'),
@@ -29,7 +29,7 @@ describe('a step that is newer than the run', () => {
     expect(plan).toEqual({ go: true, next: 3, names: ['a', 'c', 'd'], relist: false });
   });
 
-  it('is left out when it may be and what comes behind it was begun, which goes on', () => {
+  it('is left out when `skipIfPassed` allows it and a later step was begun, which continues', () => {
     const plan = planRun(
       [row('a', 'succeeded'), row('c', 'running'), row('d', 'pending', 0)],
       steps('a', 'b?', 'c', 'd'),
@@ -37,12 +37,12 @@ describe('a step that is newer than the run', () => {
     expect(plan).toEqual({ go: true, next: 2, names: ['a', 'c', 'd'], relist: false });
   });
 
-  it('is left out in a run of which only the end is left', () => {
+  it('is left out in a run that has only its end before it', () => {
     const plan = planRun([row('a', 'succeeded'), row('c', 'succeeded')], steps('a', 'b?', 'c'));
     expect(plan).toEqual({ go: true, next: 3, names: ['a', 'c'], relist: false });
   });
 
-  it('is run at its place beside one that is left out', () => {
+  it('is run at its position although another new step is left out', () => {
     const plan = planRun(
       [row('a', 'succeeded'), row('c', 'succeeded'), row('e', 'pending', 0)],
       steps('a', 'b?', 'c', 'd?', 'e'),
@@ -50,7 +50,7 @@ describe('a step that is newer than the run', () => {
     expect(plan).toEqual({ go: true, next: 3, names: ['a', 'c', 'd', 'e'], relist: true });
   });
 
-  it('stops the run when nobody said that it may be left out', () => {
+  it('stops a run that has passed it when `skipIfPassed` does not allow that', () => {
     expect(reasonOf(planRun([row('a', 'succeeded'), row('c', 'succeeded')], steps('a', 'b', 'c')))).toContain(
       'the completed step c',
     );
@@ -59,7 +59,7 @@ describe('a step that is newer than the run', () => {
     );
   });
 
-  it('stops the run when it is on record, so that it is not new and was passed in another way', () => {
+  it('stops the run when the record has it, because then it is not new', () => {
     const recorded = [row('a', 'succeeded'), row('b', 'pending', 0), row('c', 'succeeded')];
     expect(reasonOf(planRun(recorded, steps('a', 'b?', 'c')))).toContain('the completed step c');
     expect(
@@ -67,7 +67,7 @@ describe('a step that is newer than the run', () => {
     ).not.toBe('');
   });
 
-  it('is no pardon for steps that are in another order', () => {
+  it('does not excuse other steps that are in another order', () => {
     expect(reasonOf(planRun([row('c', 'succeeded'), row('a', 'succeeded')], steps('a', 'b?', 'c')))).toContain(
       'the completed step c',
     );

@@ -8,9 +8,9 @@ export interface RecordedStep {
 
 type Plan =
   /**
-   * The run continues with the step at `next`. If `next` equals steps.length, only the end is left. `names` are the
-   * steps of the present code without those that this run has passed. `relist` says that the record has an older list
-   * of steps, which has to be brought up to date.
+   * The run continues with the step at `next`, or only with the end if `next` is steps.length. `names` are the steps of
+   * the present code without those that this run has passed. `relist`: the record has an older list of steps and must
+   * be brought up to date.
    */
   | { go: true; next: number; names: string[]; relist: boolean }
   /** The record does not match the present code. Continuing could repeat or omit work. */

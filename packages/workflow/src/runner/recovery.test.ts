@@ -46,7 +46,7 @@ describe('recovery', () => {
     expect(rows).toEqual([{ failures: 0 }]);
   });
 
-  it('parks what kills its workers, and leaves the others alone', async () => {
+  it('parks a workflow that kills its workers, and runs the others', async () => {
     let hired = 0;
     let isOver = false;
     const hire = (): void => {
@@ -84,7 +84,7 @@ describe('recovery', () => {
     });
   });
 
-  it('goes forward only past the point of no return: parks, keeps the resource, and staff retries or abandons', async () => {
+  it('past the point of no return goes only forward: parks, keeps the resource, and staff retry or abandon', async () => {
     let isBroken = true;
     const calls: string[] = [];
     const failed: string[] = [];
@@ -135,7 +135,7 @@ describe('recovery', () => {
     expect(calls).not.toContain('undo before');
   });
 
-  it('what staff abandoned says at once what becomes of it, and stays abandoned when its settling waits for staff once more', async () => {
+  it('an abandoned workflow says at once what becomes of its resource, and stays abandoned when its end waits for staff again', async () => {
     let isBroken = true;
     const failed: string[] = [];
     const stubborn: Definition = workflow({ kind: 'stubborn', input: z.object({}) })
@@ -213,7 +213,7 @@ describe('recovery', () => {
     expect((await view(workflowId))?.steps.map(({ status }) => status)).toEqual(['undone', 'failed']);
   });
 
-  it('meets an older list of steps: goes on where it fits, calls staff where it does not, repeats nothing', async () => {
+  it('with an older list of steps on record continues if the list fits, calls staff if not, and repeats nothing', async () => {
     const calls: string[] = [];
     const listing = (names: readonly string[]) =>
       names
@@ -257,7 +257,7 @@ describe('recovery', () => {
     ]);
   });
 
-  it('carries a run past a newer step on without it, once, and only where the definition says so', async () => {
+  it('continues a run without a newer step that it has passed, and only if the definition allows that', async () => {
     const calls: string[] = [];
     const call = async ({ workflowId }: { workflowId: string }, name: string) =>
       void calls.push(`${workflowId} ${name}`);
@@ -309,7 +309,7 @@ describe('recovery', () => {
     expect(callsOf(fresh)).toEqual(['a', 'b', 'c', 'd after a,b,c']);
   });
 
-  it('lets go of a workflow whose lease somebody else has taken, at the next heartbeat', async () => {
+  it('stops working on a workflow that another worker has claimed, at the next renewal of the lease', async () => {
     let reason: unknown;
     const long = workflow({ kind: 'long', input: z.object({}) })
       .step('wait', {

@@ -11,11 +11,10 @@ import { beginStep, claimWorkflow, relistSteps } from '../store/workflow-states'
 import { type Execution, keepLease, type Runner, runOf } from './execution';
 import { backoffSeconds, endWorkflow, park, release } from './leave-claim';
 import { planRun, planUndo } from './plan-run.rules';
-import { runForward } from './run-forward';
-import { runUndo } from './run-undo';
+import { runForward, runUndo } from './run-steps';
 
 /**
- * Runs one job: claims the workflow if it is due and runs it as far as possible. Several jobs may come for one
+ * Runs one job: claims the workflow if it is due and runs it as far as possible. Several jobs may name the same
  * workflow. Rejects only if the claim failed; the sweep then enqueues another job.
  */
 export async function runWorkflow<Context, Tx>(
@@ -77,7 +76,7 @@ function readyOf<Context, Tx>(
   runner: Runner<Context, Tx>,
   claim: Claim,
 ): { definition: WorkflowDefinition<Context, Tx>; input: unknown } | string {
-  // Staff can abandon a workflow that the present code cannot read. No hook is called then.
+  // Staff can abandon a workflow of an unknown kind or with an unreadable input. No hook is called then.
   const unreadable = (why: string) =>
     claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why;
   const definition = runner.definitions.get(claim.kind);

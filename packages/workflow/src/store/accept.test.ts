@@ -72,7 +72,7 @@ describe('accepting, waiting and watching', () => {
     expect(settled).toEqual(['start_by_passed']);
   });
 
-  it('begins what somebody waits for although every slot is taken, whether its job arrived or was lost', async () => {
+  it('begins work that a request waits for although every slot is taken, whether its job arrived or was lost', async () => {
     world.engine([dawdle], { concurrency: 1 });
     const long = await world.start({ kind: 'dawdle', input: { ms: 600_000 } });
     const usual = await world.start({ kind: 'dawdle', input: { ms: 1 } });
@@ -99,7 +99,7 @@ describe('accepting, waiting and watching', () => {
     await listener.close();
   });
 
-  it('shows each version to a watcher, and one that comes back only what it has not seen', async () => {
+  it('shows versions to a watcher, and only newer ones to a watcher that reconnects', async () => {
     let letGo: (() => void) | undefined;
     const held = new Promise<void>((resolve) => {
       letGo = resolve;
@@ -145,7 +145,7 @@ describe('accepting, waiting and watching', () => {
     }
   });
 
-  it('starts schedules by the clock: what was missed once, the busy later, the broken alone', async () => {
+  it('starts a missed schedule once and one with a busy resource later, and a broken one stops no other', async () => {
     const subject = { type: 'box', id: '1' };
     const common = {
       kind: 'dawdle',
@@ -235,7 +235,7 @@ describe('accepting, waiting and watching', () => {
     expect(runsBeforeLate).toBeLessThan(250);
   });
 
-  it('never holds a request up when the queue is away', async () => {
+  it('refuses to enqueue at once while the queue cannot be reached, so that no request waits', async () => {
     const queue = openQueue({ queueUrl: 'redis://127.0.0.1:1', queueName: 'boxes', log: world.log });
     await expect(queue.enqueue('dawdle', { workflowId: uuidv7(), orgId: uuidv7() })).rejects.toThrow(
       'the queue has not been reached yet',

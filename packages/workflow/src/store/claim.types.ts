@@ -19,11 +19,11 @@ export interface StepRow {
   undo_failures: number;
   output: unknown;
   undone: boolean;
-  /** Seconds since the first start of the step; 0 if there is no step. */
+  /** Seconds since the step first started, or first started after a retry by staff. 0 if it has not started. */
   age_seconds: number;
 }
 
-/** The claim that every write of a worker must present: the workflow, and the fence under which it works. */
+/** The workflow and the fence of a claim. Every write of a worker presents both. */
 export interface ClaimKey {
   id: string;
   kind: string;
@@ -102,5 +102,8 @@ export interface CancelledRow {
   request_id: string;
 }
 
-/** The end of a claim, as it is logged and traced. */
+/**
+ * The end of the handling of a job, for logs and traces. `ignored`: the job started nothing. `released`: the workflow
+ * continues later. `left`: the claim was lost, or the process had to stop.
+ */
 export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';

@@ -7,8 +7,8 @@ import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
 /**
- * Postgres' notifications to this process. A notification only makes the process act sooner, because every listener
- * also reads by the clock.
+ * Postgres' notifications to this process. They only make the process act sooner, because every user of a listener also
+ * polls.
  */
 export interface WorkflowListener {
   /** Calls `heard` at each change of the workflow until the returned function is called. */
@@ -112,8 +112,8 @@ const gatherMs = 15;
 
 /**
  * Notifies the listeners of other processes, after the commit and without delaying anybody. A NOTIFY in the transaction
- * would hold a lock of the whole cluster until its fsync is over. A lost notification does no harm, because listeners
- * also read by the clock.
+ * would hold a lock of the whole cluster until its fsync is over. A lost notification does no harm, because every user
+ * of a listener also polls.
  */
 export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => void {
   const gathered = new Set<string>();

@@ -63,7 +63,7 @@ export function createWorkflowPurge(
 }
 
 /**
- * Removes runs of the platform's own workflows (about `platform` or a `deploy_target`), which the clock starts every
+ * Removes runs of the platform's own workflows (about `platform` or a `deploy_target`), which schedules start every
  * minute. Successful runs are removed after a day, failed runs after 30 days. A limited batch for each call suffices,
  * because each run adds only one row.
  */

@@ -100,7 +100,7 @@ export interface VersionedWorkflow {
   view: WorkflowView;
 }
 
-/** Undefined if there is no such workflow in `scope`. `workflowId` must be a UUID. */
+/** Reads a workflow; undefined if `scope` has none of this id. `workflowId` must be a UUID. */
 export async function readWorkflow(
   sql: Sql,
   workflowId: string,

@@ -8,7 +8,7 @@ import { workflowFinished, workflowStarted } from './telemetry';
 import { cancelWorkflow, insertWorkflow, isUnfinished } from './workflow-states';
 
 const startSchema = z.object({
-  /** The id of the workflow. A workflow that makes a resource has the resource's id. By default it is a new id. */
+  /** The workflow's id; by default a new one. Work that makes a resource may use the resource's id. */
   id: z.uuidv7().optional(),
   kind: z.string().min(1),
   /** A name that only one unfinished workflow may have, such as `site:<id>`. */
@@ -23,7 +23,7 @@ const startSchema = z.object({
   input: z.json(),
   /** The time at which the workflow is cancelled with `start_by_passed` if no worker has claimed it. */
   startBy: z.date().optional(),
-  /** The key of the caller; null for workflows that the clock has started. */
+  /** The key of the caller; null for workflows that a schedule has started. */
   actorKeyId: z.uuid().nullable(),
   requestId: z.string(),
   traceparent: z.string().optional(),
@@ -50,8 +50,7 @@ export type WorkflowStarted =
 
 /**
  * Accepts a workflow in the caller's transaction. If another unfinished workflow has locked the resource, returns that
- * workflow. Nothing runs before the caller commits; the caller then calls `enqueue`. Throws a ZodError for an invalid
- * value.
+ * one. Nothing runs before the caller commits; then the caller enqueues a job. Throws a ZodError for an invalid value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;

@@ -121,8 +121,8 @@ const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
 });
 
 /**
- * The unfinished workflows of one kind. `dueSeconds` is the time since which the oldest unclaimed workflow is due.
- * `dueSeconds` is 0 if every due workflow is claimed.
+ * The number of unfinished workflows of one kind. `dueSeconds` says for how long the oldest unclaimed one has been due.
+ * It is 0 if every due workflow is claimed.
  */
 export interface UnfinishedCount {
   kind: string;
@@ -150,8 +150,8 @@ meter.addBatchObservableCallback(
 );
 
 /**
- * Sets counters to zero before anything is counted. A counter that first appears with the value one would not show as
- * growth.
+ * Adds zero to each counter, so that it exists before anything is counted. A counter that first appears with the value
+ * one would not show as growth.
  */
 export function beginCounting(kinds: readonly string[]): void {
   for (const kind of kinds) {

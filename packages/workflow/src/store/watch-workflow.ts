@@ -13,7 +13,7 @@ export interface WatchOptions {
   listener?: WorkflowListener;
 }
 
-/** Milliseconds between two reads by the clock. Without a listener, changes are seen only after this time. */
+/** Milliseconds between two polls. Without a listener, only polls find changes, so they are more frequent. */
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
@@ -137,8 +137,8 @@ export interface Pauses {
 }
 
 /**
- * Makes pauses. With a listener, a change of the workflow ends a pause early. Without a listener, a pause ends only by
- * the clock.
+ * Makes pauses. With a listener, a change of the workflow ends a pause early. Without one, a pause lasts for its whole
+ * time.
  */
 export function pausesUntilChange(workflowId: string, listener?: WorkflowListener, signal?: AbortSignal): Pauses {
   let missed = false;

@@ -4,13 +4,12 @@ import { auditing } from '@drydock/service/effects';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release } from './claim.types';
 import { fenceRefused } from './telemetry';
-import { telling, toldColumns } from './workflow-events';
-import { type Statement, stepIsIn, workflowIsIn } from './workflow-transitions';
+import { type Statement, stepIsIn, telling, toldColumns, workflowIsIn } from './workflow-transitions';
 
-// This file has all statements that write the state of a workflow. workflow-transitions.ts has the table of changes.
+// This file has all statements that write the state of a workflow; no other file has one.
 //
-// Each statement takes the states that it may change from that table, so it changes nothing in a row of another state.
-// Statements of a worker name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
+// Each statement takes the states that it may change from the table in workflow-transitions.ts. So it changes nothing
+// in a row of another state (workflow-states.test.ts). Statements of a worker also name the fence of its claim.
 
 /** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of the worker's claim. */
 const claimedFor = (statement: Statement): string =>
@@ -79,8 +78,8 @@ const insertSql = (audited: string): string => `
 /**
  * Claims a due workflow without a live lease, in one statement. The workflow gets a new fence and a lease by Postgres'
  * clock. The start of the step to run is written too, so that an attempt is counted before its work. Undefined if the
- * workflow cannot be claimed: it is unknown, has finished, is not due, has a lease, is too late, or belongs to another
- * organisation than the job says.
+ * workflow cannot be claimed: it is unknown, has finished, waits for staff, is not due, has a lease, has passed its
+ * `start_by`, or belongs to another organisation than the job says.
  *
  * The commit is never asynchronous, because a fence that a crash of Postgres loses could be given out twice.
  */
@@ -162,9 +161,9 @@ const progressSql = `
   WHERE ${claimedFor('reportProgress')}`;
 
 /**
- * Replaces the recorded list of steps with that of the present code. `recorded` has each step's attempts before this
- * claim, because the claim may have begun a step of the older list. A step that has succeeded stays as it is, and no
- * step is left running.
+ * Replaces the recorded list of steps with the present code's. `recorded` has each step's attempts before this claim,
+ * because the claim may have begun a step of the older list. A step that has succeeded stays as it is, and no step is
+ * left running.
  */
 export const relistSteps = (
   sql: Sql,
@@ -333,13 +332,14 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 
 /**
  * Retries a workflow that waits for staff. It continues where it stopped, in the same direction, with all its attempts
- * again. The caller enqueues it afterwards. Throws `workflow_not_waiting`, even if a member of staff has just decided.
+ * again. The caller may enqueue it; otherwise the sweep does. Throws `workflow_not_waiting`, even if a member of staff
+ * has just decided.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 
 /**
  * Abandons a workflow that waits for staff. A worker ends it as failed with `abandoned`, in the transaction of its
- * `onEnd.failed`, which unlocks the resource in its present state. The caller enqueues it afterwards. `detail`
+ * `onEnd.failed`, which unlocks the resource as it is. The caller may enqueue it; otherwise the sweep does. `detail`
  * describes the resource and replaces the advice of the problem code. Throws as {@link retryWorkflow} does.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>

@@ -1,3 +1,5 @@
+// A worker process for the tests of this package. Its settings are in its environment, and each log message is a JSON
+// line on stdout.
 import { writeSync } from 'node:fs';
 import { openPool, pgDatabase } from '@drydock/service/database';
 import type { Log } from '../definition/definition';
@@ -5,10 +7,6 @@ import { createEngine } from '../runner/engine';
 import { createListener } from '../store/listener';
 import { dawdle, refillBox } from './refill-box';
 
-/**
- * A worker process for the tests of this package. Its settings are in its environment, and each message is a JSON line
- * on stdout.
- */
 const setting = (name: string): string => {
   const value = process.env[name];
   if (value === undefined) throw new Error(`${name} is not set`);

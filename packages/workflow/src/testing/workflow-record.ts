@@ -12,7 +12,7 @@ interface Api extends Tables {
   call(method: string, path: string): Promise<{ json: unknown }>;
 }
 
-/** The newest workflow about this subject, and of this kind if one is given. Waits until a request has started one. */
+/** Finds the newest workflow about this subject, of this kind if one is given. Waits until a request has started it. */
 export async function workflowOf(tables: Tables, subjectId: string, kind?: string): Promise<string> {
   const sql =
     'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';
@@ -21,8 +21,8 @@ export async function workflowOf(tables: Tables, subjectId: string, kind?: strin
 }
 
 /**
- * Like {@link workflowOf}, for work that a request cancels if no worker takes it in time. The deadline is removed,
- * because a busy machine may delay the worker.
+ * Does what {@link workflowOf} does, for work that a request cancels if no worker takes it in time. The deadline is
+ * removed, because a busy machine may delay the worker.
  */
 export async function awaitedWorkflowOf(tables: Tables, subjectId: string, kind: string): Promise<string> {
   const workflowId = await workflowOf(tables, subjectId, kind);

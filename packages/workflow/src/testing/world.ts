@@ -39,8 +39,8 @@ export interface World {
   /** The leases of a worker that was frozen. */
   leases: Leases;
   /**
-   * Ends the pause of every workflow that waits for a later attempt. It must be called for each attempt, because each
-   * attempt may pause again.
+   * Makes every workflow due that waits for a later attempt. It must be called before each attempt, because each
+   * failure causes another pause.
    */
   skipPauses(): Promise<void>;
   /** Stops everything that was started and deletes all workflows, for the next test of a file. */

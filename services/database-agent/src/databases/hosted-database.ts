@@ -11,15 +11,16 @@ import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } fr
 import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
 
-/** How long a restarted host waits for ports that its previous process still holds. */
+/** How long a restarted agent waits for ports that its previous process still holds, in milliseconds. */
 const portWaitMs = 15_000;
 /**
- * How long a new session waits for a serving instance. A crashed instance needs less time to restart, and clients wait
- * longer for a connection.
+ * How long a new session waits for a serving instance, in milliseconds. A crashed instance needs less time to restart,
+ * and clients wait longer for a connection.
  */
 const holdMs = 20_000;
 
-export interface Surroundings {
+/** The parts of the agent that all of its databases share. */
+export interface AgentContext {
   /** The address on which endpoints listen. `publicHost` is the address that customers get. */
   bindHost: string;
   publicHost: string;
@@ -33,18 +34,18 @@ export interface Surroundings {
 const namesOfInstances = { postgres: 'pg', mariadb: 'mariadb', mysql: 'mysql' } as const;
 
 /** The record of an instance that is not made yet, with its own port and account. */
-export async function newInstance(major: Major, { ports, accounts }: Surroundings): Promise<InstanceRecord> {
+export async function newInstance(major: Major, { ports, accounts }: AgentContext): Promise<InstanceRecord> {
   const id = `${namesOfInstances[flavourOf(major)]}${major}-${randomBytes(4).toString('hex')}`;
   return { instance_id: id, major, port: await ports.allocate(), uid: await accounts.allocate() };
 }
 
 /**
- * A database: its instances, the endpoint in front of them, and the record that says which instance serves. Only one
- * change of a database runs at a time.
+ * A database: its instances, the endpoint in front of them, and the record that says which instance serves.
+ * `HostedDatabases` makes one change of a database at a time.
  */
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
-  readonly around: Surroundings;
+  readonly context: AgentContext;
   /** The engine of all of the database's instances. No upgrade or restore changes the engine. */
   readonly engine: Engine;
   readonly endpoint: Endpoint;
@@ -54,10 +55,10 @@ export class HostedDatabase {
   isCutting = false;
   private readonly instances = new Map<string, Instance>();
 
-  constructor(folder: DatabaseFolder, record: DatabaseRecord, around: Surroundings) {
+  constructor(folder: DatabaseFolder, record: DatabaseRecord, context: AgentContext) {
     this.folder = folder;
     this.record = record;
-    this.around = around;
+    this.context = context;
     this.engine = engineOf(this.serving.major);
     const servingUrl = (): string => this.requireUrl(this.record.serving);
     this.endpoint = new Endpoint({
@@ -84,7 +85,9 @@ export class HostedDatabase {
     return instance;
   }
 
-  /** The URL by which the platform's role connects. Throws `instance_down` while the instance is not up. */
+  /**
+   * The URL by which the platform's role connects to an instance. Throws `instance_down` while the instance is not up.
+   */
   requireUrl(instanceId: string): string {
     const instance = this.instanceOf(instanceId);
     if (!instance.isUp || instance.adminUrl === null)
@@ -107,8 +110,8 @@ export class HostedDatabase {
   }
 
   /**
-   * Whether the upgrade or restore of this id has switched the database and was ended or followed by a later one. The
-   * host then has nothing left to do for it.
+   * Whether the upgrade or restore of this id has switched the database, and was then ended or followed by a later one.
+   * Nothing is left to do for it.
    */
   isOver(upgradeId: string): boolean {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
@@ -119,12 +122,12 @@ export class HostedDatabase {
     const { upgrade } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
     await this.giveAccounts();
-    await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.around.bindHost, portWaitMs);
+    await listenStubbornly(this.endpoint.server, this.record.endpoint_port, this.context.bindHost, portWaitMs);
     const ids = [...new Set([this.record.serving, ...needed])];
     await Promise.all(ids.map((id) => this.instanceOf(id).start()));
   }
 
-  /** Makes the customer's role and database in an instance that has neither. A second call changes nothing. */
+  /** Makes the customer's role and database in the serving instance. Does nothing if they were made before. */
   async makeReady(password: string): Promise<void> {
     if (this.record.is_ready) return;
     const { database_name: databaseName, username, serving, size } = this.record;
@@ -156,31 +159,31 @@ export class HostedDatabase {
     if (instance === undefined) return;
     this.instances.delete(instanceId);
     await instance.remove();
-    this.around.ports.release(instance.port);
+    this.context.ports.release(instance.port);
   }
 
   /**
-   * Lets customers into an instance or keeps them out, as the record says. An instance that is opened gets the waiting
-   * sessions.
+   * Lets customers into an instance or keeps them out, as the record says. If customers are let in, the waiting
+   * sessions continue.
    */
-  async settle(instanceId: string, adminUrl: string): Promise<void> {
+  async applyAccess(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
-    // The target of an unfinished upgrade is closed to customers, and a stage may be working in it.
+    // The target before the switch is closed to customers already, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
-    await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
+    await this.engine.applyAccess(adminUrl, { databaseName, username, isOpen, upgrade });
     if (!isOpen) return;
     if (upgrade !== null && upgrade.opening.length > 0) await this.saveUpgrade({ opening: [] });
     this.endpoint.release();
   }
 
-  /** Gives accounts to instances that an earlier version made without one. */
+  /** Gives accounts to instances that an earlier version of the agent made without one. */
   private async giveAccounts(): Promise<void> {
     if (this.record.instances.every(({ uid }) => uid !== null)) return;
     const instances: InstanceRecord[] = [];
     for (const instance of this.record.instances)
-      instances.push({ ...instance, uid: instance.uid ?? (await this.around.accounts.allocate()) });
+      instances.push({ ...instance, uid: instance.uid ?? (await this.context.accounts.allocate()) });
     await this.save({ instances });
   }
 
@@ -197,7 +200,7 @@ export class HostedDatabase {
       are_writes_blocked: upgrade.are_writes_blocked,
       writes_blocked_ms: upgrade.writes_blocked_ms,
     };
-    const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
+    const address = { host: this.context.publicHost, port: endpoint_port, ca_certificate: this.context.tls.authority };
     const { switched } = this.record;
     const state = {
       major,
@@ -223,7 +226,7 @@ export class HostedDatabase {
 
   private makeInstance({ instance_id: id, major, port, uid: account }: InstanceRecord): Instance {
     if (account === null) throw new Error(`instance ${id} has no account`);
-    const { tls, log } = this.around;
+    const { tls, log } = this.context;
     return new Instance({
       folder: this.folder.instanceFolder(id),
       major,
@@ -235,7 +238,7 @@ export class HostedDatabase {
         const { upgrade, serving, size, database_name: databaseName } = this.record;
         return { size, databaseName, isFrozen: id !== serving && upgrade?.target !== id };
       },
-      onUp: (adminUrl) => this.settle(id, adminUrl),
+      onUp: (adminUrl) => this.applyAccess(id, adminUrl),
       onDown: () => {
         if (id === this.record.serving) this.endpoint.hold();
       },
@@ -243,14 +246,11 @@ export class HostedDatabase {
   }
 }
 
-/**
- * A transaction that keeps a snapshot of a database open for a later comparison. The snapshot is lost when this process
- * ends.
- */
+/** Holds a transaction whose snapshot a later comparison reads. The snapshot is lost when this process ends. */
 class HeldSnapshot {
   private session: SnapshotSession | null = null;
 
-  /** Returns the session with the snapshot, or null if the snapshot is lost. */
+  /** The session with the snapshot; null if the snapshot is lost. */
   async read(): Promise<SnapshotSession | null> {
     if (this.session === null) return null;
     if (!(await this.session.isAlive())) await this.drop();

@@ -7,7 +7,7 @@ import type { Major } from '@drydock/contracts/databases/major';
 import { removeServerFolders } from '@drydock/process';
 import type { ScratchAccess } from '../engines/engine';
 import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder';
-import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
+import { type AgentContext, HostedDatabase, newInstance } from './hosted-database';
 import { engineOf, Instance } from './instance';
 
 /** The pause before another attempt to open a database, for example while its port is taken. */
@@ -21,21 +21,21 @@ export interface Known {
 }
 
 /**
- * All databases of this host. Every change is made through this class: it checks the fence, writes a line of the
+ * All databases of this machine. Every change is made through this class. It checks the fence, writes a line of the
  * ledger, and makes one change at a time for each database.
  */
 export class HostedDatabases {
   private readonly databasesDir: string;
-  private readonly around: Surroundings;
+  private readonly context: AgentContext;
   private readonly changes: Changes;
   private readonly fences: Fences;
   private readonly all = new Map<string, Known>();
   private isClosing = false;
 
-  constructor(databasesDir: string, ledger: Ledger, around: Surroundings) {
+  constructor(databasesDir: string, ledger: Ledger, context: AgentContext) {
     this.databasesDir = databasesDir;
     this.changes = new Changes(ledger);
-    this.around = around;
+    this.context = context;
     this.fences = new Fences(databasesDir);
   }
 
@@ -54,7 +54,7 @@ export class HostedDatabases {
     return this.known(databaseId).database;
   }
 
-  /** Describes a database. Throws `unknown_database` also for a database whose creation has not finished. */
+  /** Describes a database. Throws `unknown_database` if there is none, or if its creation has not finished. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
     if (!database.record.is_ready)
@@ -87,7 +87,7 @@ export class HostedDatabases {
       await found.scratches.close();
       await found.database.destroy();
       this.all.delete(databaseId);
-      for (const { port } of found.database.record.instances) this.around.ports.release(port);
+      for (const { port } of found.database.record.instances) this.context.ports.release(port);
     });
   }
 
@@ -115,11 +115,11 @@ export class HostedDatabases {
   private async record(databaseId: string, wanted: EnsureDatabase): Promise<Known> {
     const folder = new DatabaseFolder(this.databasesDir, wanted.mode, databaseId);
     await folder.make();
-    const instance = await newInstance(wanted.major, this.around);
+    const instance = await newInstance(wanted.major, this.context);
     const record: DatabaseRecord = {
       database_id: databaseId,
       mode: wanted.mode,
-      endpoint_port: await this.around.ports.allocate(),
+      endpoint_port: await this.context.ports.allocate(),
       database_name: wanted.database_name,
       username: wanted.username,
       size: wanted.size,
@@ -136,8 +136,8 @@ export class HostedDatabases {
 
   private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
     const known = {
-      database: new HostedDatabase(folder, record, this.around),
-      scratches: new Scratches(folder, this.around),
+      database: new HostedDatabase(folder, record, this.context),
+      scratches: new Scratches(folder, this.context),
     };
     this.all.set(record.database_id, known);
     return known;
@@ -149,7 +149,7 @@ export class HostedDatabases {
     await clearUnnamed(folder, record?.instances.map(({ instance_id }) => instance_id) ?? []);
     if (record === null) return folder.remove();
     for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)])
-      this.around.ports.reserve(port);
+      this.context.ports.reserve(port);
     this.remember(folder, record);
   }
 
@@ -157,7 +157,7 @@ export class HostedDatabases {
     try {
       await database.open();
     } catch (err) {
-      this.around.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
+      this.context.log.error({ err, database_id: database.record.database_id }, 'a database could not be opened');
       await database.close();
       const timer = setTimeout(() => {
         if (!this.isClosing) void this.openKnown(database);
@@ -168,8 +168,8 @@ export class HostedDatabases {
 }
 
 /**
- * Removes folders of instances that the record does not name. A crash may have left the scratch instance of a check, or
- * the target of an upgrade that was being undone.
+ * Removes the folders of instances that the record does not name. A crash may have left them: the scratch instance of a
+ * check, or the target of an upgrade that was being undone.
  */
 async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
@@ -179,8 +179,8 @@ async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string
 }
 
 /**
- * The latest fence of each database. It is kept even after the database is gone, so that a worker with an older fence
- * cannot make the database again.
+ * The latest fence of each database, on disk. It is kept even after the database is gone, so that a worker with an
+ * older fence cannot make the database again.
  */
 class Fences {
   private readonly folder: string;
@@ -199,27 +199,27 @@ class Fences {
 const scratchSize = { vcpu: 1, ram_gb: 1, storage_gb: 1 };
 
 /**
- * Scratch instances, which exist only for a check. The record does not name them, so the next start of the host removes
- * any that a crash has left.
+ * The scratch instances of a database, which exist only for a check. The record does not name them, so the next start
+ * of the agent removes any that a crash has left.
  */
 class Scratches {
   private readonly folder: DatabaseFolder;
-  private readonly around: Surroundings;
+  private readonly context: AgentContext;
   private readonly instances = new Map<string, Instance>();
 
-  constructor(folder: DatabaseFolder, around: Surroundings) {
+  constructor(folder: DatabaseFolder, context: AgentContext) {
     this.folder = folder;
-    this.around = around;
+    this.context = context;
   }
 
   /** Makes an empty scratch instance. An existing instance of this id is replaced. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
-    return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
+    return { ...(await this.start(scratchId, major)), caCertificate: this.context.tls.authority };
   }
 
   private async start(scratchId: string, major: Major): Promise<{ adminUrl: string; port: number }> {
     await this.drop(scratchId);
-    const { tls, log, ports, accounts } = this.around;
+    const { tls, log, ports, accounts } = this.context;
     const instance = new Instance({
       folder: this.folder.instanceFolder(`scratch-${scratchId}`),
       major,
@@ -242,7 +242,7 @@ class Scratches {
     if (instance === undefined) return;
     this.instances.delete(scratchId);
     await instance.remove();
-    this.around.ports.release(instance.port);
+    this.context.ports.release(instance.port);
   }
 
   async close(): Promise<void> {

@@ -19,12 +19,12 @@ export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgre
 export interface InstanceOptions {
   folder: string;
   major: Major;
-  /** The port. It never changes, because the other instance of an upgrade connects to it. */
+  /** The port on the loopback address. It never changes, because the other instance of an upgrade connects to it. */
   port: number;
-  /** The account under which the server runs. If the host is not root, the server runs in a box instead. */
+  /** The account under which the server runs if the agent is root. Otherwise the server runs in a box. */
   account: number;
   tls: TlsMaterial;
-  /** The purpose is read at each start, because a cutover changes it. */
+  /** Read at each start, because a cutover changes the purpose. */
   purpose: () => Purpose;
   log: Log;
   /** Called at each start, before the instance counts as up. */
@@ -32,7 +32,7 @@ export interface InstanceOptions {
   onDown: () => void;
 }
 
-/** A server of one customer, of any engine. */
+/** A server of one database, of any engine. It is started again whenever it dies. */
 export class Instance extends KeptServer<RunningServer> {
   readonly major: Major;
   readonly port: number;

@@ -96,7 +96,7 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     expect(await ask("select load_file('/etc/passwd') as content")).toEqual([{ content: null }]);
   });
 
-  test('a killed server comes back, and what was committed is there; who comes meanwhile waits', async () => {
+  test('a killed server comes back with everything that was committed, and clients that connect meanwhile wait', async () => {
     await ask('create table kept (a int primary key)', 'insert into kept values (1)');
     const [{ pid }] = (await ask('select @@pid_file as pid')) as [{ pid: string }];
     expect(pid).toMatch(/server\.pid$/);
@@ -117,13 +117,13 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     expect(later).toBeGreaterThan(pid);
   });
 
-  test('nobody keeps its customer out who comes and does not log in', async () => {
+  test('clients that connect and do not log in do not keep the customer out', async () => {
     const silent = await Promise.all(Array.from({ length: 120 }, () => openSocket()));
     expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);
     for (const socket of silent) socket.destroy();
   });
 
-  test('nobody keeps its customer out who names a user and never proves to be it', async () => {
+  test('clients that name a user and never authenticate do not keep the customer out', async () => {
     const begun: RawMysql[] = [];
     const begin = async (): Promise<void> => {
       const client = await RawMysql.connect({ host: database.host, port: database.port }, database.ca_certificate);

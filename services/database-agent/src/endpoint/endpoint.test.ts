@@ -120,7 +120,7 @@ async function beginLogin(plain: net.Socket, { ca_certificate: ca }: DatabaseDes
   return (await dataOf(socket)).startsWith('R');
 }
 
-test('120 strangers who begin a login again and again, and complete none, keep neither the owner out nor us', async () => {
+test('120 strangers who begin logins again and again, and complete none, keep out neither the owner nor the platform', async () => {
   const open = new pg.Client(customer(database));
   await open.connect();
   const sockets = new Set<net.Socket>();
@@ -154,7 +154,7 @@ test('120 strangers who begin a login again and again, and complete none, keep n
   }
 });
 
-test('an owner who has taken all connections is told so by the server, and strangers on top of it keep us out of nothing', async () => {
+test('an owner who uses all connections is told so by the server, and strangers beside it do not keep the platform out', async () => {
   const id = newDatabaseId();
   const full = await createDatabase(host.client, id, 17);
   const clients: pg.Client[] = [];
@@ -203,7 +203,7 @@ test('a statement ends soon after its client has gone', async () => {
   expect(await sleeping).not.toBe('done');
 });
 
-test('a stranger who has begun a login keeps no upgrade from closing the old version', async () => {
+test('a stranger who has begun a login does not keep an upgrade from closing the old instance', async () => {
   const id = newDatabaseId();
   const moved = await createDatabase(host.client, id, 17);
   await host.client.prepareTarget(id, { upgrade_id: 'up', to_major: 18, path: 'offline' }, claim(1));
@@ -214,7 +214,7 @@ test('a stranger who has begun a login keeps no upgrade from closing the old ver
   await closed;
 });
 
-test('rubbish is hung up on, and GSS encryption is declined in the protocol way', async () => {
+test('a client that sends rubbish is disconnected, and GSS encryption is declined as the protocol says', async () => {
   for (const rubbish of ['GET / HTTP/1.1\r\n\r\n', '\xff\xff\xff\xff\0\x03\0\0']) {
     const socket = net.connect(database.port, '127.0.0.1');
     socket.on('error', () => undefined);
@@ -227,7 +227,7 @@ test('rubbish is hung up on, and GSS encryption is declined in the protocol way'
   gss.destroy();
 });
 
-test('an instance that is killed with -9 comes back, and who connects meanwhile waits instead of failing', async () => {
+test('an instance that is killed with -9 comes back, and clients that connect meanwhile wait instead of failing', async () => {
   await runSql(customer(database), 'create table kept as select 7 as n');
   const { adminUrl: url, dataDir } = findInstance(host, databaseId);
   process.kill(findPostmaster(dataDir)?.pid ?? 0, 'SIGKILL');

@@ -6,8 +6,8 @@ import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
 /**
- * How often servers may hang up on a client without a message. A killed server hangs up once or twice. A server that
- * always hangs up refuses what the client has sent.
+ * How often servers may hang up on a client without a message before the client is disconnected. A killed server hangs
+ * up once or twice. A server that always hangs up refuses the client's greeting.
  */
 const hangUpsMax = 3;
 /**
@@ -19,7 +19,7 @@ const loginMs = 1_000;
 /** A client that has no server yet. */
 interface Passage {
   first: Buffer;
-  /** Must be called once a server has answered. From then on the session counts among the server's places. */
+  /** Must be called once a server has answered. Until then the client may lose its connection to a newer client. */
   settle: () => void;
   isCancel: boolean;
   /** The time on the monotonic clock at which the client stops waiting for a server. */
@@ -37,17 +37,17 @@ export interface EndpointOptions {
   /** The number of sessions that the serving instance has places for. */
   places: () => number;
   /**
-   * The host's ports of the sessions that have logged in. Because of TLS only the server can tell whether a session has
-   * logged in.
+   * The ports of this machine from which the logged-in sessions reach the server. The endpoint cannot read TLS, so only
+   * the server can tell who has logged in.
    */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
-  /** Ends the backend whose connection comes from this port of the host. */
+  /** Ends the backend of the session that reaches the server from this port. */
   endBackend: (port: number) => Promise<void>;
 }
 
 /**
- * The address of a database. It passes on bytes that it cannot read, because TLS and passwords are handled by the
- * engine. While it holds, new sessions wait. Afterwards they go to the instance that serves then.
+ * The address of a database. It passes bytes on without reading them, because the engine handles TLS and passwords.
+ * While it holds, new sessions wait. Afterwards they reach the instance that then serves.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;
@@ -83,7 +83,7 @@ export class Endpoint {
 
   /**
    * Ends the sessions that have not logged in. It is called while the endpoint holds. The server does not list these
-   * sessions and so cannot end them, but would wait for them before it closes to customers.
+   * sessions, so a cutover cannot end them there, but the server would wait for them before it closes to customers.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
@@ -148,7 +148,7 @@ export class Endpoint {
     this.waiting.set(client, goOn);
   }
 
-  /** A cancel request takes no place, because the server accepts it and hangs up. */
+  /** A cancel request takes no place, because the server hangs up as soon as it has accepted the request. */
   private enter(client: Socket, passage: Passage): void {
     if (passage.isCancel) {
       this.join(client, passage);
@@ -170,8 +170,7 @@ export class Endpoint {
       onOver: () => {
         this.sessions.delete(session);
         giveBack?.();
-        // If the server has not answered, the greeting may go to another server, because this one may just have been
-        // killed.
+        // If the server has not answered, it may just have been killed. The greeting then goes to the next server.
         if (session.isAnswered || passage.isCancel) session.finish();
         else this.again(client, passage, session.isTaken);
       },
@@ -189,8 +188,8 @@ export class Endpoint {
 }
 
 /**
- * Milliseconds in which a backend can notice that its client has gone. After this time, the host ends the backend, and
- * repeats the attempt at this interval until the backend is gone.
+ * Milliseconds in which a backend can notice that its client has gone. Then the agent ends the backend, and repeats
+ * that at this interval until the backend is gone.
  */
 const leavingMs = 1_000;
 /** Milliseconds that a client has to read the last message before its socket is closed. */
@@ -199,20 +198,18 @@ const lastWordsMs = 10_000;
 export interface EndpointSessionOptions {
   /** The server's port. */
   port: number;
-  /** The client's first bytes, which the server has to receive. */
+  /** The client's first bytes, which are sent to the server first. */
   first: Buffer;
-  /** Ends the backend whose connection comes from this port of the host. */
+  /** Ends the backend of the session that reaches the server from this port. */
   endBackend: (port: number) => Promise<void>;
   onAnswer: () => void;
-  /**
-   * Called when the socket to the server has closed. Unless the session was abandoned, no backend is left then.
-   */
+  /** Called when the socket to the server has closed. No backend is left then, unless the session was abandoned. */
   onOver: () => void;
 }
 
 /**
- * A session between a client and a server. It keeps its place until its backend has ended, which may be later than the
- * client's end.
+ * A session between a client and a server. It keeps its place until its backend has ended, which may be later than its
+ * client.
  */
 class EndpointSession implements Occupant {
   readonly origin: string;
@@ -277,7 +274,10 @@ class EndpointSession implements Occupant {
     upstream.pipe(client);
   }
 
-  /** Postgres notices only at its next read that its client has gone. Until then it may work on a long statement. */
+  /**
+   * Closes the session after its client. Postgres notices only at its next read that the client has gone. Until then it
+   * may work on a long statement, so its backend is ended.
+   */
   private readonly leave = (): void => {
     const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;

@@ -1,7 +1,7 @@
 import { until } from '@drydock/testing/wait';
 import { type Occupant, SessionPlaces } from './session-places';
 
-/** The time to log in is so long that it never ends within a test. */
+/** A time to log in that never ends within a test. */
 const longMs = 1_000_000;
 
 interface Server {
@@ -53,7 +53,7 @@ function serverOf(size: number, graceMs: number): Server {
   return server;
 }
 
-test('one from another address gets the place of the oldest that has not logged in, at once', async () => {
+test('a client from another address gets the place of the oldest session that has not logged in, at once', async () => {
   const server = serverOf(3, longMs);
   for (const name of ['member', 'flood 1', 'flood 2', 'flood 3', 'flood 4']) {
     server.come('one address', name);
@@ -68,14 +68,14 @@ test('one from another address gets the place of the oldest that has not logged 
   expect(server.here).toEqual(['flood 3', 'flood 4']);
 });
 
-test('one from the same address waits until the oldest has had its time, and then gets its place', async () => {
+test('a client from the same address waits until the oldest session has had its time to log in, and then gets its place', async () => {
   const server = serverOf(2, 0);
   for (const name of ['flood 1', 'flood 2', 'owner']) server.come('one address', name);
   await until(() => server.here.includes('owner'));
   expect(server.ended).toEqual(['flood 1']);
 });
 
-test('where all have logged in, one more is let through for the server to refuse, and no second one beside it', async () => {
+test('if all sessions have logged in, one more client at a time is let through, for the server to refuse', async () => {
   const server = serverOf(2, longMs);
   server.known.add(1).add(2);
   for (const name of ['member 1', 'member 2', 'third', 'fourth']) server.come('one address', name);
@@ -86,7 +86,7 @@ test('where all have logged in, one more is let through for the server to refuse
   expect(server.ended).toEqual([]);
 });
 
-test('where the server says nothing nobody is ended, and one whose client has gone waits no more', async () => {
+test('no session is ended if the server does not answer, and a client that has gone waits no more', async () => {
   let asked = 0;
   const places = new SessionPlaces({
     places: () => 1,

@@ -3,8 +3,8 @@ export interface Occupant {
   /** The address that its client comes from. */
   readonly origin: string;
   /**
-   * The host's port of the connection to the server, by which the server knows the session. Undefined until the
-   * connection is made.
+   * The port of this machine from which the session reaches the server, by which the server knows it. Undefined until
+   * the connection is made.
    */
   readonly port: number | undefined;
   /** Begins to end the session. */
@@ -17,9 +17,9 @@ interface Waiter {
 }
 
 export interface SessionPlacesOptions {
-  /** The number of places. A session without a place is passed on only if all the others have logged in. */
+  /** The number of places. A client without a place is let through only if all sessions have logged in. */
   places: () => number;
-  /** Milliseconds in which a session may log in before another one from the same address may take its place. */
+  /** Milliseconds in which a session may log in before a client from the same address may take its place. */
   graceMs: number;
   /** The ports of the sessions that have logged in. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
@@ -29,10 +29,10 @@ export interface SessionPlacesOptions {
 const againMs = 100;
 
 /**
- * Shares the places of a server whose sessions the host cannot read. Only the server knows which sessions have logged
+ * Shares the places of a server whose sessions the agent cannot read. Only the server knows which sessions have logged
  * in, and it is asked when all places are taken. Then the address with the most sessions that have not logged in loses
- * the oldest of them. So nobody can keep others out without logging in. If all sessions have logged in, one more
- * session at a time is passed on, and the server itself refuses it.
+ * the oldest of these. So nobody can keep others out without logging in. If all sessions have logged in, one more
+ * client at a time is let through, and the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;
@@ -41,7 +41,7 @@ export class SessionPlaces {
   private readonly leaving = new Set<Occupant>();
   /** The waiting clients, in the order of their arrival. */
   private readonly waiting = new Map<object, Waiter>();
-  /** The ports that were logged in when the server was last asked. */
+  /** The ports of the sessions that had logged in when the server was last asked. */
   private known: ReadonlySet<number> = new Set();
   private isLooking = false;
   private later: NodeJS.Timeout | undefined;
@@ -93,7 +93,7 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // All sessions are kept if the server does not answer. The server itself ends sessions that log in too slowly.
+    // If the server does not answer, all sessions are kept. It ends the sessions that log in too slowly itself.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));
@@ -105,7 +105,7 @@ export class SessionPlaces {
   }
 
   /**
-   * Ends a session for each waiting client that may have a place. A session that arrived after the server was asked is
+   * Ends a session for each waiting client that is to get a place. A session that arrived after the server was asked is
    * kept, because it may have logged in since.
    */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
@@ -124,9 +124,9 @@ export class SessionPlaces {
   }
 
   /**
-   * Returns the session to end: the oldest session of the address with the most sessions that have not logged in. If
-   * that address has at most one session more than the waiting client's address, its session is ended only after its
-   * time to log in.
+   * Returns the session to end: the oldest that has not logged in, from the address with the most such sessions. If
+   * that address has at most one more of them than the address of the client, the session first gets its time to log
+   * in. Undefined if no session is to be ended yet.
    */
   private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
     const counts = countOrigins(strangers);

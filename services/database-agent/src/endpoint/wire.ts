@@ -6,11 +6,14 @@ export interface Greeting {
   first: Buffer;
 }
 
-/** The first messages of an engine's clients. The engine itself handles TLS and passwords. */
+/**
+ * The first messages of an engine's clients, and the messages for clients that get no server. The engine itself handles
+ * TLS and passwords.
+ */
 export interface Wire {
   /**
-   * Decides about a client by its first bytes. If the server speaks first, `first` is empty and the decision must be
-   * made at once.
+   * Decides about a client by its first bytes. For an engine whose server speaks first, `first` is empty and the
+   * decision must be made at once.
    */
   judge: (first: Buffer) => Verdict<Greeting>;
   /** The message for a client without TLS, which every client shows to its user. */
@@ -32,8 +35,8 @@ export const postgresWire: Wire = {
 };
 
 /**
- * Decides about a Postgres client. It must ask for TLS first. Only a cancel request may come without TLS, because most
- * clients never encrypt it, and its only secret is its own key.
+ * Decides about a Postgres client. A client must ask for TLS first. Only a cancel request may come without TLS, because
+ * most clients never encrypt it, and it contains no secret but its own key.
  */
 function judgePostgres(first: Buffer): Verdict<Greeting> {
   if (first[0] === tlsHandshake) return { kind: 'session', first };
@@ -44,8 +47,8 @@ function judgePostgres(first: Buffer): Verdict<Greeting> {
 }
 
 /**
- * The wire of MySQL. The server sends the first message. The server itself refuses a client without TLS before it gets
- * a password.
+ * The wire of MySQL and MariaDB. The server sends the first message, and refuses a client without TLS before it gets a
+ * password.
  */
 export const mysqlWire: Wire = {
   judge: (first) => ({ kind: 'session', first }),

@@ -6,7 +6,7 @@ import type { JobWork, Running } from '../jobs/job-child';
 import type { DatabaseRecord, UpgradeRecord } from '../on-disk/database-folder';
 import type { TlsMaterial } from '../on-disk/tls-authority';
 
-/** The role of an instance, which a cutover changes. */
+/** An instance's part in its database, which a cutover changes. */
 export interface Purpose {
   size: DatabaseRecord['size'];
   /** The name of the customer's database; null for an instance that is only for a trial. */
@@ -20,7 +20,7 @@ export interface Start {
   major: Major;
   /** The instance's port on the loopback address. It never changes. */
   port: number;
-  /** The account under which the server runs. If the host is not root, the server runs in a box instead. */
+  /** The account under which the server runs if the agent is root. Otherwise the server runs in a box. */
   account: number;
   tls: TlsMaterial;
   purpose: Purpose;
@@ -45,7 +45,7 @@ export interface Moving extends Owner {
   fence: string;
 }
 
-/** A session that is opened in advance, so that taking the snapshot costs one round trip. */
+/** A session for a snapshot. It is opened in advance, so that taking the snapshot costs one round trip. */
 export interface SnapshotSession {
   /** Takes the snapshot at this moment. */
   take(): Promise<void>;
@@ -55,13 +55,13 @@ export interface SnapshotSession {
 
 /** A cutover whose sessions are already open, so that customers wait only from `seal` on. */
 export interface Cutover {
-  /** Reads the statements that let customers in again, on either instance. */
+  /** Reads the statements that let customers in again, on the old instance or on the target. */
   readOpening(): Promise<string[]>;
   /** Locks customers out of the old instance. Nobody writes there once this has resolved. */
   seal(): Promise<void>;
   /** Waits until the target has every change of the old instance. Throws `not_caught_up`. */
   bringLevel(lap: (part: string) => void): Promise<void>;
-  /** A session for a snapshot of the new instance at the switch; null if no comparison follows. */
+  /** The session for a snapshot of the new instance at the switch; null if no comparison follows. */
   snapshot: SnapshotSession | null;
   /** Lets customers into the target. */
   open(opening: readonly string[]): Promise<void>;
@@ -95,25 +95,25 @@ export interface Precheck {
   freeBytes: number;
 }
 
-/** Starts the job programs of the engine, which process customers' content. */
+/** Makes the input of the engine's job programs, which process customers' content. */
 export interface EngineJobs {
-  /** The file of the program for all of these jobs. */
+  /** The file of the program for all of these jobs, below `dist`. */
   program: string;
   dump(source: DumpSource, archive: DumpJob): Promise<JobWork>;
-  /** Loads an archive into the empty target of a restore. */
+  /** The input for the load of an archive into the empty target of a restore. */
   load(moving: Moving, archive: LoadDumpJob): Promise<JobWork>;
-  /** Loads an archive into a scratch instance. */
+  /** The input for the load of an archive into a scratch instance. */
   loadOnTrial(
     kind: 'verify_dump' | 'try_dump',
     target: { databaseId: string; scratch: ScratchAccess },
     archive: VerifyDumpJob,
   ): Promise<JobWork>;
   /**
-   * Finds everything that would stop an upgrade. `trialUrl` leads to an empty instance of the new major, in which the
-   * schema is made on trial.
+   * The input for the search for everything that would stop an upgrade. `trialUrl` leads to an empty instance of the
+   * new major, in which the schema is made on trial.
    */
   precheck(asked: Precheck): Promise<JobWork>;
-  /** Runs a stage of an upgrade or a restore. Null if nothing has to be done. */
+  /** The input for a stage of an upgrade or a restore; null if nothing has to be done. */
   stage(moving: Moving, stage: Exclude<UpgradeStage, 'compare'>): Promise<JobWork | null>;
 }
 
@@ -121,14 +121,14 @@ export interface EngineJobs {
 export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
 /**
- * The parts in which Postgres and MySQL differ. An engine decides nothing. Its callers decide from the database's
- * record, in the same way for both engines.
+ * The parts in which Postgres and MySQL differ. An engine decides nothing: its callers decide by the record of the
+ * database, in the same way for both engines.
  */
 export interface Engine {
   /** The first messages of the engine's clients. */
   wire: Wire;
   jobs: EngineJobs;
-  /** Throws `major_not_installed` if the host does not have the major's programs. */
+  /** Throws `major_not_installed` if this machine lacks the programs of the major. */
   assertInstalled(major: Major): Promise<void>;
   start(start: Start): Promise<RunningServer>;
   /** Makes the customer's role and empty database. An interrupted attempt may have left parts of them. */
@@ -137,16 +137,16 @@ export interface Engine {
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
   /** The ports of the sessions that have logged in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
-  /** Ends the backend whose connection comes from this port. */
+  /** Ends the backend of the session that reaches the server from this port. */
   endBackend(adminUrl: string, port: number): Promise<void>;
   /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
-  settleAccess(adminUrl: string, access: Access): Promise<void>;
-  /** The number of sessions that the customer has set as the limit; -1 without a limit. */
+  applyAccess(adminUrl: string, access: Access): Promise<void>;
+  /** The limit of sessions that the customer has set; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;
   openCutover(moving: Moving): Promise<Cutover>;
   /**
    * Compares the frozen old instance with the snapshot of the new one that was taken at the switch. `snapshot` is null
-   * if it was lost.
+   * if the snapshot was lost.
    */
   compare(moving: Moving, snapshot: SnapshotSession | null, running: Comparing): Promise<UpgradeComparison>;
   /** Removes everything that an upgrade or a restore has made in the old instance, and lets customers in. */

@@ -38,8 +38,9 @@ export const customerRules = (databaseName: string): string =>
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Connections beyond the customers' places. `superuser` is reserved for a superuser, and `reserved` for the platform's
- * other roles. The platform may use as many as `others` while a customer takes the last place.
+ * Connections beyond the customers' places. Only a superuser gets one of `superuser`, and only the platform's other
+ * roles get one of `reserved`. `others` are free for anybody, so that the platform can connect while customers use all
+ * their places.
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to authenticate, in milliseconds. */
@@ -53,8 +54,8 @@ export const connectionsOf = (size: DatabaseRecord['size']): number =>
   placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others;
 
 /**
- * The size of the buffers in MB. Many instances share a machine, so each gets far less than its size suggests, at most
- * 128 MB.
+ * The size of the buffers in MB, from 32 to 128. Many instances share a machine, so each gets far less than its size
+ * suggests.
  */
 export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number =>
   Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
@@ -89,16 +90,16 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     max_sync_workers_per_subscription: '2',
     max_replication_slots: '10',
     max_wal_senders: '10',
-    // The default of five seconds suits a remote subscriber. With the default, the copy of each table would start
-    // seconds after the previous copy.
+    // The default of five seconds suits a subscriber that is far away. Here the copy of each table would start seconds
+    // after the previous one.
     wal_retrieve_retry_interval: '100ms',
     default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
   };
 }
 
 /**
- * Writes the files that a server reads besides its data, such as its certificate, so that the server's account can read
- * them. They are written anew for every start. Resolves with the path of each file, by the name of its setting.
+ * Writes the files that a server reads besides its data, such as its certificate, so that its account can read them.
+ * They are written anew for every start. Returns the path of each file by the name of its setting.
  */
 export function writeServerFiles<Setting extends string>(
   home: string,

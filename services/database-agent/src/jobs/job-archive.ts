@@ -35,7 +35,7 @@ interface Dumped {
   progress: (share: number) => void;
 }
 
-/** Writes a dump directly into the archive. The memory that it needs does not grow with the dump. */
+/** Writes a dump into the archive while it is made. So the memory that this takes does not grow with the dump. */
 export async function packDump(
   { sink }: Archives,
   entries: AsyncIterable<StreamEntry>,
@@ -53,7 +53,7 @@ export async function packDump(
   return { manifest_mac: manifestMac, checksum_sha256: manifestSha256, size_bytes: sizeBytes, raw_bytes: rawBytes };
 }
 
-/** Reads the archive of this database, section by section. */
+/** Reads an archive section by section. `siteId` is the database from which it was taken. */
 export function readSections(
   archives: Archives,
   siteId: string,

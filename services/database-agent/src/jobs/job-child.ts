@@ -11,14 +11,14 @@ import {
 } from '@drydock/process';
 
 /**
- * The account under which job programs run if the host is root. They need nothing of this machine but the network and
+ * The account under which job programs run if the agent is root. They need nothing of this machine but the network and
  * their input.
  */
 const jobAccount = 299_999;
 
 export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
 
-/** The input of a job's program, and the folders that its box shows. Each folder has the same path in the box. */
+/** The input of a job's program, and the folders that its box shows beside the program's own. */
 export interface JobWork {
   setup: object;
   mounts?: readonly BoxMount[];
@@ -37,8 +37,8 @@ export const runJob = <Result>(
   });
 
 /**
- * Starts the program in a box, in which it sees Drydock's compiled packages and no other file of Drydock. On a host
- * without boxes, the program starts without one.
+ * Starts the program in a box, in which it sees Drydock's compiled packages and the folders in `mounts`, and no other
+ * file of Drydock. On a machine without boxes it starts without one.
  */
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();

@@ -1,5 +1,5 @@
 /**
- * Kills the host at each point of the switch of a live MariaDB upgrade.
+ * Kills the database agent at each point of the switch of a live MariaDB upgrade.
  *
  * @tier long
  * @processes
@@ -137,7 +137,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       await expectAllThere(writer);
     });
 
-    test('an instance killed with -9 while the new one follows, either of them, costs nothing that was acknowledged', async () => {
+    test('an instance that is killed with -9 while the new one catches up, the old or the new one, loses no acknowledged row', async () => {
       const writer = await startWriter();
       await prepareMove(host.client, databaseId, 'logical', { id: upgradeId, major: to });
       for (const [which, version] of [
@@ -158,7 +158,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       await expectAllThere(writer);
     });
 
-    test('an instance killed with -9 within the pause, the new one and then the old one, costs nothing that was acknowledged', async () => {
+    test('an instance that is killed with -9 while nobody can write, first the new and then the old one, loses no acknowledged row', async () => {
       const writer = await startWriter();
       await prepareMove(host.client, databaseId, 'logical', { id: upgradeId, major: to });
       expect(await cutOverWhileKilling(host, databaseId, () => killMariadb(host, databaseId, to, 'target'))).toBe(
@@ -175,7 +175,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       await expectAllThere(writer);
     });
 
-    test('given up before the switch the database is as it was, and nothing is left of the move', async () => {
+    test('an upgrade that is abandoned before the switch leaves the database as it was, and nothing of itself', async () => {
       const writer = await startWriter();
       await prepareMove(host.client, databaseId, 'logical', { id: upgradeId, major: to });
       await host.client.abandonUpgrade(databaseId, upgradeId, claim(1));
@@ -185,7 +185,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       expect(readRecord(host, databaseId)).toMatchObject({ upgrade: null, instances: [{ major: from }] });
     });
 
-    test('what stands against it is named before anything begins', async () => {
+    test('the findings against an upgrade are named before anything begins', async () => {
       const codesOf = async () =>
         (await host.client.precheck(databaseId, { toMajor: to, withTrial: true })).findings.map(
           ({ code, detail }) => `${code} ${detail}`,

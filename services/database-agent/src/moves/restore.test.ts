@@ -1,5 +1,5 @@
 /**
- * Kills the host at each point of a restore's switch.
+ * Kills the database agent at each point of a restore's switch.
  *
  * @tier long
  * @processes
@@ -64,7 +64,7 @@ const enters = async (database: DatabaseDescription, which: 'old' | 'target'): P
     runSql(customer({ ...database, port: findInstance(host, database.database_id, which).port }), 'select 1'),
   )) === 'done';
 
-test('killed with -9 before, at and after its switch, a restore has the one that the record names serving, and nobody enters what was replaced', async () => {
+test('killed with -9 before, at and after the switch of a restore, the host serves the instance that the record names, and nobody enters the replaced one', async () => {
   const databaseId = newDatabaseId();
   const database = await createDatabase(host.client, databaseId, 16);
   await runSql(customer(database), "create table notes as select 'kept' as text");
@@ -98,7 +98,7 @@ test('killed with -9 before, at and after its switch, a restore has the one that
   expect([await enters(database, 'old'), await enters(database, 'target')]).toEqual([false, true]);
 });
 
-test('given up before its switch a restore leaves no trace; a role that policies of the backup mention and that has gone can do nothing', async () => {
+test('a restore that is abandoned before its switch leaves no trace; a role that only policies of the backup mention can do nothing', async () => {
   const databaseId = newDatabaseId();
   const database = await createDatabase(host.client, databaseId, 16);
   await runSql(customer(database), "create role gone login password 'the-gone-one-s-password'");

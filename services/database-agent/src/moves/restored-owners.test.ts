@@ -1,5 +1,5 @@
 /**
- * Checks owners and rights of objects after a restore by a database host.
+ * Checks owners and rights of objects after a restore by a database agent.
  *
  * @processes
  */
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => clearHost(host));
 
-test('a SECURITY DEFINER function of a role that may not read a table may not read it after a restore; the role and what is said of it stay', async () => {
+test('a SECURITY DEFINER function whose owner may not read a table may not read it after a restore either; the role, its comment and its settings stay', async () => {
   const databaseId = newDatabaseId();
   const database = await createDatabase(host.client, databaseId, 16);
   const url = customer(database);

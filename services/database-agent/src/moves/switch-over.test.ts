@@ -1,5 +1,5 @@
 /**
- * Kills the host at each point of a switch to another instance.
+ * Kills the database agent at each point of a switch to another instance.
  *
  * @tier long
  * @processes
@@ -119,7 +119,7 @@ test('killed with -9 before, at and after the switch, the host finds the instanc
 const killPostgres = (which: 'old' | 'target') => () =>
   process.kill(findPostmaster(findInstance(host, databaseId, which).dataDir)?.pid ?? 0, 'SIGKILL');
 
-test('an instance killed with -9 within the pause, the new one and then the old one, costs nothing that was acknowledged', async () => {
+test('an instance that is killed with -9 while nobody can write, first the new and then the old one, loses no acknowledged row', async () => {
   const writer = await startWriter();
   await prepareMove(host.client, databaseId);
   expect(await cutOverWhileKilling(host, databaseId, killPostgres('target'))).toBe('refused');
@@ -130,7 +130,7 @@ test('an instance killed with -9 within the pause, the new one and then the old 
   await expectNothingLost(writer, readIds);
 });
 
-test('given up before the cutover the database is as it was: version 16, DDL taken, nothing left of the move', async () => {
+test('an upgrade that is abandoned before the cutover leaves the database as it was: version 16, DDL accepted, nothing of itself', async () => {
   const traces = `select (select count(*) from pg_publication) + (select count(*) from pg_replication_slots) + (select count(*) from pg_event_trigger)
     + (select count(*) from pg_namespace where nspname ~ 'drydock') + (select count(*) from pg_class where relreplident = 'f')
     + (select count(*) from pg_roles where rolname ~ '^(rd|ld|pb|rp|sb)_') as traces`;
@@ -145,7 +145,7 @@ test('given up before the cutover the database is as it was: version 16, DDL tak
   await expect(host.client.cutover(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'unknown_upgrade' });
 });
 
-test('offline, who connects waits until the new version has everything; also when the host was killed with -9 meanwhile', async () => {
+test('on the offline path new sessions wait until the new version has everything, also when the host is killed with -9 meanwhile', async () => {
   const writer = await startWriter();
   await prepareMove(host.client, databaseId, 'offline');
   const writtenBefore = writer.written;
@@ -164,7 +164,7 @@ test('offline, who connects waits until the new version has everything; also whe
   });
 });
 
-test('two upgrades within a day: the old instance of the first is kept like that of the second, and goes with it', async () => {
+test('of two upgrades within a day both old instances are kept, and both are removed with the second', async () => {
   const instances = (): string[] => {
     const record = JSON.parse(
       readFileSync(path.join(host.folder.databasesDir, 'live', databaseId, 'record.json'), 'utf8'),

@@ -6,14 +6,13 @@ import type { Cutover } from '../engines/engine';
 import type { UpgradeRecord } from '../on-disk/database-folder';
 import { movingOf } from './upgrade-changes';
 
-/** The most switches that are remembered. Nobody asks about older ones. */
+/** The most switches that the record keeps. Nobody asks about older ones. */
 const switchedMax = 100;
 
 /**
- * Switches a database to its new instance. The old instance serves until the record is on disk, whatever fails. From
- * then on the new instance serves. Nobody may write between the lock of the old instance and the opening of the new
- * instance. A repeated call after success gives the same answer. Throws `not_caught_up`, `instance_down`,
- * `unknown_upgrade`.
+ * Switches a database to its new instance. Whatever fails, the old instance serves until the new record is on disk, and
+ * the new instance from then on. Nobody can write between the lock of the old instance and the opening of the new one.
+ * A repetition after success gives the same answer. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
  */
 export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
   if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
@@ -21,8 +20,8 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
   const cutover = await engineOf(database.serving.major).openCutover(await movingOf(database, upgradeId, fence));
   try {
-    // The statements that let customers in again must be on disk before customers are locked out. On the offline path,
-    // `blockWrites` has already saved the statements and locked customers out.
+    // The statements that let customers in again must be on disk before customers are locked out. On the offline path
+    // `blockWrites` has done both already.
     if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await cutover.readOpening() });
     const writesBlockedMs = await pause(database, cutover);
     await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
@@ -37,7 +36,7 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
 async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
   const { endpoint, record } = database;
   const upgrade = requireRecorded(database);
-  // A restored database has its customers' rights from its backup, so no statements are needed.
+  // The backup has brought its own rights into a restored database, so no statements are needed to open it.
   const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
   endpoint.hold();
@@ -69,7 +68,7 @@ async function pause(database: HostedDatabase, cutover: Cutover): Promise<number
     database.isCutting = false;
   }
   endpoint.release();
-  database.around.log.info(
+  database.context.log.info(
     { database_id: record.database_id, parts_ms: parts.laps, total_ms: parts.totalMs },
     'a database was switched over',
   );
@@ -82,10 +81,7 @@ function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
   return record.upgrade;
 }
 
-/**
- * Lets customers in again on the instance that the record names, which may be the old or the new one. Throws `error`
- * again.
- */
+/** Lets customers in again on the instance that the record names, old or new, and throws `error` again. */
 async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
   database.isCutting = false;
   if (database.record.serving === upgrade.old) await database.snapshot.drop();
@@ -93,12 +89,12 @@ async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: 
   const { adminUrl, isUp } = database.serving;
   if (isUp && adminUrl !== null)
     await database
-      .settle(database.record.serving, adminUrl)
-      .catch((err: unknown) => database.around.log.error({ err }, 'an instance could not be opened again'));
+      .applyAccess(database.record.serving, adminUrl)
+      .catch((err: unknown) => database.context.log.error({ err }, 'an instance could not be opened again'));
   throw error;
 }
 
-/** Measures the parts of a cutover in whole milliseconds, so that the log shows which of them was slow. */
+/** Measures the parts of a cutover in whole milliseconds, so that the log shows which one was slow. */
 class Stopwatch {
   readonly laps: Record<string, number> = {};
   private readonly startedMs = performance.now();

@@ -10,7 +10,7 @@ const answer = (outcome: UpgradeComparison['outcome'], names: string[] = []): Up
   differed: [],
 });
 
-it('an undecided comparison says what an earlier one found to differ, until one has found nothing', async () => {
+it('an undecided comparison names what an earlier one found to differ, until a comparison finds no difference', async () => {
   let record = { upgrade_id: 'u', differed: [] as string[] } as UpgradeRecord;
   const database = {
     requireUpgrade: () => record,

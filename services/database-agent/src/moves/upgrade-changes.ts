@@ -4,12 +4,12 @@ import { openingStatements, Stage } from '@drydock/postgres';
 import { type HostedDatabase, newInstance } from '../databases/hosted-database';
 import { engineOf } from '../databases/instance';
 import type { Moving } from '../engines/engine';
-import { settleAccess } from '../engines/postgres/own-database';
-import { postgresMove } from '../engines/postgres/postgres-cutover';
+import { applyAccess } from '../engines/postgres/own-database';
+import { postgresMove } from '../engines/postgres/postgres-engine';
 
 /**
- * Makes an empty instance of the new major beside the serving one. Throws `upgrade_mismatch` while another upgrade is
- * under way.
+ * Makes an empty instance of the wanted major beside the serving one. Throws `upgrade_mismatch` while another upgrade
+ * or restore is under way.
  */
 export async function prepareTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
   await engineOf(wanted.to_major).assertInstalled(wanted.to_major);
@@ -22,11 +22,13 @@ export async function prepareTarget(database: HostedDatabase, wanted: PrepareTar
   if (phase === 'prepared') await database.instanceOf(target).start();
 }
 
-/** Records the target before its first file is written, so that a crash leaves no unknown files. */
+/**
+ * Records the target before its first file is written, so that a crash leaves no files that the record does not name.
+ */
 async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
-  const { record, around } = database;
+  const { record, context } = database;
   const connectionLimit = await database.engine.readLimit(database.requireUrl(record.serving), record.database_name);
-  const target = await newInstance(wanted.to_major, around);
+  const target = await newInstance(wanted.to_major, context);
   const earlier =
     record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
   await database.save({
@@ -52,10 +54,10 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 
 const newSecret = (): string => randomBytes(32).toString('hex');
 
-/** The facts about an upgrade or a restore that a cutover or a stage needs. They never leave the host. */
+/** The facts about an upgrade or a restore that its stages and its cutover need. They never leave the machine. */
 export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
   const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
-  // An earlier version of this program began the upgrade and stored no secret.
+  // An earlier version of the agent began the upgrade and stored no secret.
   if (secret === '') await database.saveUpgrade({ secret: newSecret() });
   return {
     oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
@@ -69,8 +71,8 @@ export async function movingOf(database: HostedDatabase, upgradeId: string, fenc
 }
 
 /**
- * Blocks writes on the offline path. Sessions end, and new sessions wait until the upgrade has finished or was undone.
- * The block is written to disk before any session ends.
+ * Blocks reads and writes on the offline path: sessions end, and new sessions wait until the upgrade has switched or
+ * was undone. The block is written to disk before any session ends.
  */
 export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   if (database.isOver(upgradeId)) return;
@@ -86,14 +88,17 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
     database.endpoint.hold();
     void database.endpoint.endStrangers();
     const lock = { isOpen: false, opening: [], kept: await stage.rolesOf('old') };
-    await settleAccess(database.requireUrl(old), database.record.database_name, lock);
+    await applyAccess(database.requireUrl(old), database.record.database_name, lock);
     database.endpoint.endSessions();
   } finally {
     await stage.close();
   }
 }
 
-/** Records the names that differed, because a later comparison cannot find them again if the snapshot is lost. */
+/**
+ * Records the names that a decided comparison found to differ, and adds the recorded names to an undecided one. If the
+ * snapshot is lost, a later comparison cannot find the names again.
+ */
 export async function remembering(
   database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,
   upgradeId: string,
@@ -119,9 +124,9 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
 }
 
 /**
- * Removes the old instance that an upgrade has kept. If no later upgrade exists, the old instances of earlier upgrades
- * are removed too. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has
- * finished, because the old instance is still needed until then.
+ * Removes the old instance that an upgrade or a restore has kept, and all older ones unless a later upgrade or restore
+ * exists. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has finished,
+ * because the old instance is still needed until then.
  */
 export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   const { record } = database;
@@ -140,8 +145,8 @@ export async function retireOld(database: HostedDatabase, upgradeId: string): Pr
 }
 
 /**
- * Restores the state before the upgrade. A missing upgrade is no error. Throws `already_switched` after the point of no
- * return.
+ * Restores the state before the upgrade or restore. One that the record does not know is no error. Throws
+ * `already_switched` after the point of no return.
  */
 export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { record } = database;

@@ -11,15 +11,14 @@ const instanceSchema = z.object({
   major: majorSchema,
   port: z.int(),
   /**
-   * The account under which the instance's server runs if the host is root. Null until this version starts the server
-   * for the first time.
+   * The account under which the instance's server runs if the agent is root. Null in records of earlier versions, until
+   * the next start.
    */
   uid: z.int().nullable().default(null),
 });
 
 /**
- * The record of a database, which is everything that must survive a crash. `serving` alone decides which instance takes
- * writes.
+ * The record of a database: all facts that must survive a crash. `serving` alone decides which instance takes writes.
  */
 const recordSchema = z.object({
   database_id: z.string(),
@@ -32,11 +31,11 @@ const recordSchema = z.object({
   is_ready: z.boolean(),
   serving: z.string(),
   instances: z.array(instanceSchema),
-  /** Old instances of earlier upgrades. Each is kept for a day. */
+  /** The old instances of earlier upgrades and restores, each of which is kept for a day. */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
   /**
-   * Upgrades and restores that have switched the database, newest last. None of them is carried out again, even if its
-   * caller has lost the record of it.
+   * Upgrades and restores that have switched the database, newest last. The agent carries none of them out again, even
+   * if the caller has lost its record of them.
    */
   switched: z.array(z.string()).default([]),
   upgrade: z
@@ -48,13 +47,13 @@ const recordSchema = z.object({
       target: z.string(),
       phase: upgradePhaseSchema,
       /**
-       * Whether customers are locked out of the old instance while it still serves. Only the offline path does that.
+       * Whether customers are locked out of the old instance although it still serves. Only the offline path does that.
        */
       are_writes_blocked: z.boolean(),
-      /** The time when customers were locked out. The duration is reported at the end. */
+      /** The time when customers were locked out, from which the duration of the lock is computed at the switch. */
       blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),
-      /** The number of sessions that the customer has set as the limit; -1 without a limit. */
+      /** The limit of sessions that the customer has set; -1 without a limit. */
       connection_limit: z.int(),
       /**
        * The secret from which the names and passwords of the upgrade's own roles are derived; '' in records of earlier
@@ -75,7 +74,7 @@ export type InstanceRecord = z.infer<typeof instanceSchema>;
 export type DatabaseRecord = z.infer<typeof recordSchema>;
 export type UpgradeRecord = NonNullable<DatabaseRecord['upgrade']>;
 
-/** The folder of one database of this host. */
+/** The folder of one database of this machine. */
 export class DatabaseFolder {
   readonly root: string;
 
@@ -91,13 +90,13 @@ export class DatabaseFolder {
     await mkdir(this.root, { recursive: true, mode: 0o711 });
   }
 
-  /** The record; null if the folder has none. A folder without a record is no database. */
+  /** Reads the record; null if the folder has none and so is no database. */
   async read(): Promise<DatabaseRecord | null> {
     const text = await readIfThere(path.join(this.root, 'record.json'));
     return text === null ? null : recordSchema.parse(JSON.parse(text));
   }
 
-  /** Replaces the record and syncs it to disk. After a crash either the old or the new one is there. */
+  /** Replaces the record and syncs it to disk. A crash leaves either the old or the new record. */
   async write(record: DatabaseRecord): Promise<void> {
     await writeDurably(path.join(this.root, 'record.json'), `${JSON.stringify(record, null, 2)}\n`);
   }

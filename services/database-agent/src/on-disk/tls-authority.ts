@@ -9,7 +9,7 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const dayMs = 24 * 3600 * 1000;
 const authorityDays = 3650;
 const serverDays = 825;
-/** A certificate that ends within this many days is renewed when the host starts. */
+/** A certificate that expires within this many days is renewed when the agent starts. */
 const renewDays = 90;
 
 /** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */
@@ -99,9 +99,9 @@ async function keepPair(
 }
 
 /**
- * Opens the private authority of this host, and its certificate for the names that customers use. The authority is made
- * once; its key never leaves the folder. Instances get the certificate and its key. A library makes the certificates,
- * because Node cannot.
+ * Opens the private authority of this machine, and its certificate for the names that customers use. The authority is
+ * made once, and its key never leaves the folder. All instances get the same certificate with its key. A library makes
+ * the certificates, because Node cannot.
  */
 export async function openTlsAuthority(
   databasesDir: string,

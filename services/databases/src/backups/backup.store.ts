@@ -54,11 +54,11 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
   return row === null ? null : toBackup(row);
 }
 
-/** How many of the database's backups can be restored. */
+/** Counts the backups of the database that can be restored. */
 export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
   tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });
 
-/** A backup of any database of the owner. Null if the backup does not exist, or if its database was deleted. */
+/** Finds a backup of any database of the owner. Null if the backup does not exist, or if its database was deleted. */
 export async function findBackupOf(
   tx: Reader,
   { orgId, mode }: Owner,
@@ -69,7 +69,7 @@ export async function findBackupOf(
   return row === null ? null : toBackup(row);
 }
 
-/** The newest completed backup; null when there is none. */
+/** Finds the newest completed backup; null if there is none. */
 export async function findNewestBackup(tx: Reader, databaseId: string): Promise<DatabaseBackup | null> {
   const row = await tx.databaseBackup.findFirst({
     where: { databaseId, status: 'completed' },

@@ -13,14 +13,14 @@ export interface StoredArchive {
 }
 
 /**
- * The result of the last time that the backup was loaded. `content`: all of it was loaded, and the row counts were
- * compared. `schema`: only its schema was loaded, on trial.
+ * The result of the latest load of the backup. `content`: all of it was loaded, and the row counts were compared.
+ * `schema`: only its schema was loaded, on trial.
  */
 export const proofSchema = z.strictObject({
   of: z.enum(['content', 'schema']),
   major: majorSchema,
   at: z.iso.datetime(),
-  /** The statements that Postgres refused. */
+  /** The statements of a trial that Postgres refused; empty after a load of the content. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
   /** Parts that are missing, changed or unproven after the load. All other parts were loaded unchanged. */
   findings: loadFindingsSchema.default([]),

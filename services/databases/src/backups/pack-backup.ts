@@ -5,9 +5,8 @@ import { fencedCall, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { recordBackup, recordVerified } from '../databases/database.store';
-import { definitely } from '../databases/definite-failure';
 import { backupPrefix } from '../providers/backup-storage';
-import { translated } from '../providers/database-errors';
+import { definitely, translated } from '../providers/database-errors';
 import type { UpgradeName } from '../providers/database-provider';
 import { findBackup, markCompleted, recordProof } from './backup.store';
 import type { StoredArchive } from './backup.types';
@@ -21,8 +20,8 @@ type Step = StepContext<unknown, unknown>;
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /**
- * Packs the serving instance of the database into a new folder. With `replacedBy` it packs the instance that this
- * restore has replaced. The archive counts as a backup only after its verification.
+ * Packs the serving instance of the database into a new folder. With `replacedBy`, the id of a restore, it packs the
+ * instance that the restore has replaced. The archive counts as a backup only after its verification.
  */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,
@@ -45,8 +44,8 @@ export async function packBackup(
 
 /**
  * Finds the newest complete archive of a backup in the storage; null if there is none. The archive may have no record,
- * because Drydock's own database was restored to an earlier moment. The facts in the manifest are authenticated with
- * the archive key. The caller still has to verify the content.
+ * because Drydock's own database was restored to an earlier moment. The archive key authenticates the facts of the
+ * manifest. The caller still has to verify the content.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -137,8 +136,8 @@ export async function completeBackup(
 }
 
 /**
- * Records that all of the backup was loaded into this major. The load proves the database's backups only if a row was
- * read back too.
+ * Records that all of the backup was loaded into this major. Only if a row was read back too does this count as a proof
+ * of the database's backups.
  */
 export async function recordLoad(
   tx: Tx,

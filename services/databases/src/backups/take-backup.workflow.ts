@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineWorkflow } from '../context/context';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 import { markFailed, markRunning } from './backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked } from './pack-backup';
 

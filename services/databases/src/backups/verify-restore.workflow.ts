@@ -7,8 +7,8 @@ import { movingLimits, proveRestorable, recordLoad } from './pack-backup';
 export const verifyScheduleOf = (databaseId: string): string => `verify_restore:${databaseId}`;
 
 /**
- * Restores the newest backup into a scratch instance and reads a row back over a client connection. If there is no
- * backup, or no row in it, nothing is proven.
+ * Proves the newest backup: restores it into a scratch instance and reads a row back over a client connection. Nothing
+ * is proven if there is no backup, or no row in it.
  */
 export const verifyRestoreWorkflow = defineWorkflow({ kind: 'verify_database_restore', input: z.strictObject({}) })
   .step('restore', {

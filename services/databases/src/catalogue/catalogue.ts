@@ -27,10 +27,7 @@ const mariadb = (version: string, upgradableTo: string[], endOfLife: string): Ve
   end_of_life: endOfLife,
 });
 
-/**
- * No MySQL version can be upgraded. Replication between versions of MySQL is not tested yet, and no version newer than
- * 9.7 exists.
- */
+/** Drydock upgrades no version of MySQL, because replication between its versions is not tested yet. */
 const mysql = (version: string, endOfLife: string): Version => ({
   ...mariadb(version, [], endOfLife),
   flavour: 'mysql',
@@ -38,9 +35,9 @@ const mysql = (version: string, endOfLife: string): Version => ({
 });
 
 /**
- * Every version that Drydock can run. Postgres' programs are installed as packages on every host. Other versions are
- * offered if the host has their programs. The end-of-life dates are from postgresql.org/support/versioning,
- * mariadb.org/about/#maintenance-policy and oracle.com/support/lifetime-support.
+ * Every version that Drydock can run. Every database agent has the programs of Postgres, as npm packages. The other
+ * versions are offered if the agent has their programs. The end-of-life dates are from
+ * postgresql.org/support/versioning, mariadb.org/about/#maintenance-policy and oracle.com/support/lifetime-support.
  */
 const known: DatabaseCatalogue['engines'] = [
   {
@@ -74,8 +71,8 @@ const isThere = (version: string, majors: readonly Major[]): boolean =>
   flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
 
 /**
- * Every version of an engine that Drydock can run, whether or not the host offers it. An upgrade leads only to versions
- * that the host has.
+ * Lists every version of an engine that Drydock can run, also those that the agent does not offer. Their upgrades lead
+ * only to versions that the agent has. `majors` are the majors whose programs the agent has.
  */
 export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Version[] =>
   allVersions(engine).map((version) => ({
@@ -86,7 +83,7 @@ export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Ve
 const allVersions = (engine: DatabaseEngine): readonly Version[] =>
   known.find((one) => one.engine === engine)?.versions ?? [];
 
-/** The catalogue of a host that has the programs of these majors. */
+/** The catalogue of an agent that has the programs of these majors. */
 export function catalogueOf(majors: readonly Major[]): DatabaseCatalogue {
   const engines = known.map(({ engine }) => ({
     engine,
@@ -102,15 +99,16 @@ export const sizeCodes: readonly string[] = sizes.map(({ code }) => code);
 
 export const findSize = (code: string): DatabaseSize | undefined => sizes.find((size) => size.code === code);
 
-/** Shows the catalogue. Without the host's answer the catalogue has only the versions that every host offers. */
+/** Shows the catalogue. If the agent does not answer, the catalogue has only the versions of Postgres. */
 export const getCatalogue = ({ provider }: HandlerContext) =>
   ({
     read: async () => ({ status: 200, body: catalogueOf(await provider.listMajors().catch(() => [])) }),
   }) satisfies ReadHandlers<typeof getDatabaseCatalogueEndpoint>;
 
 /**
- * The majors whose programs the host has. For Postgres, whose programs every host has, and for unknown versions the
- * result is empty without a call. Throws `dependency_unavailable` if the host does not answer.
+ * Asks the agent for the majors whose programs it has. Does not ask, and returns none, for Postgres, whose programs
+ * every agent has, and for a version that the catalogue lacks. Throws `dependency_unavailable` if the agent does not
+ * answer.
  */
 export async function majorsFor(
   { provider }: HandlerContext,

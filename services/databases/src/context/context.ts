@@ -7,7 +7,7 @@ import type { DatabaseProvider, DatabaseReader, DatabaseRef } from '../providers
 import type { DatabasesDatabase, Tx } from './database.store';
 import type { DatabasePasswords } from './database-password';
 
-/** The dependencies of handlers. Handlers read from the host and never change anything there. */
+/** The dependencies of handlers. Handlers read from the database agent and never change anything there. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: DatabasesDatabase;
   quota: QuotaRule;
@@ -26,7 +26,10 @@ export interface WorkContext {
   /** Seconds for which an old instance is kept after an upgrade, and seconds between two proofs of a backup. */
   oldInstanceSeconds: number;
   verifyRestoreSeconds: number;
-  /** The least duration of an upgrade, in milliseconds, on a sandbox database whose label asks for slowness. */
+  /**
+   * The least duration, in milliseconds, of an upgrade or a restore of a sandbox database whose label asks for
+   * slowness.
+   */
   slowMs: number;
   now(): Date;
 }

@@ -1,6 +1,6 @@
 import { databasePasswords } from './database-password';
 
-test('a password is made again by the name of its secret while that is accepted, in an API and a worker of different phases of a rotation', () => {
+test('a password is derived again by the name of its secret while the secret is accepted, although an API and a worker are in different phases of a rotation', () => {
   const [before, after] = ['a1'.repeat(32), 'b2'.repeat(32)];
   const [old, api, worker, done] = [before, `${before},${after}`, `${after},${before}`, after].map(databasePasswords);
   if (!old || !api || !worker || !done) throw new Error('four phases');

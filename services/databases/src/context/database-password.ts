@@ -3,12 +3,14 @@ import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process';
 
 /**
  * Derives passwords from the service's secret and the database's id. Passwords are stored nowhere, so a stolen record
- * reveals none. The worker derives a password to set it. A replay of the creating call derives the password again.
+ * reveals none. The worker derives the password to set it, and a replay of the creating call derives it again.
  */
 export interface DatabasePasswords {
   /** The name of the secret from which new passwords are derived. */
   madeWith: string;
-  /** Whether the secret is being rotated. Meanwhile the worker's current secret may differ from the API's. */
+  /**
+   * Whether the secret is being rotated. During a rotation the current secrets of the worker and the API may differ.
+   */
   areRotated: boolean;
   /**
    * A password of 32 base64url characters, derived from the secret that `madeWith` names, or from the current secret.

@@ -78,8 +78,8 @@ export async function changeStatus(
 }
 
 /**
- * Shows a database as available while its upgrade or restore waits for staff after the switch of the address. After the
- * switch the database serves and takes writes. Before the switch this function does nothing.
+ * Shows a database as available while its upgrade or restore waits for staff after the switch, because it serves and
+ * takes writes then. Before the switch this function does nothing.
  */
 export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
   const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';

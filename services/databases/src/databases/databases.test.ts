@@ -100,7 +100,7 @@ describe('an order of MySQL or MariaDB', () => {
   });
 });
 
-it('the catalogue has of MySQL and MariaDB what the host has programs of, with its flavour, and in the order of their numbers', () => {
+it('the catalogue has the versions of MySQL and MariaDB whose programs the host has, with their flavour, in the order of their numbers', () => {
   const { engines } = catalogueOf(['11.8', '9.7', '10.11']);
   expect(
     engines.map(({ engine, versions }) => [engine, versions.map(({ label, flavour }) => [label, flavour])]),
@@ -175,7 +175,7 @@ describe('endpoint 10', () => {
     expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual([]);
   });
 
-  it('keeps a refused version for its Idempotency-Key, also when the version would be taken by now', async () => {
+  it('repeats the refusal of a version for its Idempotency-Key, even when the version would be accepted by now', async () => {
     const id = await givenDatabase(api, owner, { version: '18' });
     const once = () =>
       api.call('POST', `/v1/databases/${id}/upgrade`, {
@@ -190,7 +190,7 @@ describe('endpoint 10', () => {
     expect((await upgrade(id, '18')).status).toBe(202);
   });
 
-  it('of five at once exactly one is accepted, and each other is told which', async () => {
+  it('accepts exactly one of five requests at once, and names it to the others', async () => {
     const id = await givenDatabase(api, owner);
     const answers = await Promise.all(Array.from({ length: 5 }, () => upgrade(id, '18')));
     const [accepted, ...more] = answers.filter(({ status }) => status === 202);
@@ -205,7 +205,7 @@ describe('a restore', () => {
   const restore = (id: string, backupId: string, options: object = {}) =>
     api.call('POST', `/v1/databases/${id}/backups/${backupId}/restore`, { body: {}, ...options });
 
-  it('is accepted once for one Idempotency-Key, with its workflow and its audit entry; meanwhile there is nothing else', async () => {
+  it('is accepted once for one Idempotency-Key, with its workflow and its audit entry; meanwhile other changes are refused', async () => {
     const id = await givenDatabase(api, owner);
     const backupId = await givenBackup(api, id);
     const answer = await restore(id, backupId, { idempotencyKey: 'restore-once' });

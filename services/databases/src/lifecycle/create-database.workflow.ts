@@ -8,7 +8,7 @@ import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { changeStatus, recordAddress } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database.types';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 
 export const newDatabaseSchema = z.strictObject({
   major: majorSchema,
@@ -56,8 +56,8 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /**
- * Makes a database available only when its creation has ended, because until then any other call is refused as in
- * progress. A database that could not be made becomes failed, and can be deleted.
+ * Makes a database available only when its creation has ended, because until then any other call is refused with
+ * `operation_in_progress`. A database that could not be made becomes failed, and can be deleted.
  */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
@@ -72,7 +72,6 @@ export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   },
 };
 
-/** Makes a database and schedules the weekly proof of its backups. */
 export const createDatabaseWorkflow = defineWorkflow({
   kind: 'create_database',
   input: newDatabaseSchema,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';
 import { defineWorkflow, refOf } from '../context/context';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 import { refusePoint } from '../restores/restore.rules';
 import { hasSwitched } from '../upgrades/cut-over';
 import { endCreation, newDatabaseSchema, provision, serve } from './create-database.workflow';
@@ -22,8 +22,8 @@ export const createFromBackupWorkflow = defineWorkflow({
   .step('load', {
     ...movingLimits,
     weight: 8,
-    // The backup is loaded into an instance beside the empty instance, which is removed after the switch. The step ends
-    // before the switch, so that parts that could not be loaded are recorded first.
+    // The backup is loaded into an instance beside the empty one, which the last step removes. The switch is a step of
+    // its own, so that the findings of the load are recorded before it.
     run: async (step, context) => {
       const { provider, database, backupStorage } = context;
       const { backupId, major } = step.input;
@@ -50,8 +50,8 @@ export const createFromBackupWorkflow = defineWorkflow({
       await definitely(provider.finish(refOf(step), move, fencedCall(step)));
     },
   })
-  // This step is separate from the switch, because the host forgets the upgrade when the old instance is removed. If
-  // one step did both, its repetition would find no upgrade to switch.
+  // This step is separate from the switch, because the agent forgets the move when it removes the old instance. A
+  // repetition of a step that did both would find nothing to switch.
   .step('retire_empty', {
     timeoutSeconds: 120,
     run: (step, { provider }) =>

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { folderSink, folderSource, manifestName, systemErrorCode } from '@drydock/archive';
 import { assertStorageKey, type BackupStorage } from './backup-storage';
 
-/** Stores archives in folders below `root`, on the disk of the worker's host. */
+/** Stores archives in folders below `root`, on the disk of the worker's machine. */
 export function localBackupStorage(root: string): BackupStorage {
   const folderOf = (key: string): string => {
     assertStorageKey(key);

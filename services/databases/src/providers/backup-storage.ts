@@ -2,8 +2,8 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive';
 import type { DatabaseRef } from './database-provider';
 
 /**
- * The storage of archives. Each key names a folder of objects. Each attempt writes its archive under a key that is
- * never used again. So a worker that has lost its lease cannot change an archive that another worker has verified.
+ * The storage of archives. Each key names a folder of objects. Each attempt writes its archive under a key of its own.
+ * So a worker that has lost its lease cannot change an archive that another worker has verified.
  */
 export interface BackupStorage {
   /**
@@ -14,8 +14,8 @@ export interface BackupStorage {
   /** The source of the objects of an archive. The read of a missing object rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
   /**
-   * The keys of the finished archives in the folder `prefix`, in no order. In the folder of a backup, each finished
-   * archive is a complete attempt at the backup.
+   * The keys of the finished archives in the folder `prefix`, in no order. In the folder of a backup, each key is that
+   * of a complete attempt.
    */
   listFinished(prefix: string): Promise<string[]>;
   /** Removes every archive in the folder `prefix` except `keep`. A missing folder is no error. */
@@ -32,8 +32,8 @@ export const backupPrefix = (database: DatabaseRef, backupId: string): string =>
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){1,3}[a-z0-9][a-z0-9-]{0,63}$/;
 
 /**
- * Throws for a text that is no storage key. Drydock makes all keys from ids, so this check only keeps a bug from
- * reaching outside the folder. @throws Error
+ * Throws an Error if the text is no storage key. Drydock makes all keys from ids, so this check only keeps a bug from
+ * reaching outside the folder.
  */
 export function assertStorageKey(key: string): void {
   if (!keyForm.test(key)) throw new Error(`not a storage key: ${key}`);

@@ -1,8 +1,22 @@
 import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/agent/database';
 import { JobProblem } from '@drydock/agent/jobs';
 import { ArchiveError, systemErrorCode } from '@drydock/archive';
-import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition';
+import type { ProblemCode } from '@drydock/contracts/platform/problems';
+import {
+  archiveErrorIn,
+  archiveErrorOfJob,
+  archiveFailure,
+  type ContentReason,
+  conclude,
+  type FailureReason,
+  fail,
+  isFinal,
+  type StepFailure,
+} from '@drydock/workflow/definition';
 import { DatabaseProviderError, type DatabaseRefusal } from './database-provider';
+
+// An error on its way from the database agent to the workflow: `translated` names the refusal of the provider, and
+// `definitely` makes it a failure of the step.
 
 const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> = {
   unknown_database: 'unknown_database',
@@ -13,7 +27,10 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
   major_not_installed: 'major_not_installed',
 };
 
-/** Permanent refusals by the error code of a job. Other codes may come from a lost connection. */
+/**
+ * The refusal for each error code of a job. A job with a code that is not listed is repeated, because the cause may be
+ * a lost connection.
+ */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
   no_space: 'no_space',
@@ -28,7 +45,7 @@ const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Whether the file system of the backups has reported ENOSPC or EDQUOT, in the error or in one of its causes. */
+/** Whether the disk of the backups is full: ENOSPC or EDQUOT in the error or in one of its causes. */
 function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
@@ -46,11 +63,14 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** Turns a job's refusal of an archive into the ArchiveError that the job's program threw. */
+/**
+ * Turns a job's refusal of an archive into the ArchiveError that the job's program threw. Returns any other error as it
+ * is.
+ */
 const errorOfJob = (error: unknown): unknown =>
   error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error;
 
-/** Turns permanent errors of the work into {@link DatabaseProviderError}s. */
+/** Turns the errors of the agent that name a refusal into {@link DatabaseProviderError}s. */
 export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);
@@ -61,7 +81,7 @@ export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Pro
   });
 }
 
-/** Turns the host's error for an instance that does not answer into the provider's `unavailable`. */
+/** Turns the agent's error for an instance that does not answer into the refusal `unavailable`. */
 export function unavailableIfDown<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof DatabaseHostError && error.code === 'instance_down')
@@ -74,5 +94,45 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (error instanceof DatabaseHostError && error.code === 'unknown_database') return null;
     throw error;
+  });
+}
+
+/**
+ * The problem codes of refusals that are not about an archive. A refusal that has neither a code nor a reason is thrown
+ * on, so the step is repeated.
+ */
+const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
+  precheck_failed: 'upgrade_precheck_failed',
+  major_not_installed: 'version_not_offered',
+  moved: 'upgrade_failed',
+};
+
+/** The reason for a refusal of an archive or its content, or for a full disk; undefined for any other error. */
+function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentReason): FailureReason | undefined {
+  if (refusal === 'archive_refused') return archiveErrorIn(cause)?.reason ?? 'tampered';
+  if (refusal === 'content_refused') return content;
+  return refusal === 'no_space' ? refusal : undefined;
+}
+
+function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
+  const { refusal, detail } = error;
+  // A database that is gone cannot be repaired, so its workflow ends even after the point of no return.
+  if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
+  const findings =
+    refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
+  const told = findings.length > 0 ? { extra: { findings } } : {};
+  const reason = reasonOf(error, content);
+  if (reason !== undefined) return archiveFailure(reason, 'database_backup', error, told);
+  const code = codeOf[refusal];
+  return code === undefined ? undefined : fail(code, { ...told, internal: error.message, cause: error });
+}
+
+/**
+ * Turns permanent refusals of the provider into failures of the step. Other errors may be transient, so they are thrown
+ * on and the step is repeated. `content` says whether refused content could not be packed or could not be loaded.
+ */
+export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw error instanceof DatabaseProviderError ? (failureOf(error, content) ?? error) : error;
   });
 }

@@ -166,7 +166,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.destroy(ref, call(4));
   });
 
-  it('says before an upgrade what stands against it, by which path it would go, and does not begin it', async () => {
+  it('says before an upgrade what prevents it and by which path it would go, and does not begin it', async () => {
     const ref = newDatabase();
     const database = await provider.create(ref, spec, call(1));
     await runSql(database, 'create table measured (at json, v int)', 'create unlogged table cache (a int)');
@@ -186,7 +186,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.destroy(ref, call(3));
   });
 
-  it('moves to a newer major though every stage is cut once and done again by another claim; behind the switch there is no way back', async () => {
+  it('upgrades although every stage is interrupted once and repeated under another claim; after the switch nothing is undone', async () => {
     const ref = newDatabase();
     const database = await filled(ref);
     const upgrade: Upgrade = { upgradeId: 'u-2', toMajor: 18, path: 'logical' };

@@ -49,8 +49,8 @@ async function readPlan(
 
 /**
  * Makes the target instance of an upgrade. The prechecks are repeated first, because the database may have changed
- * since the plan. The trial of the schema and the rows is not repeated, because the copy follows at once and ends the
- * upgrade if it is refused. Throws `precheck_failed`.
+ * since the plan. The trial of the schema and the rows is not repeated: the copy follows at once, and if the engine
+ * refuses something the upgrade ends. Throws `precheck_failed`.
  */
 async function createTarget(
   client: DatabaseHostClient,
@@ -83,7 +83,7 @@ interface LocalTools {
 const saltBytes = 16;
 
 /**
- * Lets the host dump and pack the database. The host gets the keys of this archive alone, and sends the archive's
+ * Lets the agent dump and pack the database. The agent gets the keys of this archive alone, and sends the archive's
  * objects to this process, which stores them.
  */
 async function packDatabase(
@@ -113,8 +113,8 @@ async function packDatabase(
 }
 
 /**
- * Loads an archive into a scratch instance of the host, which the host removes after success and failure. The host gets
- * the keys of the archive only if the archive has the expected manifest.
+ * Loads an archive into a scratch instance, which the agent removes after success and failure. The agent gets the keys
+ * of the archive only if the archive has the expected manifest.
  */
 async function verifyRestore(
   tools: LocalTools,
@@ -133,7 +133,6 @@ async function verifyRestore(
   return { tables, rows, readFrom, findings };
 }
 
-/** Loads the schema alone into a scratch instance. */
 async function trySchema(
   tools: LocalTools,
   database: DatabaseRef,
@@ -162,7 +161,6 @@ async function jobOf(
   };
 }
 
-/** Makes a target instance and loads the archive into it. */
 async function stageRestore(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,

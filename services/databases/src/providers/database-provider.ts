@@ -14,8 +14,8 @@ export interface DatabaseRef {
 }
 
 /**
- * The size that was ordered. The provider derives memory, connections and quota from it. A local provider uses far less
- * than the size states.
+ * The size that was ordered. The provider derives memory and connections from it, and allots far less memory than the
+ * size states. The database agent does not limit the space on disk.
  */
 export interface InstanceSize {
   vcpu: number;
@@ -28,10 +28,7 @@ export interface InstanceSpec {
   major: Major;
   databaseName: string;
   username: string;
-  /**
-   * The password of the user. The engine stores only a hash of it. Every repetition of a `create` has the
-   * same password.
-   */
+  /** The password of the user, the same in each repetition of a `create`. The engine stores only a hash of it. */
   password: string;
   size: InstanceSize;
 }
@@ -41,7 +38,7 @@ export type UpgradePhase = 'prepared' | 'switched' | 'finished';
 /** A database as its provider reports it. */
 export interface HostedDatabase {
   /**
-   * The address, which no upgrade changes. It requires TLS. The engine itself ends TLS and checks the password.
+   * The address, which no upgrade changes. Clients must use TLS. TLS and the password are handled by the engine itself.
    */
   host: string;
   port: number;
@@ -51,15 +48,15 @@ export interface HostedDatabase {
   username: string;
   /** The major of the instance that the pointer on disk names. Only that instance takes writes. */
   major: Major;
-  /** Whether that instance answers queries now. */
+  /** Whether the instance that takes writes answers queries now. */
   isUp: boolean;
-  /** The size of the customer's database on disk in bytes; null while the instance is down. */
+  /** The size of the customer's database on disk, in bytes; null while the instance is down. */
   sizeBytes: number | null;
   /** The free bytes of the file system on which a target instance would be made. */
   freeBytes: number;
   /**
-   * The ids of the upgrades and restores that have switched the database, newest last. None of them is carried out
-   * again.
+   * The ids of the upgrades and restores that have switched the database, newest last. The provider carries none of
+   * them out again.
    */
   switched: readonly string[];
   /** The upgrade or restore that is under way or whose old instance is still kept; null if there is none. */
@@ -67,9 +64,9 @@ export interface HostedDatabase {
 }
 
 /**
- * How an upgrade moves the data. `logical`: the customer writes meanwhile, and the switch takes milliseconds.
+ * How an upgrade moves the data. `logical`: the customer writes meanwhile, and the switch takes less than a second.
  * `offline`: reads and writes wait from `copyData` to `cutover`, because the database has content that cannot be
- * replicated. The findings name the content.
+ * replicated, which the findings name.
  */
 export type UpgradePath = 'logical' | 'offline';
 
@@ -99,7 +96,7 @@ export interface UpgradePlan {
 export interface ArchiveToWrite {
   sink: ArchiveSink;
   archiveId: string;
-  /** The number of the archive. It is greater than that of every earlier archive of the database. */
+  /** The sequence number of the archive, greater than that of every earlier archive of the database. */
   sequence: number;
   createdAt: Date;
 }
@@ -124,25 +121,27 @@ export interface VerifiedRestore {
   tables: number;
   rows: number;
   /**
-   * The table of which a row was read back over TLS as an ordinary client, in the form `"schema"."name"`; null if no
+   * The table from which a row was read back over TLS as an ordinary client, in the form `"schema"."name"`. Null if no
    * table of the backup has a row.
    */
   readFrom: string | null;
   /**
-   * The findings for the customer: parts of the backup that are missing, changed or unproven. All other parts are
+   * The parts of the backup that are missing, changed or unproven after the load, for the customer. All other parts are
    * proven.
    */
   findings: LoadFindings;
 }
 
-/** The result of the trial of a backup's schema. `refused` has the first twenty statements that Postgres refused. */
+/**
+ * The result of the trial load of a backup's schema. `refused` has the first twenty statements that Postgres refused.
+ */
 export interface TriedSchema {
   tables: number;
   refused: readonly { object: string; reason: string }[];
   findings: LoadFindings;
 }
 
-/** An upgrade to a newer major. `upgradeId` is the workflow's id, the same at every repetition. */
+/** An upgrade to a newer major. `upgradeId` is the id of its workflow, so it is the same at every repetition. */
 export interface Upgrade {
   upgradeId: string;
   toMajor: Major;
@@ -150,7 +149,8 @@ export interface Upgrade {
 }
 
 /**
- * The replacement of a database's content by a backup of this or another database. `upgradeId` is the workflow's id.
+ * The replacement of a database's content by a backup of this or another database. `upgradeId` is the id of the
+ * workflow.
  */
 export interface Restore extends UpgradeName {
   /** The major of the target instance: the backup's major or a newer major. */
@@ -160,32 +160,29 @@ export interface Restore extends UpgradeName {
   archive: ArchiveToVerify;
 }
 
-/** The id of an upgrade or a restore, which is all that its later stages need. */
+/** The id of an upgrade or a restore. Its later stages need nothing else. */
 export type UpgradeName = Pick<Upgrade, 'upgradeId'>;
 
 export interface Cutover {
   /**
-   * The milliseconds in which no write was possible, from the end of the old sessions until the waiting sessions
-   * continued.
+   * The milliseconds in which no write was possible: from the moment when the old instance was closed to customers
+   * until waiting sessions continued at the new one.
    */
   writesBlockedMs: number;
 }
 
 export interface Comparison {
   /**
-   * The result of comparing the frozen old instance with the new instance. The comparison reads a snapshot of the new
-   * instance from the switch. `undecided`: an object differs or could not be compared, and a change after the switch
-   * may be the cause. This happens if the snapshot was lost, for example because a process was killed, or if a table of
-   * MariaDB or MySQL was replaced after the switch. `undecided` also means that the upgrade is over and nothing could
-   * be compared.
+   * The result of comparing the frozen old instance with a snapshot of the new one from the switch. `undecided`: an
+   * object differs or could not be compared, and a change after the switch may be the cause. This happens if the
+   * snapshot was lost, for example because a process was killed, or if a table of MariaDB or MySQL was replaced after
+   * the switch. It is also the result if the upgrade is over and nothing can be compared any more.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   /** The tables, sequences and large objects that differ or could not be compared, for the log and for staff. */
   names: readonly string[];
-  /**
-   * Objects with derived data that the new version computes differently. `statements` compute an object's data anew.
-   */
+  /** Objects whose derived data the new version computes differently. `statements` compute an object's data anew. */
   recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: boolean | undefined }[];
   /** Only for `undecided`: names that differed in an earlier comparison of the same upgrade. */
   differed: readonly string[];
@@ -193,7 +190,7 @@ export interface Comparison {
 
 /**
  * The provider for handlers, which only reads. It rejects with a {@link DatabaseProviderError}, or with any other error
- * if the provider does not answer.
+ * if the provider cannot be reached.
  */
 export interface DatabaseReader {
   /** The majors, of any engine, whose programs the provider has. */
@@ -212,13 +209,13 @@ export interface DatabaseReader {
 
 /**
  * The whole provider, for workflow steps. Every method may be repeated with the same arguments and has the same result,
- * even after a kill -9 of the process that did the work. A {@link DatabaseProviderError} is permanent. After any other
- * rejection the call is repeated.
+ * even after a kill -9 of the process that did the work. A {@link DatabaseProviderError} is permanent, except for the
+ * refusals `unavailable` and `stale_fence`. After these and any other rejection the call is repeated.
+ *
  * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`,
  * `finish`, and a day later `retireOld`. One pointer on disk decides which instance serves, and `cutover` moves it.
- * Before the move `abandon` undoes everything; `describe().upgrade.phase` says whether the pointer has been moved.
- * After a kill at any moment either the old or the new instance serves, and the two never accept writes at the same
- * time.
+ * Before the move `abandon` undoes everything. `describe().upgrade.phase` says whether the pointer has moved. After a
+ * kill at any moment either the old or the new instance serves, and the two never accept writes at the same time.
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** Makes an instance with a database that the user owns. Resolves with the database and its address. */
@@ -228,8 +225,8 @@ export interface DatabaseProvider extends DatabaseReader {
 
   /**
    * Packs the database as of one moment into an archive. It reads the serving instance, where reads and writes
-   * continue. With `replacedBy` it reads the instance that this restore has replaced, which is possible between
-   * `cutover` and `finish`.
+   * continue. With `replacedBy`, the id of a restore, it reads the instance that the restore has replaced, which is
+   * possible between `cutover` and `finish`.
    */
   pack(
     database: DatabaseRef,
@@ -250,8 +247,8 @@ export interface DatabaseProvider extends DatabaseReader {
   ): Promise<VerifiedRestore>;
 
   /**
-   * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance. The
-   * refusals are those of `verifyRestore`.
+   * Loads the schema of an archive without any row into a scratch instance of this major, and removes the instance.
+   * MariaDB and MySQL load the rows too. Rejects as `verifyRestore` does, or with `content_refused`.
    */
   trySchema(
     database: DatabaseRef,
@@ -277,29 +274,28 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   createTarget(database: DatabaseRef, upgrade: Upgrade, call: FencedCall): Promise<void>;
   /**
-   * Copies the roles with their SCRAM verifiers, and the schema with its keys. From here to the end of the upgrade the
-   * customer's DDL is refused with a clear message. A repetition begins with an empty instance.
+   * Copies the roles with the verifiers of their passwords, and the schema with its keys. From here to the end of the
+   * upgrade Postgres refuses the customer's DDL with a clear message. A repetition begins with an empty instance.
    */
   copySchema(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Copies every row, then indexes, foreign keys, triggers, contents of views and large objects, and runs ANALYZE.
    * `logical`: the customer continues to write, and the changes are replicated. `offline`: all sessions are ended, and
-   * new sessions wait or are told that the database is being upgraded.
+   * new sessions wait for a while and are then told that the database is being moved.
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * Waits until the target has nearly every change. Does nothing for `offline`. It must be repeated right before
-   * `cutover`.
+   * Waits until the target has nearly every change of the old instance. Does nothing for `offline`. It must be repeated
+   * right before `cutover`.
    */
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Switches the database to the new instance. **The point of no return** is in this call: it moves the pointer on
-   * disk. Before the move, sessions end and new sessions wait, writes to the old instance are blocked for good, a
-   * marker row reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. After the
-   * move, the waiting sessions continue at the new instance. If the target does not catch up within seconds, the old
-   * instance stays in use and the call rejects; `catchUp` and `cutover` may then be called again. Rejects with
-   * DatabaseProviderError `moved` if the upgrade does not exist. Resolves at once if the pointer has been moved
-   * already.
+   * disk. Before the move, sessions end and new sessions wait, the old instance is closed to customers, a marker row
+   * reaches the target, and sequences, roles, large objects and unlogged tables are synchronised. After the move, the
+   * waiting sessions continue at the new instance. If the target does not catch up within seconds, the old instance is
+   * opened again and the call rejects. `catchUp` and `cutover` may then be called again. Rejects with
+   * DatabaseProviderError `moved` if the upgrade does not exist. Resolves at once if the pointer was moved before.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**
@@ -313,8 +309,8 @@ export interface DatabaseProvider extends DatabaseReader {
    */
   finish(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
-   * Removes the old instance that was kept. Rejects with DatabaseProviderError `moved` before `finish`. A missing
-   * instance is no error.
+   * Removes the old instance that was kept. Rejects with DatabaseProviderError `moved` before `finish`. An instance
+   * that is gone already is no error.
    */
   retireOld(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
@@ -335,16 +331,19 @@ export type DatabaseRefusal =
   | 'switched'
   | 'archive_refused'
   /**
-   * The engine refuses an object or a row of the customer's, and would refuse every repetition. The message names the
+   * The engine refuses an object or a row of the customer, and would refuse every repetition. The message names the
    * object and the reason, for the customer.
    */
   | 'content_refused'
   | 'major_not_installed';
 
-/** A permanent refusal. `message` is for the log. */
+/**
+ * A refusal that is known by its name. All are permanent, except `unavailable` and `stale_fence`. `message` is for the
+ * log.
+ */
 export class DatabaseProviderError extends Error {
   readonly refusal: DatabaseRefusal;
-  /** The message without the refusal. */
+  /** The message without the name of the refusal. */
   readonly detail: string;
   /** The findings of the prechecks, for `precheck_failed`; otherwise empty. */
   readonly findings: readonly Finding[];

@@ -137,7 +137,7 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     await provider.destroy(ref, call(5));
   });
 
-  it('puts a backup behind the address, whole, with the login that serves; what it replaced can be packed, and goes', async () => {
+  it('restores a whole backup behind the address, with the login of the serving instance; the replaced instance can be packed and is removed', async () => {
     const ref = newDatabase();
     const database = await filled(ref);
     const before = await ask(database, contents);
@@ -177,7 +177,7 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     await provider.destroy(ref, call(4));
   });
 
-  it('takes a restore back before its switch, and the customer writes on; no stage of an upgrade can be begun', async () => {
+  it('undoes a restore before its switch while the customer continues to write; no stage of an upgrade can be begun', async () => {
     const ref = newDatabase();
     const database = await filled(ref);
     const archive = await pack(ref, 2);

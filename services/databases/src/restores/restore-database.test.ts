@@ -97,7 +97,7 @@ it('a restore brings back rows, sequences and rights behind the same address; ro
   expect(await query(url, 'SELECT n FROM later')).toEqual([{ n: 1 }]);
 });
 
-it('a backup of 16 goes into a 17 that serves, and one that 17 does not take changes nothing and names the object', async () => {
+it('a backup of 16 is restored into a 17, and a backup that 17 refuses changes nothing and its failure names the object', async () => {
   const { id, url } = await makeDatabase(world);
   const good = await backUp(id);
   // Version 17 does not have this column, so the view cannot be restored there.
@@ -137,7 +137,7 @@ it('a backup of 16 goes into a 17 that serves, and one that 17 does not take cha
   expect([await majorOf(url), await textsOf(url)]).toEqual(['17', ['one', 'two', 'three']]);
 });
 
-it('what a restore could not give back as it was is a finding of its workflow', async () => {
+it('a restore names in the findings of its workflow what it could not bring back unchanged', async () => {
   const { id, url } = await makeDatabase(world);
   await query(
     url,
@@ -230,7 +230,7 @@ it('a new database begins with what a backup holds, of its major or a newer one,
   });
 });
 
-it('what is replaced must be able to become a backup: a restore that fails before its switch leaves the database as it was', async () => {
+it('a restore whose replaced content could not be packed fails before its switch and leaves the database as it was', async () => {
   const caller = { ...world.caller, mode: 'sandbox' as const };
   const { id, url } = await makeDatabase(world, 'fail_restore', caller);
   const backup = await backUp(id, caller);

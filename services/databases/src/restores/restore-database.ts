@@ -25,9 +25,9 @@ interface RestoreFacts {
   managed: ManagedDatabase;
   /** Null if the database has no such backup. */
   backup: DatabaseBackup | null;
-  /** The free bytes of the database's host; null if the host does not answer. */
+  /** The free bytes on the database's machine; null if the agent does not answer. */
   freeBytes: number | null;
-  /** The reason why a trial load gave no result. Null if the trial gave a result or was not needed. */
+  /** The finding that a trial load gave no result. Null if it gave one or was not needed. */
   trial: Finding | null;
   now: Date;
 }
@@ -122,8 +122,8 @@ function proofFindings(backup: DatabaseBackup | null, version: string): Finding[
 
 /**
  * The preflight of a restore applies the rule of the restore and leaves the database unchanged. A backup without a
- * sufficient proof is loaded on trial into an instance beside the database. A host that does not answer is a finding,
- * not an error.
+ * sufficient proof is loaded on trial into an instance beside the database. If the agent does not answer, that is a
+ * finding and not an error.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -145,8 +145,8 @@ export const preflightRestore = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightDatabaseBackupRestore>;
 
 /**
- * Loads the backup on trial if it can be restored and its recorded proof does not suffice. Resolves with the reason why
- * the trial gave no result. Resolves with null if the trial gave a result or was not needed.
+ * Loads the backup on trial if it can be restored and its recorded proof does not suffice. Resolves with a finding if
+ * the trial gave no result, otherwise with null.
  */
 async function tryIfNeeded(
   context: HandlerContext,
@@ -160,7 +160,7 @@ async function tryIfNeeded(
 }
 
 /**
- * Accepts a restore, which replaces the database by one of its backups; {@link restoreDatabaseWorkflow} carries it out.
+ * Accepts a restore, which replaces the database by one of its backups. {@link restoreDatabaseWorkflow} carries it out.
  */
 export const restoreDatabase = (context: HandlerContext) =>
   ({

@@ -19,7 +19,7 @@ import {
 import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import { sandboxBehaviour } from '../databases/database.rules';
 import { changeStatus, findDatabase, showServing } from '../databases/database.store';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 import { cutOver, endForgotten, hasSwitched, takeBack } from '../upgrades/cut-over';
 import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.workflow';
 import { retireLater } from '../upgrades/retire-old-instance.workflow';
@@ -34,7 +34,7 @@ interface RestorePlan {
   failsRestore: boolean;
 }
 
-/** Checks again that the backup can be restored, and that the host has room for a second instance. */
+/** Checks again that the backup can be restored, and that the disk has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
@@ -54,8 +54,8 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
 }
 
 /**
- * Packs the content that the restore replaces, to prove before the switch that the safety copy can be packed. Stores
- * nothing.
+ * Packs the content that the restore will replace and stores nothing. This proves before the switch that the safety
+ * copy can be packed.
  */
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
   const nowhere = { write: async () => undefined };
@@ -64,8 +64,8 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs the replaced instance, which runs until `finish`. After `finish`, looks in the storage for the archive of an
- * earlier attempt whose record was lost. Resolves with null if the storage has no such archive.
+ * Packs the replaced instance, which runs until `finish`. After `finish` it looks in the storage for the archive of an
+ * earlier attempt whose record was lost, and resolves with null if there is none.
  */
 async function packReplaced(
   context: WorkContext,
@@ -84,9 +84,9 @@ async function packReplaced(
 }
 
 /**
- * Loads a backup into an instance beside the serving one, then switches the address to it. The replaced content is
- * packed after the switch, because until then customers may still change it. A rehearsal before the switch proves that
- * the content can be packed. The replaced instance is kept, frozen, for a day.
+ * Loads a backup into an instance beside the serving one, then switches the address to the new instance. The replaced
+ * content is packed only after the switch, because until then customers may still change it. A rehearsal before the
+ * switch proves that it can be packed. The replaced instance is kept, frozen, for a day.
  */
 export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })
@@ -130,7 +130,7 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       };
     },
     commit: async (tx, step, { at, loadFindings }) => {
-      // If the record of the load was lost, the time of the load is unknown and no proof is recorded.
+      // After a switch without a record, nothing says when the backup was loaded, so no proof is recorded.
       if (at === null) return;
       const proof = {
         of: 'content' as const,

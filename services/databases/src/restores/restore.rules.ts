@@ -12,8 +12,9 @@ export interface RestoreWorld {
 type Point = Pick<DatabaseBackup, 'status' | 'engineVersion' | 'archive'>;
 
 /**
- * Whether the database may be replaced by the backup. The first reason counts, in this order: the backup does not
- * exist, a workflow works on the database, the state of the backup, the state of the database.
+ * The reason why the database may not be replaced by the backup; null if it may. The first reason counts, in this
+ * order: the backup does not exist, a workflow works on the database, the state of the backup, the state of the
+ * database.
  */
 export function refuseRestore({ managed, unfinished }: RestoreWorld, backup: Point | null): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(unfinished);
@@ -27,8 +28,8 @@ export function refusePoint(backup: Point | null): Refusal | null {
 }
 
 /**
- * Whether a new database of this version may be made from the backup. A dump is loaded by its own major or a newer one
- * of the same engine and flavour.
+ * The reason why no new database of this version may be made from the backup; null if it may. A dump is loaded by its
+ * own major or a newer one of the same engine and flavour.
  */
 export function refuseOrigin(backup: Point | null, version: string): Refusal | null {
   const refusal = refusePoint(backup);
@@ -37,9 +38,9 @@ export function refuseOrigin(backup: Point | null, version: string): Refusal | n
   return compareVersions(version, backup.engineVersion) < 0 ? { code: 'backup_version_newer' } : null;
 }
 
-/** The factor for indexes and the write-ahead log, the same as in an upgrade, and the bytes of an empty instance. */
+/** The factor for indexes and the write-ahead log, which upgrades use too, and the bytes of an empty instance. */
 const overheadFactor = 2.2;
 const instanceBytes = 128 * 2 ** 20;
 
-/** Bytes that the restored instance needs beside the serving one. */
+/** The bytes that the restored instance needs beside the serving one. */
 export const neededBytes = (rawBytes: number): number => Math.ceil(rawBytes * overheadFactor) + instanceBytes;

@@ -9,23 +9,24 @@ import { findBackup, recordProof } from '../backups/backup.store';
 import type { BackupProof, DatabaseBackup } from '../backups/backup.types';
 import { defineWorkflow, type HandlerContext, refOf } from '../context/context';
 import { databaseResourceKey, databaseSubject, type ManagedDatabase } from '../databases/database.types';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 
 /*
- * The trial load of a preflight loads the schema of a backup, without any row, into an instance that exists only for
- * the trial. A worker carries out the trial, because no other process has the key of the archives. The trial locks the
- * database like every workflow, so a restore at the same moment is refused with `operation_in_progress`. The trial gets
- * one attempt of one minute.
+ * The trial load of a preflight. It loads the schema of a backup into an instance that exists only for the trial;
+ * MariaDB and MySQL load the rows too. A worker carries it out, because no other process has the key of the archives.
+ * It locks the database as every workflow does, so a restore at the same moment is refused with
+ * `operation_in_progress`. It gets one attempt of one minute.
  */
 
 const trialSeconds = 60;
 /**
- * How long a preflight waits for a trial. A longer trial continues, and the next preflight waits for it or shows its
- * result.
+ * How long a preflight waits for a trial, in milliseconds. A longer trial continues, and the next preflight waits for
+ * it or shows its result.
  */
 const waitMs = 12_000;
 /**
- * How long a failure is shown without another trial. After this time, the role or extension that was missing may exist.
+ * How long the refusals of a trial count without another trial, in milliseconds. After that, a role or an extension
+ * that was missing may exist.
  */
 const failureKeptMs = 3_600_000;
 
@@ -70,8 +71,8 @@ interface Asking {
 }
 
 /**
- * Loads the backup on trial, or waits for a trial that runs already. Resolves with the reason why the trial gave no
- * result, or with null once its result is recorded.
+ * Loads the backup on trial, or waits for a trial that already runs. Resolves with a finding if the trial gave no
+ * result, and with null once its result is recorded.
  */
 export async function tryBackup(
   context: HandlerContext,
@@ -114,7 +115,7 @@ export async function tryBackup(
   return unproven('it has not ended yet; ask again in a moment');
 }
 
-/** The result of the trial that another request began. The trial may have loaded another backup. */
+/** Tells whether the trial that another request began has proven this backup. It may have loaded another one. */
 async function outcomeOfOther(
   { database }: HandlerContext,
   managed: ManagedDatabase,

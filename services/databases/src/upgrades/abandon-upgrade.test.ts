@@ -60,7 +60,7 @@ async function abandon(id: string, location: string): Promise<WorkflowView> {
   return answer.json as WorkflowView;
 }
 
-it('an offline upgrade that staff abandon in its copy gives the database its writes back as it was, and can be begun anew', async () => {
+it('an offline upgrade that staff abandon during its copy leaves the database as it was with writes accepted, and can be begun anew', async () => {
   world.spawnWorker();
   const made = await makeDatabase(world);
   // The table has no key and no comparable value, so the upgrade takes the offline path.
@@ -78,7 +78,7 @@ it('an offline upgrade that staff abandon in its copy gives the database its wri
   expect([await majorOf(made.url), (await query(made.url, 'SELECT * FROM notes')).length]).toEqual(['18', 4]);
 });
 
-it('an upgrade that waits for staff behind its switch shows a database that serves, and ends when it is tried again', async () => {
+it('an upgrade that waits for staff after its switch shows a database that serves, and ends when staff retry it', async () => {
   world.spawnWorker();
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.compare.after_effect');
@@ -102,7 +102,7 @@ it('an upgrade that waits for staff behind its switch shows a database that serv
   expect(await read(made.id)).toMatchObject({ status: 'available', status_detail: '', engine_version: '18' });
 });
 
-it('an upgrade that staff abandon behind its switch is ended with the new version: writes are taken, the old instance rests for its day', async () => {
+it('an upgrade that staff abandon after its switch ends with the new version: writes are accepted, and the old instance is kept for a day', async () => {
   world.spawnWorker();
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');

@@ -18,7 +18,7 @@ const step = {
   log: { warn },
 } as unknown as StepContext<unknown, unknown>;
 
-/** Runs the step like a worker, with a host that gives this answer. */
+/** Runs the step `compare` as a worker does, with an agent that gives this answer. */
 async function compare(answer: Partial<Comparison>): Promise<unknown> {
   const context = { provider: { compare: async () => ({ ...same, ...answer }) } } as unknown as WorkContext;
   return upgradeDatabaseWorkflow.steps.find(({ name }) => name === 'compare')?.run(step, context);
@@ -34,7 +34,7 @@ it('an upgrade whose content differs waits for staff', async () => {
   });
 });
 
-it('what the new version computes otherwise is told with the statement that computes anew what is made of it, and parks nothing', async () => {
+it('an object that the new version computes differently is reported with the statement that computes its derived data anew, and parks nothing', async () => {
   const recomputed = [
     { object: 'column "public"."notes"."search"', statements: ['REINDEX INDEX "public"."by_search";'] },
   ];
@@ -50,7 +50,7 @@ it('what the new version computes otherwise is told with the statement that comp
   });
 });
 
-it('a materialized view that the new version could not fill is told with the statement that fills it', async () => {
+it('a materialized view that the new version could not fill is reported with the statement that fills it', async () => {
   const recomputed = [
     {
       object: 'materialized view "public"."rates"',
@@ -70,7 +70,7 @@ it('a materialized view that the new version could not fill is told with the sta
   });
 });
 
-it('a comparison that could not decide is told to the owner as what it is', async () => {
+it('a comparison that could not decide is reported to the owner as undecided', async () => {
   expect(await compare({ outcome: 'undecided', names: ['"public"."notes"'] })).toMatchObject({
     outcome: 'undecided',
     findings: [
@@ -80,7 +80,7 @@ it('a comparison that could not decide is told to the owner as what it is', asyn
   expect(warn).toHaveBeenCalled();
 });
 
-it('a retry that has lost its snapshot does not pass over what an earlier comparison found to differ', async () => {
+it('a retry that has lost its snapshot still fails for a difference that an earlier comparison found', async () => {
   await expect(
     compare({ outcome: 'undecided', names: ['"public"."notes"'], differed: ['"public"."orders"'] }),
   ).rejects.toMatchObject({

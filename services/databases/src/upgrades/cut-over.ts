@@ -6,15 +6,15 @@ import { type Cutover, DatabaseProviderError, type UpgradeName } from '../provid
 type Step = StepContext<unknown, unknown>;
 
 /**
- * The attempt at which this step gives the upgrade up and reports the reason. The attempt comes before the workflow
- * engine's last attempt, the fifth.
+ * The attempt after which this step gives the upgrade or restore up. It comes before the engine's last attempt, the
+ * fifth, so that the step can undo the move and report the reason.
  */
 const attemptsMax = 4;
 
 /**
  * Whether this workflow has already switched the database. The record of the switch may be missing, because it was not
- * written yet or Drydock's own database was restored from a backup. No step before the switch may then be repeated,
- * because customers have written to the new instance.
+ * written yet or Drydock's own database was restored from a backup. The steps before a switch must not be repeated
+ * after it, because customers have written to the new instance since.
  */
 export async function hasSwitched({ provider }: WorkContext, step: Step): Promise<boolean> {
   const hosted = await provider.describe(refOf(step), step.signal);
@@ -23,7 +23,7 @@ export async function hasSwitched({ provider }: WorkContext, step: Step): Promis
   return switched.includes(step.workflowId) || (upgrade?.upgradeId === step.workflowId && upgrade.phase !== 'prepared');
 }
 
-/** Undoes an upgrade or a restore. After the switch, or if the database is gone, nothing is undone. */
+/** Undoes an upgrade or a restore. Does nothing after the switch, or if the database is gone. */
 export async function takeBack({ provider }: WorkContext, step: Step): Promise<void> {
   await provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)).catch((error: unknown) => {
     if (
@@ -36,8 +36,8 @@ export async function takeBack({ provider }: WorkContext, step: Step): Promise<v
 }
 
 /**
- * Ends an earlier upgrade or restore that the host still has and no recorded workflow continues. A database has only
- * one upgrade or restore at a time, so the earlier one would block this workflow.
+ * Ends an earlier upgrade or restore that the agent still knows and that no recorded workflow continues. It would block
+ * this workflow, because a database can have only one at a time.
  */
 export async function endForgotten({ provider }: WorkContext, step: Step): Promise<void> {
   const { upgrade = null } = (await provider.describe(refOf(step), step.signal)) ?? {};
@@ -47,9 +47,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Waits until the new server has every change, then switches. Before the pointer is moved, the old instance stays in
- * use and nothing is lost. So after a permanent refusal or a few attempts the upgrade or restore is undone, with the
- * code `takenBack`. After the pointer is moved, the upgrade or restore can only be completed.
+ * Waits until the new server has every change, then switches. Until the pointer is moved, the old instance serves and
+ * nothing is lost. So after a permanent refusal or the last attempt of this step, the workflow is undone with the code
+ * `takenBack`. After the pointer is moved, it can only be completed.
  */
 export async function cutOver(
   context: WorkContext,
@@ -67,7 +67,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // An upgrade that the host does not know has been undone, but the record of the undoing was lost.
+    // If the agent does not know the upgrade, it was undone and the record of the undoing was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -5,14 +5,14 @@ import { z } from 'zod';
 import { defineWorkflow, refOf } from '../context/context';
 import { changeStatus, recordVersion } from '../databases/database.store';
 import { databaseResourceKey } from '../databases/database.types';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
  * Ends an upgrade or a restore that staff have abandoned: undoes it before its switch, and completes it afterwards.
- * Only the host knows whether the switch has happened. The host refuses the worker of the abandoned workflow, because
- * this workflow's calls have a newer fence.
+ * Only the agent knows whether it has switched. The agent refuses the worker of the abandoned workflow, because the
+ * calls of this workflow have a newer fence.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -57,8 +57,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .build();
 
 /**
- * Begins the end of an abandoned upgrade, in the transaction that abandons it. The lock on the database passes from one
- * workflow to the next without a gap. The database keeps its status until the end is complete.
+ * Begins the end of an abandoned upgrade or restore, in the transaction that abandons it. So the lock on the database
+ * passes from one workflow to the next without a gap. The database keeps its status until the end is complete.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {
   const { orgId, mode, subject, actorKeyId, requestId } = run;

@@ -83,7 +83,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     ]);
   });
 
-  it('is refused, and then not moved, for what the new version does not take, by its name', async () => {
+  it('is refused for an object that the new version does not accept, by its name, and is not moved', async () => {
     await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
     await askMysql(address, 'create table gone (a int)', 'create view broken as select a from gone', 'drop table gone');
     const { refusal, findings, would } = await preflight('10.11');
@@ -142,7 +142,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     },
   );
 
-  it('is not moved back, nor to another family, and no host has seen an older fence after a newer one', async () => {
+  it('is moved neither back nor to another flavour, and the host never accepts an older fence after a newer one', async () => {
     const upgrade = async (engine_version: string): Promise<unknown> =>
       refusalOf(await world.api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version } }));
     expect([await upgrade('10.11'), await upgrade('9.7')]).toEqual(['422 version_not_newer', '422 engine_differs']);

@@ -4,15 +4,18 @@ import { z } from 'zod';
 import { defineWorkflow, refOf, type WorkContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { databaseResourceKey } from '../databases/database.types';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 
 /**
- * The name of the schedule. A database has only one such schedule, because the removal of the last upgrade's old
- * instance also removes all earlier instances.
+ * The name of the schedule. A database needs only one, because the removal of the latest old instance also removes all
+ * earlier ones.
  */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
 
-/** Removes the frozen old instance a day after an upgrade, and then the schedule that started this workflow. */
+/**
+ * Removes the frozen old instance a day after an upgrade or a restore, and then the schedule that started this
+ * workflow.
+ */
 export const retireOldInstanceWorkflow = defineWorkflow({
   kind: 'retire_old_instance',
   // The schema accepts other fields, because schedules that earlier versions made have more.
@@ -26,8 +29,8 @@ export const retireOldInstanceWorkflow = defineWorkflow({
   .build();
 
 /**
- * Schedules the removal of a finished upgrade's old instance in a day. The removal also removes old instances of
- * earlier upgrades that are still kept.
+ * Schedules the removal of the old instance of a finished upgrade or restore in a day. The removal also removes older
+ * instances that are still kept.
  */
 export async function retireLater(
   context: WorkContext,
@@ -37,8 +40,8 @@ export async function retireLater(
 ): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
-  // An existing schedule is removed. `saveSchedule` would keep its earlier time, and this instance would be removed too
-  // early.
+  // An existing schedule is removed first. `saveSchedule` would keep its time, at which this instance would be removed
+  // too early.
   await removeSchedule(sql, name);
   await saveSchedule(sql, {
     name,

@@ -31,8 +31,8 @@ export interface UpgradeWorld {
 }
 
 /**
- * The reasons against an upgrade, in the order of decisions.md. The target must be written as in the catalogue: "16.0"
- * is not "16".
+ * The first reason against an upgrade, in the order of decisions.md; null if there is none. The target must be written
+ * as in the catalogue: "16.0" is not "16".
  */
 export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
   const held = refusalByWorkflow(unfinished);
@@ -50,14 +50,14 @@ export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, t
 interface UpgradeFacts {
   managed: ManagedDatabase;
   target: string;
-  /** The plan; null if there is no such target version, or if the database has no instance. */
+  /** The plan of the upgrade. Null if the upgrade is refused, or if the database has no instance. */
   plan: UpgradePlan | null;
   /** The newest completed backup. */
   backup: DatabaseBackup | null;
   now: Date;
 }
 
-/** The preflight in the form of the API. It says that nothing undoes an upgrade after its cutover. */
+/** The preflight in the form of the API. `undo` is false, because nothing undoes an upgrade after its cutover. */
 function viewPreflight({ managed, target, plan, backup, now }: UpgradeFacts, refusal: Preflight['refusal']): Preflight {
   const takenAt = backup?.completedAt ?? null;
   return {
@@ -87,7 +87,8 @@ function sentenceOf({ label, engineVersion }: ManagedDatabase, target: string, p
 }
 
 /**
- * The preflight of an upgrade applies the upgrade's rules and reads the findings from the instance. Changes nothing.
+ * The preflight of an upgrade applies the rules of the upgrade and asks the instance for findings. It changes nothing
+ * in the database.
  */
 export const preflightUpgrade = (context: HandlerContext) =>
   ({
@@ -130,8 +131,8 @@ async function planOf(
  */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    // The engine is known only once the row is locked, so `mysql` stands for any engine. The host is asked only about a
-    // version that Postgres does not have, because every host has Postgres' programs.
+    // The engine is known only once the row is locked, so `mysql` stands for any engine here. The agent is asked only
+    // about versions that are not of Postgres, whose programs every host has.
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;

@@ -18,17 +18,18 @@ import {
 import { defineWorkflow, refOf } from '../context/context';
 import { sandboxBehaviour } from '../databases/database.rules';
 import { changeStatus, findDatabase, recordVersion, showServing } from '../databases/database.store';
-import { definitely } from '../databases/definite-failure';
+import { definitely } from '../providers/database-errors';
 import type { Comparison, Upgrade, UpgradePath } from '../providers/database-provider';
 import { cutOver, endForgotten, hasSwitched, takeBack } from './cut-over';
 import { beginEndOfUpgrade } from './end-abandoned-upgrade.workflow';
 import { retireLater } from './retire-old-instance.workflow';
 
-/** The most findings that are reported one by one. */
+/** The most findings, or names within a finding, that are listed one by one. */
 const toldMax = 50;
 
 /**
- * The findings of a comparison without a difference, for the owner and staff. They become the findings of the workflow.
+ * The findings of a comparison that found no difference, or could not decide. They become findings of the workflow, for
+ * the owner and staff.
  */
 function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Comparison, 'tables'>): Finding[] {
   const findings: Finding[] =
@@ -87,8 +88,8 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
 });
 
 /**
- * Moves the database to a newer major behind the same address. It proves a backup first, then makes a new instance
- * beside the old one. The old instance is kept for a day.
+ * Moves the database to a newer major behind the same address. It first proves a backup, then fills a new instance
+ * beside the old one and switches. The old instance is kept for a day.
  */
 export const upgradeDatabaseWorkflow = defineWorkflow({
   kind: 'upgrade_database',
@@ -99,7 +100,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const { provider, database, slowMs } = context;
       const managed = await findDatabase(database.pool, step, step.subject.id);
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
-      // After a switch, the steps that need the path do nothing, so any value will do.
+      // After a switch the steps that need the path do nothing, so any path will do.
       if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
       if (findings.some(({ level }) => level === 'ERROR'))
@@ -113,7 +114,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // After a switch the serving instance has the new version, so only an earlier run of this step can have written the
+    // After a switch the serving instance has the new version. Only an earlier run of this step can have written the
     // backup of the old version.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step))
@@ -226,7 +227,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       return { major: hosted?.major ?? step.input.toMajor };
     },
     commit: async (tx, step, { major }, context) => {
-      // The version is read from the host, because the record may not know of a later upgrade.
+      // The version is read from the agent, because a later upgrade may have happened that the record does not know.
       await recordVersion(tx, step.subject.id, String(major));
       await retireLater(context, tx, step, step.workflowId);
     },

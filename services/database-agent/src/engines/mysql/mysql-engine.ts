@@ -15,8 +15,9 @@ import { mysqlWire } from '../../endpoint/wire';
 import type { JobWork } from '../../jobs/job-child';
 import type { Cutover, Engine, EngineJobs, Moving, Start } from '../engine';
 import { authenticationMs, buffersOf, connectionsOf, placesOf, writeServerFiles } from '../instance-settings';
-import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
+import type { MysqlServerSetup, MysqlSetup } from './mysql-job.program';
 import {
+  applyMysqlAccess,
   copyLogin,
   endMysqlSession,
   findPrograms,
@@ -28,10 +29,12 @@ import {
   openMysql,
   readMysqlPorts,
   readMysqlSize,
-  settleMysqlAccess,
 } from './mysql-session';
 
-/** The largest values of a session's own settings. They limit the memory that one session can take from the machine. */
+/**
+ * The largest values of the settings that a session may change for itself, in bytes. They limit the memory that one
+ * session can take from the machine.
+ */
 const sessionMaxima = {
   'maximum-sort-buffer-size': 64 * 2 ** 20,
   'maximum-join-buffer-size': 64 * 2 ** 20,
@@ -44,7 +47,10 @@ const sessionMaxima = {
 
 const bufferPoolMbMin = 64;
 
-/** The memory that all sessions together may use: as much as the size promises. One process serves all of them. */
+/**
+ * The memory that all sessions together may use, in bytes: as much as the size promises. One process serves all of
+ * them.
+ */
 const sessionsBytesOf = ({ ram_gb }: Start['purpose']['size']): number => Math.max(1, ram_gb) * 2 ** 30;
 
 async function start({ folder, major, port, account, tls, purpose }: Start) {
@@ -59,7 +65,8 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
     folder,
     account,
     listen: { address: '127.0.0.1', port, tls: files },
-    // The port is unique on this machine, so all servers on it have different ids, and any two can replicate.
+    // The port is unique on this machine. So all servers on it have different ids, which replication between them
+    // requires.
     serverId: port,
     bufferPoolBytes: Math.max(bufferPoolMbMin, buffersOf(purpose.size)) * 2 ** 20,
     sessionsBytes: sessionsBytesOf(purpose.size),
@@ -83,8 +90,8 @@ async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promi
 }
 
 /**
- * Opens the parts of a cutover that only an upgrade needs: replication from the old instance, and the comparison with
- * it. Null for a restore, whose target has been loaded already.
+ * Opens the parts of a cutover that only an upgrade needs: replication from the old instance, and the snapshot for the
+ * comparison. Null for a restore, whose target was loaded from the backup.
  */
 async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwitch; moment: Moment } | null> {
   if (moving.upgrade.path === 'restore') return null;
@@ -99,7 +106,7 @@ async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwit
 }
 
 /**
- * Opens a cutover. The customer's login is copied from the old instance to the target, in an upgrade and in a restore.
+ * Opens a cutover. In an upgrade and in a restore it copies the customer's login from the old instance to the target.
  */
 async function openCutover(moving: Moving): Promise<Cutover> {
   const { oldUrl, targetUrl, username } = moving;
@@ -134,7 +141,7 @@ function refuse(error: unknown): never {
   throw error;
 }
 
-/** The folders in a job's box that contain the sockets of servers. */
+/** The folders in a job's box that show the sockets of servers. */
 const socketFolders = { only: '/mysql-socket', old: '/mysql-socket-old', target: '/mysql-socket-target' } as const;
 
 interface Reached {
@@ -142,7 +149,7 @@ interface Reached {
   mounts: readonly BoxMount[];
 }
 
-/** The server in the form of a job's input, and the socket folder that the job's box has to show. */
+/** Describes a server for the input of a job, with the folder of its socket that the job's box has to show. */
 async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);
@@ -194,7 +201,7 @@ const mysqlJobs: EngineJobs = {
     };
     return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
   },
-  // Two stages have nothing to do: the dump copies the schema with the rows, and the load makes the statistics.
+  // Two stages have nothing to do. `copy_data` copies the schema with the rows, and the load makes the statistics.
   stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
     if (stage === 'copy_schema' || stage === 'finish') return null;
     const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];
@@ -213,7 +220,7 @@ export const mysqlEngine: Engine = {
   readSize: readMysqlSize,
   readKnownPorts: readMysqlPorts,
   endBackend: endMysqlSession,
-  settleAccess: settleMysqlAccess,
+  applyAccess: applyMysqlAccess,
   readLimit: async () => -1,
   openCutover,
   compare: async (moving, snapshot, { progress }) => {
@@ -225,7 +232,7 @@ export const mysqlEngine: Engine = {
     return { ...compared, recomputed: [], differed: [] };
   },
   takeBack: async ({ oldUrl, ...moving }) => {
-    await settleMysqlAccess(oldUrl, { ...moving, isOpen: true });
+    await applyMysqlAccess(oldUrl, { ...moving, isOpen: true });
     await sweepTransferAccounts(loginOf(oldUrl), flavourOf(moving.upgrade.to_major) === 'mysql' ? 'mysql' : 'mariadb');
   },
 };

@@ -1,6 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import { type DumpResult, findingsOfMysql, type LoadedDump, type TryDumpResult } from '@drydock/agent/database';
+import {
+  type DumpResult,
+  dumpJobSchema,
+  findingsOfMysql,
+  type LoadedDump,
+  loadDumpJobSchema,
+  type TryDumpResult,
+  verifyDumpJobSchema,
+} from '@drydock/agent/database';
 import { isDiskFull, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
 import {
   catchUpServer,
@@ -18,15 +26,68 @@ import {
   TransferError,
 } from '@drydock/mysql';
 import mysql from 'mysql2/promise';
+import { z } from 'zod';
 import { packDump, readSections, withArchives } from '../../jobs/job-archive';
-import {
-  type MysqlDumpSetup,
-  type MysqlLoadSetup,
-  type MysqlServerSetup,
-  type MysqlTrialSetup,
-  mysqlSetupSchema,
-} from './mysql-job-setup';
 import { mysqlUrl, quoteName, quoteText, withMysql } from './mysql-session';
+
+// The input of the program. The engine imports only its type.
+
+/** A server in the input of a job's program. It includes the administrator's login. */
+const serverSchema = z.strictObject({
+  login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
+  flavour: z.enum(['mariadb', 'mysql']),
+  release: z.string(),
+});
+export type MysqlServerSetup = z.infer<typeof serverSchema>;
+
+const dumpSetupSchema = z.strictObject({
+  kind: z.literal('dump'),
+  database_id: z.string(),
+  server: serverSchema,
+  major: z.string(),
+  expected_bytes: z.number(),
+  archive: dumpJobSchema,
+});
+const loadSetupSchema = z.strictObject({
+  kind: z.literal('load_dump'),
+  server: serverSchema,
+  archive: loadDumpJobSchema,
+});
+const trialSetupSchema = z.strictObject({
+  kind: z.enum(['verify_dump', 'try_dump']),
+  database_id: z.string(),
+  server: serverSchema,
+  /** The port on which clients reach the server with TLS. */
+  port: z.int(),
+  ca_certificate: z.string(),
+  archive: verifyDumpJobSchema,
+});
+const stageSetupSchema = z.strictObject({
+  kind: z.literal('stage'),
+  stage: z.enum(['copy_data', 'catch_up']),
+  old: serverSchema,
+  target: serverSchema,
+  secret: z.string(),
+});
+const precheckSetupSchema = z.strictObject({
+  kind: z.literal('precheck'),
+  old: serverSchema,
+  /** An empty server of the new major; null without a trial. */
+  trial: serverSchema.nullable(),
+  free_bytes: z.number(),
+});
+const mysqlSetupSchema = z.discriminatedUnion('kind', [
+  dumpSetupSchema,
+  loadSetupSchema,
+  trialSetupSchema,
+  stageSetupSchema,
+  precheckSetupSchema,
+]);
+
+type MysqlDumpSetup = z.infer<typeof dumpSetupSchema>;
+type MysqlLoadSetup = z.infer<typeof loadSetupSchema>;
+type MysqlTrialSetup = z.infer<typeof trialSetupSchema>;
+export type MysqlSetup = z.infer<typeof mysqlSetupSchema>;
 
 async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   const setup = mysqlSetupSchema.parse(given);
@@ -43,7 +104,6 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
 
 const sideOf = ({ login: admin, release }: MysqlServerSetup): Side => ({ admin, release });
 
-/** Dumps all tables as of one moment. */
 function dump(
   { server: { login: admin, flavour, release }, archive, ...setup }: MysqlDumpSetup,
   context: ProgramContext,
@@ -64,7 +124,7 @@ type Sections = ReturnType<typeof readSections>;
 
 /**
  * Loads a dump into the server and compares the checksums. The server is emptied first, because an interrupted attempt
- * may have left something.
+ * may have left a part.
  */
 async function load(
   { login: admin, flavour }: MysqlServerSetup,
@@ -83,16 +143,17 @@ async function load(
   return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
 }
 
-/** Loads an archive into the target of a restore. The later switch decides who may log in there. */
+/** Loads an archive into the target of a restore. The switch decides later who may log in there. */
 function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
-    // No row can be read as a client, because only the platform can log in yet. The load itself has read the rows back.
+    // No row is read as a client, because only the platform can log in yet. The load has compared the checksums of all
+    // rows.
     return { ...loaded, read_from: null };
   });
 }
 
-/** Loads an archive into a scratch server and reads a row as a customer would. */
+/** Loads an archive into a scratch server and reads one row back as a customer would. */
 function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
@@ -103,8 +164,8 @@ function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<Lo
 const manifestPath = 'manifest.json';
 
 /**
- * Passes the sections on. `manifest` returns the manifest, which is the last section. It is empty until that section
- * was read.
+ * Passes the sections on and keeps the manifest, which is the last section. `manifest` returns an empty one until that
+ * section was read.
  */
 function countingSections(sections: AsyncIterable<Section>): {
   sections: AsyncIterable<Section>;
@@ -132,8 +193,8 @@ async function* once(content: Buffer): AsyncGenerator<Buffer> {
 const clientName = 'drydock_client';
 
 /**
- * The first table from which a client reads a row with TLS; null if no table has a row. Throws if a table should have a
- * row and has none.
+ * Reads a row over TLS as a client, from the first table that should have one. Resolves with the name of the table;
+ * null if no table should have a row, or if the read found none.
  */
 async function readOneRow(
   setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
@@ -159,7 +220,7 @@ async function readOneRow(
 }
 
 /**
- * Loads an archive on trial. The schema of MySQL is not loaded without its rows, so this is a whole load. If the server
+ * Loads an archive on trial, schema and rows, because the schema of MySQL is not loaded without its rows. If the server
  * refuses a part, the trial ends with `content_refused`.
  */
 async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {

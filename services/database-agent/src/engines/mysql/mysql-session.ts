@@ -19,12 +19,12 @@ interface MysqlSession {
   close(): Promise<void>;
 }
 
-/** Opens a session of the administrator at the Unix socket that the URL names. */
+/** Opens a session of the administrator. The URL names a Unix socket. */
 export async function openMysql(adminUrl: string): Promise<MysqlSession> {
   const connection = await mysql.createConnection({ ...loginOf(adminUrl), connectTimeout: connectMs });
   connection.on('error', () => undefined);
-  // Changes of accounts are not replicated. Otherwise the lock of the old instance's account would also lock the
-  // replica's.
+  // Changes of accounts are not replicated. Otherwise the lock of the account on the old instance would also lock it
+  // on the new one.
   await connection.query('set session sql_log_bin = 0');
   return {
     run: async (statement) => void (await connection.query(statement)),
@@ -66,7 +66,7 @@ export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
   `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/` +
   `?socketPath=${encodeURIComponent(socketPath)}`;
 
-/** The majors whose programs are installed or were downloaded. */
+/** The majors of MariaDB and MySQL whose programs this machine has. */
 export const installedMysqlMajors = async (): Promise<Major[]> => (await listEngines()).map(({ version }) => version);
 
 /** The programs of a major. Throws `major_not_installed`. */
@@ -87,7 +87,7 @@ export async function findPrograms(major: Major): Promise<Programs> {
  */
 export const customerOf = (username: string): string => `${quoteText(username)}@'%'`;
 
-/** The database's name in a grant. `_` and `%` are wildcards there, so they are escaped. */
+/** Quotes the database's name for a grant, in which `_` and `%` are wildcards. */
 const onlyDatabase = (databaseName: string): string => quoteName(databaseName.replaceAll(/[_%]/g, String.raw`\$&`));
 
 const versionSchema = z.object({ version: z.string() });
@@ -97,9 +97,8 @@ const isMariadb = async (server: MysqlSession): Promise<boolean> => {
 };
 
 /**
- * The clause that sets a password. MariaDB stores the hash of a hash. This process computes it, so the statement does
- * not contain the password. MySQL salts its hash, so its statement contains the password. The binary log gets only the
- * hash.
+ * The clause that sets a password. For MariaDB it contains a hash, which this process computes. MySQL salts its hash
+ * itself, so for MySQL the clause contains the password.
  */
 async function identified(server: MysqlSession, password: string): Promise<string> {
   if (!(await isMariadb(server))) return `identified with caching_sha2_password by ${quoteText(password)}`;
@@ -128,7 +127,7 @@ const hostSchema = z.object({ host: z.string() });
 const idSchema = z.object({ id: z.coerce.number() });
 
 /**
- * The ports of the sessions that have logged in. MariaDB shows a session that is logging in under the name that its
+ * The ports of the sessions that have logged in. MariaDB lists a session that is logging in under the name that its
  * client claims, so such a session is recognised by its command.
  */
 export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<number>> {
@@ -175,7 +174,7 @@ export async function readMysqlSize(adminUrl: string, databaseName: string): Pro
 const existsSchema = z.object({ n: z.coerce.number() });
 
 /** Lets customers in or keeps them out. */
-export async function settleMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
+export async function applyMysqlAccess(adminUrl: string, { username, isOpen }: Access): Promise<void> {
   await withMysql(adminUrl, async (server) => {
     const sql = `select count(*) as n from mysql.user where user = ${quoteText(username)} and host = '%'`;
     if ((await server.read(existsSchema, sql))[0]?.n !== 1) return;
@@ -183,7 +182,7 @@ export async function settleMysqlAccess(adminUrl: string, { username, isOpen }: 
   });
 }
 
-/** Lets the customer in and turns on its scheduled events. */
+/** Lets the customer in, and turns on the events that it has scheduled. */
 export async function letIn(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global read_only = off');
   await server.run(`alter user ${customerOf(username)} account unlock`);
@@ -195,8 +194,8 @@ const pollMs = 2;
 
 /**
  * Ends every session of the customer and lets none in again. Nobody writes once this has resolved, even after a
- * restart, because the account's lock is stored and a frozen instance starts read-only. The customer has no right that
- * bypasses the lock or `read_only`. May be repeated. Throws `not_caught_up` after 10 s.
+ * restart: the server keeps the lock of the account, and a frozen instance starts read-only. The customer has no right
+ * that bypasses the lock or `read_only`. May be repeated. Throws `not_caught_up` after 10 s.
  */
 export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global event_scheduler = off');

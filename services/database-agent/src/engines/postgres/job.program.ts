@@ -1,4 +1,13 @@
-import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database';
+import {
+  type DumpResult,
+  dumpJobSchema,
+  type LoadedDump,
+  loadDumpJobSchema,
+  movePathSchema,
+  type TryDumpResult,
+  upgradeStageSchema,
+  verifyDumpJobSchema,
+} from '@drydock/agent/database';
 import { isDiskFull, JobProblem, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
 import {
   askRows,
@@ -33,23 +42,83 @@ import {
   withStage,
 } from '@drydock/postgres';
 import pg from 'pg';
+import { z } from 'zod';
 import { type Archives, packDump, readSections, withArchives } from '../../jobs/job-archive';
-import {
-  type DumpSetup,
-  type LoadSetup,
-  type PrecheckSetup,
-  type Setup,
-  type StageSetup,
-  setupSchema,
-  type TrialSetup,
-  type VerifySetup,
-} from './job-setup';
 import { withServer } from './own-database';
 
 /*
- * The program of the Postgres jobs. Only this process handles a customer's content. It runs in a box under the
- * instance's account, knows nothing but its input, and ends with its job.
+ * The program of the Postgres jobs. Only such a process handles a customer's content. It runs in a box under the
+ * account of job programs, knows nothing but its input, and ends with its job.
  */
+
+// The input of the program. The engine imports only its type. The URLs lead to the database `postgres`, with the
+// superuser's login.
+const databaseSchema = z.strictObject({ url: z.string(), databaseName: z.string() });
+const moveSchema = z.strictObject({
+  oldUrl: z.string(),
+  targetUrl: z.string(),
+  databaseName: z.string(),
+  path: movePathSchema,
+  secret: z.string(),
+  fence: z.string(),
+});
+const scratchSchema = z.strictObject({ url: z.string(), admin_url: z.string(), ca_certificate: z.string() });
+
+const stageSetupSchema = z.strictObject({
+  kind: z.literal('stage'),
+  stage: upgradeStageSchema,
+  move: moveSchema,
+  /**
+   * The exported snapshot of the transaction that has been open in the new database since the cutover. Null before the
+   * cutover, or if the snapshot was lost.
+   */
+  snapshot_id: z.string().nullable(),
+});
+const precheckSetupSchema = z.strictObject({
+  kind: z.literal('precheck'),
+  database: databaseSchema,
+  to_major: z.int(),
+  extensions_of_target: z.array(z.string()),
+  free_bytes: z.number(),
+  /** An empty server of the new major, in which the schema is made on trial; null without a trial. */
+  trial: moveSchema.nullable(),
+});
+const dumpSetupSchema = z.strictObject({
+  kind: z.literal('dump'),
+  database_id: z.string(),
+  database: databaseSchema,
+  major: z.int(),
+  expected_bytes: z.number(),
+  archive: dumpJobSchema,
+});
+const verifySetupSchema = z.strictObject({
+  kind: z.literal('verify_dump'),
+  database_id: z.string(),
+  scratch: scratchSchema,
+  archive: verifyDumpJobSchema,
+});
+const trialSetupSchema = verifySetupSchema.extend({ kind: z.literal('try_dump') });
+const loadSetupSchema = z.strictObject({
+  kind: z.literal('load_dump'),
+  move: moveSchema,
+  archive: loadDumpJobSchema,
+});
+const setupSchema = z.discriminatedUnion('kind', [
+  stageSetupSchema,
+  precheckSetupSchema,
+  dumpSetupSchema,
+  verifySetupSchema,
+  trialSetupSchema,
+  loadSetupSchema,
+]);
+
+type StageSetup = z.infer<typeof stageSetupSchema>;
+type PrecheckSetup = z.infer<typeof precheckSetupSchema>;
+type DumpSetup = z.infer<typeof dumpSetupSchema>;
+type VerifySetup = z.infer<typeof verifySetupSchema>;
+type TrialSetup = z.infer<typeof trialSetupSchema>;
+type LoadSetup = z.infer<typeof loadSetupSchema>;
+export type Setup = z.infer<typeof setupSchema>;
 
 const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
   copy_schema: copySchema,
@@ -63,7 +132,7 @@ const carryOut: {
   [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown>;
 } = {
   stage: ({ stage, move, snapshot_id: snapshotId }, { progress }) => stages[stage]({ ...move, progress }, snapshotId),
-  precheck: lookAhead,
+  precheck,
   dump,
   verify_dump: verifyDump,
   try_dump: trySchemaOf,
@@ -79,7 +148,7 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   return setup.kind === 'dump' ? carryOut.dump(setup, context) : carryOut.verify_dump(setup, context);
 }
 
-async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promise<unknown> {
+async function precheck({ database, trial, ...request }: PrecheckSetup): Promise<unknown> {
   const judgement = await checkUpgrade({
     ...database,
     toMajor: request.to_major,
@@ -99,7 +168,6 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
   return { ...judgement, findings: [...found, ...judgement.findings] };
 }
 
-/** Dumps a snapshot of the database. */
 function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContext): Promise<DumpResult> {
   return withArchives(context, async (archives) => {
     const server = await openSession(database.url, { purpose: 'admin' });
@@ -126,8 +194,8 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
 }
 
 /**
- * The sections of an archive for a load into the scratch instance. `makeRoles` makes the roles that the archive's
- * policies name.
+ * The parts of a load that verification and trial share. `makeRoles` makes the roles that the policies in the archive
+ * name.
  */
 const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
   url: scratch.url,
@@ -136,8 +204,8 @@ const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, ar
 });
 
 /**
- * The most refusals that are reported. More refusals tell little, because everything that refers to a refused table
- * fails too.
+ * The most refusals that are reported. More would tell little, because everything that refers to a refused table fails
+ * too.
  */
 const refusedMax = 20;
 
@@ -155,8 +223,8 @@ function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDum
 }
 
 /**
- * Loads an archive into the scratch instance and reads one row back as a customer would. The load compares the row
- * counts.
+ * Loads an archive into the scratch instance, which compares the row counts, and reads one row back as a customer
+ * would.
  */
 function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
@@ -173,7 +241,7 @@ function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<Loaded
 }
 
 /**
- * Loads an archive into the empty target of a restore, each object as its owner. The load compares the row counts. The
+ * Loads an archive into the empty target of a restore, each object as its owner, and compares the row counts. Then the
  * owner of the database reads one row back.
  */
 function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promise<LoadedDump> {
@@ -194,7 +262,7 @@ function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promis
   );
 }
 
-/** The findings of a load that is no trial. Only a trial has findings of the kind `refused`. */
+/** The findings of a load without the kind `refused`, which only a trial has. */
 const lasting = (findings: readonly LoadFinding[]): LoadedDump['findings'] =>
   findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 
@@ -222,8 +290,8 @@ async function readAsClient(
 }
 
 /**
- * The first table from which a row can be read; null if there is none. Throws JobProblem `transfer.counts_differ` if a
- * table should have a row and has none.
+ * Resolves with the first table from which a row can be read; null if there is none. Throws JobProblem
+ * `transfer.counts_differ` if a table should have a row and has none.
  */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
   const roots = await hashRoots(client);
@@ -247,7 +315,7 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
   return null;
 }
 
-/** Codes that no customer's content can cause. The archive was changed, or the loader has wrong rights. */
+/** Codes that a customer's content cannot cause. Their cause is a changed archive, or wrong rights of the loader. */
 const otherCodes: ReadonlySet<string> = new Set([
   'meta_command',
   'dump_malformed',
@@ -258,8 +326,7 @@ const otherCodes: ReadonlySet<string> = new Set([
 
 /**
  * Finds the code and the detail of an error. `content_refused` means that the same content would fail again. Its detail
- * is for the customer, and has Postgres' reason and the object if there is one. The details of other codes are for the
- * log.
+ * is for the customer: Postgres' reason, and the object if there is one. The details of other codes are for the log.
  */
 const nameProblem: NameProblem = (error) => {
   if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };

@@ -17,8 +17,8 @@ export async function withServer<T>(adminUrl: string, work: (client: pg.Client) 
 }
 
 /**
- * Makes the customer's role and empty database. An interrupted attempt may have left parts of them. The role may make
- * further roles with no more rights than its own. It cannot enter another database.
+ * Makes the customer's role and empty database. What an interrupted attempt has left is removed first. The role may
+ * make further roles with no more rights than its own, and cannot enter another database.
  */
 export async function makeOwnDatabase(
   adminUrl: string,
@@ -32,7 +32,7 @@ export async function makeOwnDatabase(
     const roles = mayMakeRoles ? 'createrole' : 'nocreaterole';
     const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${roles}`;
     await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
-    // With this setting the customer can use each role that it makes.
+    // With this setting the customer has the rights of each role that it makes, and may switch to it.
     if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
     for (const common of ['postgres', 'template1'])
       await client.query(`revoke connect, temporary on database ${name(common)} from public`);
@@ -51,7 +51,6 @@ export async function readKnownPorts(adminUrl: string): Promise<ReadonlySet<numb
   return new Set(portsSchema.parse(rows).map(({ port }) => port));
 }
 
-/** Ends the backend whose connection comes from this port. */
 export async function endBackend(adminUrl: string, port: number): Promise<void> {
   const sql = 'select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where client_port = $1';
   await withServer(adminUrl, (client) => client.query(sql, [port]));
@@ -73,14 +72,14 @@ const existsSql = 'select from pg_catalog.pg_database where datname = $1';
 
 export interface Access {
   isOpen: boolean;
-  /** The statements that undo the host's lock; empty if there is no lock. */
+  /** The statements that let customers in again after a lock; empty if there is no lock. */
   opening: readonly string[];
   /** Roles of the platform that keep their rights while customers are locked out. */
   kept: readonly string[];
 }
 
 /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
-export async function settleAccess(
+export async function applyAccess(
   adminUrl: string,
   databaseName: string,
   { isOpen, opening, kept }: Access,
@@ -99,8 +98,8 @@ export const readLimit = (adminUrl: string, databaseName: string): Promise<numbe
   withServer(adminUrl, (client) => readConnectionLimit(client, databaseName));
 
 /**
- * Sets the customer's connection limit again after an upgrade that lifted it. A limit that the customer has set since
- * is kept.
+ * Sets the customer's connection limit again after an upgrade or a restore that has lifted it. A limit that the
+ * customer has set since is kept.
  */
 export const restoreLimit = (adminUrl: string, databaseName: string, limit: number): Promise<void> =>
   withServer(adminUrl, async (client) => {

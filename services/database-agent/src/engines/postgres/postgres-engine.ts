@@ -1,23 +1,38 @@
 import { randomBytes } from 'node:crypto';
 import { comparisonSchema, DatabaseHostError } from '@drydock/agent/database';
 import { type Major, programsOf } from '@drydock/contracts/databases/major';
-import { abandonMove, customerSessionBytes, listExtensions, ownObjects, startPostgres } from '@drydock/postgres';
+import {
+  abandonMove,
+  bringLevel,
+  customerSessionBytes,
+  listExtensions,
+  lockOut,
+  type Move,
+  openDatabase,
+  openingStatements,
+  ownObjects,
+  prepareLevel,
+  Stage,
+  startPostgres,
+  UpgradeError,
+} from '@drydock/postgres';
 import { settleHome } from '@drydock/process';
+import type pg from 'pg';
+import { z } from 'zod';
 import { postgresWire } from '../../endpoint/wire';
 import { runJob } from '../../jobs/job-child';
-import type { Engine, EngineJobs, Moving, Purpose, Start } from '../engine';
+import type { Cutover, Engine, EngineJobs, Moving, Purpose, SnapshotSession, Start } from '../engine';
 import { customerRules, instanceSettings, scratchRules, tuningOf, writeServerFiles } from '../instance-settings';
-import type { Setup } from './job-setup';
+import type { Setup } from './job.program';
 import {
+  applyAccess,
   endBackend,
   makeOwnDatabase,
   readKnownPorts,
   readLimit,
   readSize,
   restoreLimit,
-  settleAccess,
 } from './own-database';
-import { openPostgresCutover, PostgresSnapshot, postgresMove } from './postgres-cutover';
 
 /** The major of Postgres. Throws `major_not_installed` for a major of another engine. */
 export function requirePostgres(major: Major): number {
@@ -25,7 +40,7 @@ export function requirePostgres(major: Major): number {
   throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
 }
 
-/** The extensions of a major. Throws `major_not_installed`. */
+/** The extensions that a major has on this machine. Throws `major_not_installed`. */
 function extensionsOf(major: Major): string[] {
   const postgres = requirePostgres(major);
   try {
@@ -35,7 +50,7 @@ function extensionsOf(major: Major): string[] {
   }
 }
 
-/** The installed majors of Postgres, which are npm packages. */
+/** The installed majors of Postgres, whose programs are npm packages. */
 export const installedPostgresMajors = (): Major[] =>
   [16, 17, 18].filter((major) => {
     try {
@@ -45,12 +60,102 @@ export const installedPostgresMajors = (): Major[] =>
     }
   });
 
+/**
+ * The facts about an upgrade or a restore that its stages in Postgres need. They contain the superuser's URLs and a
+ * secret, so they never leave the machine.
+ */
+export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }: Moving): Move => ({
+  oldUrl,
+  targetUrl,
+  databaseName,
+  path: upgrade.path,
+  secret: upgrade.secret,
+  fence,
+});
+
+const idSchema = z.object({ id: z.string() });
+
+/** A snapshot that other sessions can use by its id. */
+class PostgresSnapshot implements SnapshotSession {
+  id: string | null = null;
+  private readonly client: pg.Client;
+  private readonly stage: Stage;
+
+  private constructor(client: pg.Client, stage: Stage) {
+    this.client = client;
+    this.stage = stage;
+  }
+
+  /**
+   * Opens the session of the snapshot. Its stage has an application name of its own, because each stage ends the
+   * sessions that earlier stages left under the same name.
+   */
+  static async prepare(move: Move): Promise<PostgresSnapshot> {
+    const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
+    try {
+      return new PostgresSnapshot(await stage.reader('target'), stage);
+    } catch (error) {
+      await stage.close();
+      throw error;
+    }
+  }
+
+  async take(): Promise<void> {
+    await this.client.query('begin isolation level repeatable read read only');
+    this.id = idSchema.parse((await this.client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]).id;
+  }
+
+  isAlive(): Promise<boolean> {
+    return this.client.query('select 1').then(
+      () => true,
+      () => false,
+    );
+  }
+
+  close(): Promise<void> {
+    return this.stage.close();
+  }
+}
+
+/** Opens the cutover. Everything slow is done here, before any customer has to wait. */
+async function openCutover(moving: Moving): Promise<Cutover> {
+  const { databaseName, upgrade } = moving;
+  const move = postgresMove(moving);
+  const stage = new Stage(move);
+  let snapshot: SnapshotSession | null = null;
+  try {
+    const prepared = await prepareLevel(stage).catch(refuse);
+    // The target of a restore is not compared, because its content is meant to differ from the replaced database.
+    if (upgrade.path !== 'restore') snapshot = await PostgresSnapshot.prepare(move);
+    else await restoreLimit(move.targetUrl, databaseName, upgrade.connection_limit);
+    const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
+    const kept = await stage.rolesOf('old');
+    return {
+      readOpening: () => openingStatements(oldServer, databaseName, upgrade.connection_limit),
+      seal: () => lockOut(oldServer, databaseName, kept).catch(refuse),
+      bringLevel: (lap) => bringLevel(stage, prepared, lap).catch(refuse),
+      snapshot,
+      open: (opening) => openDatabase(targetServer, [...opening]).catch(refuse),
+      close: () => stage.close(),
+    };
+  } catch (error) {
+    await snapshot?.close();
+    await stage.close();
+    throw error;
+  }
+}
+
+function refuse(error: unknown): never {
+  if (error instanceof UpgradeError)
+    throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  throw error;
+}
+
 const trialNames = { database: 'restored', role: 'restorer' } as const;
 
-/** Checks at compile time that the object is a setup of Postgres' job program. */
+/** Makes the compiler check that the object is a setup of Postgres' job program. */
 const told = (setup: Setup): { setup: Setup } => ({ setup });
 
-/** The input of a comparison with this snapshot. */
 const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
   kind: 'stage',
   stage: 'compare',
@@ -123,13 +228,13 @@ export const postgresEngine: Engine = {
   readSize,
   readKnownPorts,
   endBackend,
-  settleAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
+  applyAccess: (adminUrl, { databaseName, isOpen, upgrade }) => {
     const { publisher, replicator } = ownObjects(upgrade?.secret ?? '');
     const kept = upgrade === null ? [] : [publisher.role, replicator.role];
-    return settleAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
+    return applyAccess(adminUrl, databaseName, { isOpen, opening: upgrade?.opening ?? [], kept });
   },
   readLimit,
-  openCutover: openPostgresCutover,
+  openCutover,
   compare: (moving, snapshot, running) => {
     const setup = compareSetup(moving, snapshot instanceof PostgresSnapshot ? snapshot.id : null);
     return runJob(postgresJobs.program, { setup }, { channel: null, ...running, result: comparisonSchema });
@@ -137,9 +242,9 @@ export const postgresEngine: Engine = {
   takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl' | 'fromMajor'>) => {
     const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
     await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
-    // The old instance is opened while the record still has the statements for it, so that the opening can be repeated
-    // from the record after a crash.
-    await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
+    // The old instance is opened while the record still has the statements for that, so that the opening can be
+    // repeated after a crash.
+    await applyAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
     await restoreLimit(oldUrl, databaseName, connectionLimit);
   },
 };
