@@ -1,6 +1,6 @@
 import type { CreatedBetween } from '@drydock/contracts/platform/values';
 
-/** Prisma's condition for rows that were created between two moments. */
+/** Prisma's condition for rows that were created from the first moment on and before the second. */
 export const createdBetween = ({ created_after: from, created_before: to }: CreatedBetween) =>
   from === undefined && to === undefined
     ? {}
@@ -15,8 +15,8 @@ export const carrying = (metadata: { name: string; value: string } | undefined) 
   metadata === undefined ? {} : { metadata: { path: [metadata.name], equals: metadata.value } };
 
 /**
- * Prisma's condition for rows with `text` in one of these fields. If `text` is undefined, all rows meet it. Backslashes
- * escape the wildcards of LIKE, because Prisma does not.
+ * Prisma's condition for rows with `text` in one of these fields. If `text` is undefined, all rows meet it. The
+ * wildcards of LIKE are escaped here, because Prisma does not escape them.
  */
 export const holding = (text: string | undefined, ...fields: string[]) =>
   text === undefined

@@ -7,8 +7,9 @@ import type { Log } from '../telemetry/log';
 const keptHours = 24;
 
 /**
- * An attempt's claim on an Idempotency-Key. The attempt is the first with the key, or has taken over from a crashed
- * attempt. `accepted` is set if the crashed attempt had already committed its effect.
+ * An attempt's claim on an Idempotency-Key. The attempt is the first with the key, or has taken over from an earlier
+ * attempt whose lease has ended. `accepted` is set if the earlier attempt has committed an effect whose outcome is not
+ * known yet.
  */
 export interface Claim {
   id: Buffer;

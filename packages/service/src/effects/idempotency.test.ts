@@ -7,7 +7,7 @@ import { purgeIdempotency } from './idempotency.store';
 let fixture: Fixture;
 beforeAll(async () => {
   // The leases are so long that none ends during a test. A test ends a lease by SQL.
-  fixture = await startFixture({ idempotency: { leaseSeconds: 600, settleLeaseSeconds: 600, waitMs: 60_000 } });
+  fixture = await startFixture({ idempotency: { leaseSeconds: 600, outcomeLeaseSeconds: 600, waitMs: 60_000 } });
 });
 afterAll(() => fixture.close());
 beforeEach(() => {

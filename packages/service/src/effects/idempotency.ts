@@ -29,14 +29,14 @@ export interface IdempotencyLimits {
   leaseSeconds: number;
   /**
    * Seconds for which an attempt owns its key while `awaitOutcome` waits. They exceed the longest wait of an endpoint
-   * (10 s).
+   * (10.5 s, `startDecidedMs` of workflow).
    */
-  settleLeaseSeconds: number;
+  outcomeLeaseSeconds: number;
   /** Milliseconds for which a second request with the key waits for the answer of the first request. */
   waitMs: number;
 }
 
-export const idempotencyLimits: IdempotencyLimits = { leaseSeconds: 15, settleLeaseSeconds: 30, waitMs: 5_000 };
+export const idempotencyLimits: IdempotencyLimits = { leaseSeconds: 15, outcomeLeaseSeconds: 30, waitMs: 5_000 };
 
 const pollMsFirst = 20;
 const pollMsMax = 250;

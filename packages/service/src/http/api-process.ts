@@ -27,8 +27,8 @@ interface ApiOptions<Tx>
 }
 
 /**
- * How long running requests may continue while the process closes. The rest of `shutdownLimitMs` is for everything that
- * is closed after them.
+ * How long running requests may continue while the process closes. The rest of `shutdownLimitMs` is for the resources
+ * that are closed afterwards, such as the database.
  */
 const closeMs = 15_000;
 

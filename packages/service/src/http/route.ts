@@ -102,8 +102,8 @@ export interface StreamEvent {
 
 /**
  * The handler of a server-sent event stream. It checks the caller's rights, then returns the events. Refusals before
- * the first event are ordinary problems. Null if the client has already had the last event that there will be. The
- * client then gets 204, the only answer after which an EventSource does not reconnect.
+ * the first event are ordinary problems. The handler returns null if the client already has the last event that there
+ * will be. The client then gets 204, the only answer after which an EventSource does not reconnect.
  */
 export interface StreamHandlers<E extends EndpointDefinition> {
   stream(
@@ -111,7 +111,7 @@ export interface StreamHandlers<E extends EndpointDefinition> {
   ): Promise<AsyncIterable<StreamEvent> | null>;
 }
 
-/** A route without its types. Only {@link route} makes one. */
+/** A route without the types of its endpoint; see {@link route}. */
 export interface Route<Tx> {
   endpoint: EndpointDefinition;
   read?(request: HandlerRequest<EndpointDefinition>): Promise<Reply>;
