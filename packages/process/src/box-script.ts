@@ -29,7 +29,7 @@ shift 4
 # If the machine has no memory left, the kernel ends a process of a box before any of ours.
 { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null || :
 
-# The flag of an interface is a system call that no program of util-linux makes. Each system has one of these two.
+# Opening an interface takes an ioctl that no program of util-linux makes. Every system has ip or perl.
 _box_loopback() {
   ip link set lo up 2>/dev/null ||
     perl -e 'socket(S, 2, 2, 0) && ioctl(S, 0x8914, pack("a16s", "lo", 0x41)) or exit 1' 2>/dev/null ||
@@ -71,7 +71,7 @@ _box_system() {
   ln -s /tmp dev/shm
   mount -t tmpfs -o "mode=1777,size=$_box_tmp_bytes,nr_inodes=16k,nosuid,nodev" tmp tmp
   mount -t proc -o hidepid=2,nosuid,nodev,noexec proc proc
-  # What these tell is of the whole machine, and no program of a customer needs it.
+  # These files tell about the whole machine, and no program of a customer needs them.
   for _box_name in kallsyms key-users keys locks modules; do
     if [ -e "proc/$_box_name" ]; then echo "/dev/null /sys/proc/$_box_name none bind,ro 0 0"; fi
   done > hidden
@@ -114,7 +114,7 @@ done
 if [ -n "$_box_process" ]; then wait "$_box_process"; fi
 _box_enter >&9 2>&9
 cd "$_box_workdir" 2>&9
-# What the shell itself says of a command that a signal ended is for nobody.
+# The shell reports a command that a signal ended. Nobody needs that line.
 exec 8>&2 2>/dev/null
 PATH=$_box_path
 set +e

@@ -11,7 +11,8 @@ export interface Awaited {
   ask: () => Promise<Answer>;
   /**
    * How long a server that cannot bind its port may take to end. Meanwhile another server on that port may answer
-   * `wrong password`, which then says nothing about this server. Default: 0, because no other server can answer.
+   * `wrong password`, which then says nothing about this server. The default is 0, for a server at whose address no
+   * other server can answer.
    */
   bindTimeoutMs?: number;
   /** Gets the server's log. */
