@@ -29,8 +29,9 @@ export interface GatewayLimits extends NewCallLimits {
    * 2,291 errors and a p99 of 21 s; with 200 places there was no error, and the p99 was 2 s.
    */
   inFlightMax: number;
-  /** The most calls that wait because their caller's share is used up, and how long each may wait. */
+  /** The most calls that wait because their caller's share is used up. */
   waitingMax: number;
+  /** How long each of these calls may wait. */
   waitMs: number;
   /** The most bodies that are received at the same time. Each takes at most 100 kB of memory. */
   bodiesMax: number;

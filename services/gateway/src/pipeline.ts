@@ -144,7 +144,7 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 
 const nothing = Buffer.alloc(0);
 
-/** Reads the body and checks the syntax that only the gateway can see. The service checks the rest. */
+/** Reads the body and checks its type and encoding. The service checks the rest, but does not get these two headers. */
 async function takeBody(
   { bodies, places }: PipelineKit,
   { request, response }: Exchange,

@@ -18,8 +18,8 @@ export interface QuotaStore {
 }
 
 /**
- * The time limit of a command. A round trip on a local network takes less than 1 ms. When Redis freezes, a request
- * waits this long once.
+ * The time limit of a command. A round trip on a local network takes less than 1 ms. When Redis freezes, only the
+ * requests that have a command under way wait this long.
  */
 const redisCommandMs = 100;
 const probeEveryMs = 250;
