@@ -10,7 +10,7 @@ import { createIdempotencyPurge } from './idempotency.store';
 const insert = `INSERT INTO idempotency_records (id, fingerprint, caller_key_id, target, claim, lease_expires_at, created_at)
   VALUES ($1, '\\x00', 'key', 'POST /v1/x', gen_random_uuid(), now(), now() - $2::interval)`;
 
-it('an answer is kept for 24 hours and not for ever', async () => {
+it('a stored answer is deleted after 24 hours and not before', async () => {
   const postgres = await testPostgres({
     sql: [readFileSync(path.join(__dirname, '../../prisma/idempotency.sql'), 'utf8')],
   });
