@@ -6,8 +6,14 @@ import { faultpoint } from '@drydock/process';
 import type { Turns } from '../access/turns';
 import { classifyDatabaseError } from '../database/database-error';
 import type { Database } from '../database/sql';
-import { type Answer, answerOf, answerOfProblem, problemOfError } from '../http/answer';
-import { type AnswerTime, acceptedDetail } from '../http/answer-in-time';
+import {
+  type Answer,
+  type AnswerTime,
+  acceptedDetail,
+  answerOf,
+  answerOfProblem,
+  problemOfError,
+} from '../http/answer';
 import type { HandlerRequest, Reply, Route } from '../http/route';
 import { parametersOf } from '../http/route-table';
 import { SecretGone } from '../process/secrets';

@@ -4,7 +4,7 @@ import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type Fixture, startFixture } from '../../test/fixture';
 import { createLog } from '../telemetry/log';
-import { answerInTime } from './answer-in-time';
+import { answerInTime } from './answer';
 
 let fixture: Fixture;
 afterEach(() => fixture.close());

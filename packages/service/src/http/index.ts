@@ -1,5 +1,4 @@
-export { answerOfProblem, keyChallenge, problemOfError } from './answer';
-export { answerWithinMs } from './answer-in-time';
+export { answerOfProblem, answerWithinMs, keyChallenge, problemOfError } from './answer';
 export { type ApiProcess, composeApiProcess } from './api-process';
 export { changeMetadata } from './change-metadata';
 export { entityTagOf, hasAlready } from './entity-tag';

@@ -11,7 +11,7 @@ import { checksReplies } from '../process/config';
 import type { ReadyChecks } from '../process/foundation';
 import type { Log } from '../telemetry/log';
 import { continueTraces } from '../telemetry/telemetry';
-import { answerWithinMs } from './answer-in-time';
+import { answerWithinMs } from './answer';
 import { authenticateRequest } from './authenticate';
 import { type ExchangeKit, runExchange } from './exchange';
 import { createHandler, createInternalHandler, type HandleKit } from './handle';
