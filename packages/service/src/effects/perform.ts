@@ -14,8 +14,7 @@ import {
   answerOfProblem,
   problemOfError,
 } from '../http/answer';
-import type { HandlerRequest, Reply, Route } from '../http/route';
-import { parametersOf } from '../http/route-table';
+import { type HandlerRequest, parametersOf, type Reply, type Route } from '../http/route';
 import { SecretGone } from '../process/secrets';
 import type { Log } from '../telemetry/log';
 import { claimOrReplay, type IdempotencyLimits } from './idempotency';

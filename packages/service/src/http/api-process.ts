@@ -4,7 +4,7 @@ import { isDevelopment } from '../process/config';
 import type { ApiConfig, ServiceConfig } from '../process/config-fields';
 import { databaseReady, type Foundation } from '../process/foundation';
 import type { Process } from '../process/run-process';
-import { findUnmounted } from './route-table';
+import { findUnmounted } from './route';
 import { createService, type Service, type ServiceOptions } from './service';
 
 export interface ApiProcess extends Process {

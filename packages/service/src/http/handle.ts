@@ -12,8 +12,7 @@ import { assertMatch, tagged } from './entity-tag';
 import type { Exchange, ExchangeKit } from './exchange';
 import { parseJsonBody, readBody } from './json-body';
 import { requestParser } from './parse-request';
-import type { HandlerRequest, InternalRoute, Reply, Route } from './route';
-import { pathWith } from './route-table';
+import { type HandlerRequest, type InternalRoute, pathWith, type Reply, type Route } from './route';
 import type { Streams } from './stream';
 
 const nothing = (): void => undefined;

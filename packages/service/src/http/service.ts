@@ -17,8 +17,7 @@ import { type ExchangeKit, runExchange } from './exchange';
 import { createHandler, createInternalHandler, type HandleKit } from './handle';
 import { answerHealth, answerReady } from './health';
 import { closeServer, createHttpServer, listen, waitUntilNobodyIsConnected } from './http-server';
-import type { InternalRoute, Route } from './route';
-import { methodsOf, patternOf, sortRoutes } from './route-table';
+import { type InternalRoute, methodsOf, patternOf, type Route, sortRoutes } from './route';
 import { createStreams, type StreamLimits, streamLimits } from './stream';
 
 export interface ServiceOptions<Tx> {

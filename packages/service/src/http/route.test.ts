@@ -1,4 +1,4 @@
-import { findUnmounted } from './route-table';
+import { findUnmounted } from './route';
 
 const promised = [
   { id: 'listBoards', service: 'agency' },
