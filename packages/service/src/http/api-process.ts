@@ -1,7 +1,6 @@
 import { endpoints } from '@drydock/contracts/endpoints';
 import type { Database } from '../database/sql';
-import { isDevelopment } from '../process/config';
-import type { ApiConfig, ServiceConfig } from '../process/config-fields';
+import { type ApiConfig, isDevelopment, type ServiceConfig } from '../process/config';
 import { databaseReady, type Foundation } from '../process/foundation';
 import type { Process } from '../process/run-process';
 import { findUnmounted } from './route';

@@ -7,8 +7,7 @@ import { z } from 'zod';
 import { startChildService } from '../../test/child-service';
 import { tokenSecret } from '../../test/fixture';
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
-import { describeConfig, readConfig } from './config';
-import { queueFields, secretField, serviceFields } from './config-fields';
+import { describeConfig, queueFields, readConfig, secretField, serviceFields } from './config';
 import { deriveKey } from './secrets';
 
 const shape = { ...serviceFields('hosting'), EXTRA: z.string().optional().meta({ description: 'Something' }) };

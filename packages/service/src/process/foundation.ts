@@ -1,6 +1,6 @@
 import type { Sql } from '../database/sql';
 import { createLog, type Log } from '../telemetry/log';
-import type { ApiConfig, ServiceConfig } from './config-fields';
+import type { ApiConfig, ServiceConfig } from './config';
 import { createLifetime, type Lifetime, shutdownLimitMs } from './shutdown';
 
 /** The parts that every process of a service has. */

@@ -1,19 +1,22 @@
-export { ConfigError, type ConfigOf, type Environment, readConfig } from './config';
 export {
   apiFields,
+  ConfigError,
+  type ConfigOf,
   databaseFields,
   drainField,
+  type Environment,
   isOrigin,
   processFields,
   type QueueConfig,
   queueFields,
+  readConfig,
   type ServiceConfig,
   secretField,
   secretsField,
   serviceFields,
   urlField,
   workerFields,
-} from './config-fields';
+} from './config';
 export { databaseReady, type Foundation, layFoundation, type ReadyChecks } from './foundation';
 export { type Process, runCommand, runProcess } from './run-process';
 export {
