@@ -1,8 +1,7 @@
 import { endpoints } from '@drydock/contracts/endpoints';
 import type { Database } from '../database/sql';
 import { type ApiConfig, isDevelopment, type ServiceConfig } from '../process/config';
-import { databaseReady, type Foundation } from '../process/foundation';
-import type { Process } from '../process/run-process';
+import { databaseReady, type Foundation, type Process } from '../process/run-process';
 import { findUnmounted } from './route';
 import { createService, type Service, type ServiceOptions } from './service';
 

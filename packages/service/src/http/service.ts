@@ -8,7 +8,7 @@ import { createTurns } from '../access/turns';
 import type { Database } from '../database/sql';
 import { type IdempotencyLimits, idempotencyLimits } from '../effects/idempotency';
 import { checksReplies } from '../process/config';
-import type { ReadyChecks } from '../process/foundation';
+import type { ReadyChecks } from '../process/run-process';
 import type { Log } from '../telemetry/log';
 import { continueTraces } from '../telemetry/telemetry';
 import { answerWithinMs } from './answer';

@@ -17,8 +17,15 @@ export {
   urlField,
   workerFields,
 } from './config';
-export { databaseReady, type Foundation, layFoundation, type ReadyChecks } from './foundation';
-export { type Process, runCommand, runProcess } from './run-process';
+export {
+  databaseReady,
+  type Foundation,
+  layFoundation,
+  type Process,
+  type ReadyChecks,
+  runCommand,
+  runProcess,
+} from './run-process';
 export {
   type CurrentFirst,
   deriveKey,
