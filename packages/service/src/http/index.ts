@@ -1,5 +1,4 @@
 export { answerOfProblem, answerWithinMs, keyChallenge, problemOfError } from './answer';
-export { type ApiProcess, composeApiProcess } from './api-process';
 export { changeMetadata } from './change-metadata';
 export { entityTagOf, hasAlready } from './entity-tag';
 export { answerHealth, answerReady, createHealthServer, type Mounted } from './health';
@@ -21,4 +20,5 @@ export {
   type StreamEvent,
   type StreamHandlers,
 } from './route';
+export { type ApiProcess, composeApiProcess } from './service';
 export { type StreamLimits, streamLimits, streamShares } from './stream';
