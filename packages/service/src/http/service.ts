@@ -13,9 +13,8 @@ import { databaseReady, type Foundation, type Process, type ReadyChecks } from '
 import type { Log } from '../telemetry/log';
 import { continueTraces } from '../telemetry/telemetry';
 import { answerWithinMs } from './answer';
-import { authenticateRequest } from './authenticate';
 import { type ExchangeKit, runExchange } from './exchange';
-import { createHandler, createInternalHandler, type HandleKit } from './handle';
+import { authenticateRequest, createHandler, createInternalHandler, type HandleKit } from './handle';
 import { answerHealth, answerReady } from './health';
 import { closeServer, createHttpServer, listen, waitUntilNobodyIsConnected } from './http-server';
 import { findUnmounted, type InternalRoute, methodsOf, patternOf, type Route, sortRoutes } from './route';
