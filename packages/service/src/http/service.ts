@@ -56,7 +56,7 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** Makes the HTTP server of a process from a list of routes. */
+/** Makes the HTTP server of a process from a list of routes. {@link composeApiProcess} makes the whole process. */
 export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   let closing = false;
   const streams = createStreams({ ...streamLimits, ...options.streams });

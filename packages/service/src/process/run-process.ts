@@ -35,20 +35,6 @@ export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
 /** The conditions of readiness, by name. A check that rejects or takes longer than a second has failed. */
 export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
-/**
- * Runs a command for a person. The exit code is what `main` resolves with. A failure is printed on stderr, and the exit
- * code is 1.
- */
-export function runCommand(main: () => Promise<number>): void {
-  main().then(
-    (code) => process.exit(code),
-    (error: unknown) => {
-      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-      process.exit(1);
-    },
-  );
-}
-
 /** A process that is composed but not started yet. */
 export interface Process {
   log: Log;
@@ -66,6 +52,20 @@ export function runProcess({ log, lifetime, start }: Process): void {
     ({ url }) => log.info({ url }, 'listening'),
     (error: unknown) => {
       log.fatal({ err: error }, 'could not start');
+      process.exit(1);
+    },
+  );
+}
+
+/**
+ * Runs a command for a person. The exit code is what `main` resolves with. A failure is printed on stderr, and the exit
+ * code is 1.
+ */
+export function runCommand(main: () => Promise<number>): void {
+  main().then(
+    (code) => process.exit(code),
+    (error: unknown) => {
+      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
       process.exit(1);
     },
   );
