@@ -4,8 +4,14 @@ import os from 'node:os';
 import path from 'node:path';
 import { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BoxListeners, handOverFd, handOverSource, takeListeners } from './box-network';
-import { boxScript, lastNamespaceScript } from './box-script';
+import {
+  type BoxListeners,
+  boxScript,
+  handOverFd,
+  handOverSource,
+  lastNamespaceScript,
+  takeListeners,
+} from './box-script';
 import { isSameProcess, type ProcessProof, proveProcess, sendSignal } from './end-process';
 import type { ChildExit, GuardedChild } from './guarded-child';
 import type { Isolation } from './isolation';
