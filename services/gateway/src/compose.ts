@@ -15,10 +15,9 @@ import { createAskKeys, createAuthenticate, createFailureThrottle } from './auth
 import type { GatewayConfig } from './config';
 import { createForward } from './forward';
 import { createGatewayServer } from './gateway-server';
-import { createLimit } from './limit';
 import { createPipeline, createRequestLog } from './pipeline';
 import { createCallerShares, createPlaces, type NewCallLimits } from './places';
-import { createQuotas, openQuotaStore, type QuotaStore, quotaHeaders } from './quota';
+import { createLimit, createQuotas, openQuotaStore, type QuotaStore, quotaHeaders } from './quota';
 import { createRouteTable } from './route-table';
 import { createUpstream, type Upstream, type UpstreamLimits, upstreamLimits } from './upstream';
 import { createVerificationCache } from './verification-cache';

@@ -1,4 +1,4 @@
-import { createLocalCounter } from './limit';
+import { createLocalCounter } from './quota';
 
 let now = 0;
 const counter = () => createLocalCounter(1_000, () => now);

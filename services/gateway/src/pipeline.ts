@@ -9,9 +9,8 @@ import type { Authenticate } from './authenticate';
 import { answerOptions, type Exchange, openExchange, refuse } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
-import type { Limit } from './limit';
 import { holdersOf, type Place, type Places } from './places';
-import { type Quotas, quotaHeaders } from './quota';
+import { type Limit, type Quotas, quotaHeaders } from './quota';
 import type { RouteTable } from './route-table';
 
 type RequestLog = (exchange: Exchange, nowMs: number) => void;
