@@ -5,7 +5,7 @@ import { until } from '@drydock/testing/wait';
 import { Pool } from 'pg';
 import { pgDatabase } from '../database/pool';
 import { createLog } from '../telemetry/log';
-import { createIdempotencyPurge } from './idempotency.store';
+import { createIdempotencyPurge } from './idempotency';
 
 const insert = `INSERT INTO idempotency_records (id, fingerprint, caller_key_id, target, claim, lease_expires_at, created_at)
   VALUES ($1, '\\x00', 'key', 'POST /v1/x', gen_random_uuid(), now(), now() - $2::interval)`;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { caller, type Fixture, startFixture } from '../../test/fixture';
-import { purgeIdempotency } from './idempotency.store';
+import { purgeIdempotency } from './idempotency';
 
 let fixture: Fixture;
 beforeAll(async () => {

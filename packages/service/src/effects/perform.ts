@@ -17,15 +17,16 @@ import {
 import { type HandlerRequest, parametersOf, type Reply, type Route } from '../http/route';
 import { SecretGone } from '../process/secrets';
 import type { Log } from '../telemetry/log';
-import { claimOrReplay, type IdempotencyLimits } from './idempotency';
 import {
   type Claim,
+  claimOrReplay,
+  type IdempotencyLimits,
   releaseClaim,
   releaseUnaccepted,
   storeAccepted,
   storeAnswer,
   yieldClaim,
-} from './idempotency.store';
+} from './idempotency';
 
 class OutcomeUnknown extends Problem {}
 
