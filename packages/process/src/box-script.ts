@@ -1,5 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { Server } from 'node:net';
+import os from 'node:os';
+import type { ChildExit } from './guarded-child';
 
 /**
  * The script that creates a box. The script is the first process of new mount and process namespaces and stays their
@@ -197,3 +199,14 @@ export function takeListeners(child: ChildProcess, ports: readonly number[]): Pr
     });
   });
 }
+
+const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
+
+/** Returns how the command ended. Like a shell, the script exits with 128 and the number of a signal. */
+export function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
+  const name = code === null ? undefined : signalNames.get(code - 128);
+  return isSignal(name) ? { code: null, signal: name } : { code, signal };
+}
+
+const isSignal = (name: string | undefined): name is NodeJS.Signals =>
+  name !== undefined && name in os.constants.signals;

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type BoxListeners,
   boxScript,
+  exitOf,
   handOverFd,
   handOverSource,
   lastNamespaceScript,
@@ -391,14 +392,3 @@ function onlyChildOf(pid: number): number {
     return 0;
   }
 }
-
-const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
-
-/** Returns how the command ended. Like a shell, the script exits with 128 and the number of a signal. */
-function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
-  const name = code === null ? undefined : signalNames.get(code - 128);
-  return isSignal(name) ? { code: null, signal: name } : { code, signal };
-}
-
-const isSignal = (name: string | undefined): name is NodeJS.Signals =>
-  name !== undefined && name in os.constants.signals;
