@@ -7,68 +7,7 @@ import { openRedis, type RedisClient } from '@drydock/service/redis';
 import type { Log } from '@drydock/service/telemetry';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 
-/**
- * The Redis that counts the quotas. While it does not answer, it is not usable and is tried again in the background,
- * never by a request.
- */
-export interface QuotaStore {
-  client: RedisClient;
-  isUsable(): boolean;
-  /** Reports that a command failed. Redis is not used again until it has answered a ping. */
-  reportFailure(error: unknown): void;
-  close(): void;
-}
-
-/**
- * The time limit of a command. A round trip on a local network takes less than 1 ms. When Redis freezes, only the
- * requests that have a command under way wait this long.
- */
-const redisCommandMs = 100;
-const probeEveryMs = 250;
-const reconnectMsMax = 1_000;
-
-export function openQuotaStore(url: string, log: Log): QuotaStore {
-  const client = openRedis(url, {
-    enableOfflineQueue: false,
-    enableAutoPipelining: true,
-    commandTimeout: scaled(redisCommandMs),
-    connectTimeout: scaled(1_000),
-    maxRetriesPerRequest: 0,
-    retryStrategy: (times) => Math.min(times * 50, reconnectMsMax),
-  });
-  let suspended = false;
-  let closed = false;
-  // A line is logged once when Redis cannot be reached and once when it answers again, not at every attempt.
-  const suspend = (error: unknown): void => {
-    if (suspended || closed) return;
-    suspended = true;
-    log.warn({ err: error }, 'quotas are counted in memory: Redis cannot be reached');
-    void probe();
-  };
-  const probe = async (): Promise<void> => {
-    while (!closed) {
-      await wait(probeEveryMs, undefined, { ref: false });
-      if (client.status !== 'ready') continue;
-      const answered = await client.ping().catch(() => undefined);
-      if (answered === undefined) continue;
-      suspended = false;
-      log.info('quotas are counted in Redis again');
-      return;
-    }
-  };
-  client.on('error', suspend);
-  return {
-    client,
-    isUsable: () => !suspended && client.status === 'ready',
-    reportFailure: suspend,
-    close: () => {
-      closed = true;
-      client.disconnect();
-    },
-  };
-}
-
-export type QuotaName = Exclude<EndpointDefinition['quota'], 'exempt'>;
+type QuotaName = Exclude<EndpointDefinition['quota'], 'exempt'>;
 
 /** A limit of requests in a fixed window. */
 export interface Quota {
@@ -96,7 +35,7 @@ export function createQuotas(scale: number): Quotas {
 }
 
 /** The state of a window after a request was counted in it. */
-export interface QuotaUse {
+interface QuotaUse {
   isExceeded: boolean;
   remaining: number;
   /** Seconds until the window ends; at least 1. */
@@ -138,7 +77,7 @@ export interface Limit {
 }
 
 /** If `store` is undefined, there is no Redis, and each process counts alone. */
-export function createLimit(quotas: Readonly<Record<QuotaName, Quota>>, store: QuotaStore | undefined): Limit {
+export function createLimit(quotas: Quotas, store: QuotaStore | undefined): Limit {
   const counters = {
     read: createCounters(quotas.read, store),
     write: createCounters(quotas.write, store),
@@ -296,5 +235,66 @@ export function createLocalCounter(windowMs: number, nowMs: () => number = whole
     const window = known !== undefined && now < known.endsMs ? known : open(holder, now);
     window.consumed += amount;
     return { consumed: window.consumed, msBeforeNext: window.endsMs - now };
+  };
+}
+
+/**
+ * The Redis that counts the quotas. While it does not answer, it is not usable and is tried again in the background,
+ * never by a request.
+ */
+export interface QuotaStore {
+  client: RedisClient;
+  isUsable(): boolean;
+  /** Reports that a command failed. Redis is not used again until it has answered a ping. */
+  reportFailure(error: unknown): void;
+  close(): void;
+}
+
+/**
+ * The time limit of a command. A round trip on a local network takes less than 1 ms. When Redis freezes, only the
+ * requests that have a command under way wait this long.
+ */
+const redisCommandMs = 100;
+const probeEveryMs = 250;
+const reconnectMsMax = 1_000;
+
+export function openQuotaStore(url: string, log: Log): QuotaStore {
+  const client = openRedis(url, {
+    enableOfflineQueue: false,
+    enableAutoPipelining: true,
+    commandTimeout: scaled(redisCommandMs),
+    connectTimeout: scaled(1_000),
+    maxRetriesPerRequest: 0,
+    retryStrategy: (times) => Math.min(times * 50, reconnectMsMax),
+  });
+  let suspended = false;
+  let closed = false;
+  // A line is logged once when Redis cannot be reached and once when it answers again, not at every attempt.
+  const suspend = (error: unknown): void => {
+    if (suspended || closed) return;
+    suspended = true;
+    log.warn({ err: error }, 'quotas are counted in memory: Redis cannot be reached');
+    void probe();
+  };
+  const probe = async (): Promise<void> => {
+    while (!closed) {
+      await wait(probeEveryMs, undefined, { ref: false });
+      if (client.status !== 'ready') continue;
+      const answered = await client.ping().catch(() => undefined);
+      if (answered === undefined) continue;
+      suspended = false;
+      log.info('quotas are counted in Redis again');
+      return;
+    }
+  };
+  client.on('error', suspend);
+  return {
+    client,
+    isUsable: () => !suspended && client.status === 'ready',
+    reportFailure: suspend,
+    close: () => {
+      closed = true;
+      client.disconnect();
+    },
   };
 }
