@@ -172,7 +172,7 @@ UNION ALL
 SELECT false, fingerprint = $2, NULL, status, headers, body FROM idempotency_records WHERE id = $1
 AND NOT EXISTS (SELECT FROM claimed)`;
 
-export async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOutcome> {
+async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOutcome> {
   const { id, fingerprint, token, leaseSeconds, callerKeyId, target } = request;
   const [row] = await sql.query<ClaimRow>(claimSql, [id, fingerprint, token, leaseSeconds, callerKeyId, target]);
   if (row === undefined) return { kind: 'running' };
