@@ -35,7 +35,7 @@ export interface GatewayLimits extends NewCallLimits {
   /** The most bodies that are received at the same time. Each takes at most 100 kB of memory. */
   bodiesMax: number;
   /**
-   * The most event streams of one service. It is the service's own limit. The gateway refuses further streams itself,
+   * The most event streams of one service. The service has the same limit. The gateway refuses further streams itself,
    * because asking the service costs more than the refusal.
    */
   streamsMax: number;
