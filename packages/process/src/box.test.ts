@@ -257,44 +257,41 @@ test('options that would act outside of the box are refused: variables of the to
 });
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
-asRoot(
-  "rights of a box reach other accounts' files in its mounts, and nothing else (as root)",
-  async () => {
-    const isolation = await detectIsolation();
-    const shown = makeFolder('rights', 0);
-    const readOnly = makeFolder('rights-read-only', 0);
-    for (const place of [shown, readOnly]) writeFileSync(path.join(place, 'file'), '', { mode: 0o600 });
-    const script = `grep -h ^Cap /proc/self/status > /tmp/caps; rm /shown/file; rm /read-only/file; echo other > /proc/sys/kernel/hostname
+asRoot("rights of a box reach other accounts' files in its mounts, and nothing else (as root)", async () => {
+  const isolation = await detectIsolation();
+  const shown = makeFolder('rights', 0);
+  const readOnly = makeFolder('rights-read-only', 0);
+  for (const place of [shown, readOnly]) writeFileSync(path.join(place, 'file'), '', { mode: 0o600 });
+  const script = `grep -h ^Cap /proc/self/status > /tmp/caps; rm /shown/file; rm /read-only/file; echo other > /proc/sys/kernel/hostname
     cat /tmp/caps > /shown/told`;
-    const options = {
-      isolation,
-      command: ['/bin/sh', '-c', script],
-      env: { PATH: '/usr/bin:/bin' },
-      account: 200_001,
-      rights: ['dac_override', 'fowner'],
-      mounts: [
-        { from: shown, to: '/shown', writable: true },
-        { from: readOnly, to: '/read-only', writable: false },
-      ],
-      workdir: '/',
-      stdio: 'ignore',
-      onOrphan: 'SIGKILL',
-    } as const;
-    const hostname = os.hostname();
-    const child = await spawnInBox(options);
-    await child.exited;
-    const only = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t000000000000000a\n`);
-    expect(readFileSync(path.join(shown, 'told'), 'utf8')).toBe(only.join(''));
-    expect([existsSync(path.join(shown, 'file')), existsSync(path.join(readOnly, 'file')), os.hostname()]).toEqual([
-      false,
-      true,
-      hostname,
-    ]);
-    await expect(spawnInBox({ ...options, isolation: { kind: 'user_namespaces' }, account: null })).rejects.toThrow(
-      'only root has rights',
-    );
-  },
-);
+  const options = {
+    isolation,
+    command: ['/bin/sh', '-c', script],
+    env: { PATH: '/usr/bin:/bin' },
+    account: 200_001,
+    rights: ['dac_override', 'fowner'],
+    mounts: [
+      { from: shown, to: '/shown', writable: true },
+      { from: readOnly, to: '/read-only', writable: false },
+    ],
+    workdir: '/',
+    stdio: 'ignore',
+    onOrphan: 'SIGKILL',
+  } as const;
+  const hostname = os.hostname();
+  const child = await spawnInBox(options);
+  await child.exited;
+  const only = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t000000000000000a\n`);
+  expect(readFileSync(path.join(shown, 'told'), 'utf8')).toBe(only.join(''));
+  expect([existsSync(path.join(shown, 'file')), existsSync(path.join(readOnly, 'file')), os.hostname()]).toEqual([
+    false,
+    true,
+    hostname,
+  ]);
+  await expect(spawnInBox({ ...options, isolation: { kind: 'user_namespaces' }, account: null })).rejects.toThrow(
+    'only root has rights',
+  );
+});
 
 test('a box that cannot be created reports the reason', async () => {
   const isolation = await detectIsolation();
