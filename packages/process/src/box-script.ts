@@ -1,3 +1,8 @@
+import type { ChildProcess } from 'node:child_process';
+import { Server } from 'node:net';
+import os from 'node:os';
+import type { ChildExit } from './guarded-child';
+
 /**
  * The script that creates a box. The script is the first process of new mount and process namespaces and stays their
  * init. When the command ends, the script ends, and the kernel ends all other processes of the box. Callers' texts are
@@ -8,7 +13,7 @@
  * NAMESPACES is the number of user namespaces that the box may create. The number is empty if the box shares the
  * machine's user namespace, whose limit must not change. Descriptors from FREE_FD on do not belong to the command.
  *
- * PORTS is empty if the box shares the machine's network. Otherwise Node runs HAND_OVER (`box-network.ts`), which
+ * PORTS is empty if the box shares the machine's network. Otherwise Node runs HAND_OVER ({@link handOverSource}), which
  * listens on the ports and passes the sockets on over descriptor 8. Node reads files of the machine, so it starts
  * before the mounts and ends before the root changes.
  *
@@ -29,7 +34,7 @@ shift 4
 # If the machine has no memory left, the kernel ends a process of a box before any of ours.
 { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null || :
 
-# The flag of an interface is a system call that no program of util-linux makes. Each system has one of these two.
+# Opening an interface takes an ioctl that no program of util-linux makes. Every system has ip or perl.
 _box_loopback() {
   ip link set lo up 2>/dev/null ||
     perl -e 'socket(S, 2, 2, 0) && ioctl(S, 0x8914, pack("a16s", "lo", 0x41)) or exit 1' 2>/dev/null ||
@@ -71,7 +76,7 @@ _box_system() {
   ln -s /tmp dev/shm
   mount -t tmpfs -o "mode=1777,size=$_box_tmp_bytes,nr_inodes=16k,nosuid,nodev" tmp tmp
   mount -t proc -o hidepid=2,nosuid,nodev,noexec proc proc
-  # What these tell is of the whole machine, and no program of a customer needs it.
+  # These files tell about the whole machine, and no program of a customer needs them.
   for _box_name in kallsyms key-users keys locks modules; do
     if [ -e "proc/$_box_name" ]; then echo "/dev/null /sys/proc/$_box_name none bind,ro 0 0"; fi
   done > hidden
@@ -114,7 +119,7 @@ done
 if [ -n "$_box_process" ]; then wait "$_box_process"; fi
 _box_enter >&9 2>&9
 cd "$_box_workdir" 2>&9
-# What the shell itself says of a command that a signal ended is for nobody.
+# The shell reports a command that a signal ended. Nobody needs that line.
 exec 8>&2 2>/dev/null
 PATH=$_box_path
 set +e
@@ -146,3 +151,62 @@ then exec "$_box_unshare" --user "--map-user=$_box_uid" "--map-group=$_box_uid" 
 fi
 exec "$@"
 `;
+
+/** The descriptor over which the program below passes its sockets. The box's command does not get this descriptor. */
+export const handOverFd = 8;
+/**
+ * A port below this number needs a privilege. No process in a box has this privilege, not even in the box's own
+ * network.
+ */
+export const privilegedPorts = 1_024;
+
+/**
+ * The source of a program that runs in the box's network while the box is created, before rights are dropped. The
+ * program listens on the ports in its arguments and passes each listening socket on. A socket stays in the network in
+ * which it was created. So the receiver, which is outside of the box, accepts connections from inside the box.
+ */
+export const handOverSource = `
+const net = require('node:net');
+const fail = (error) => { process.stderr.write(error.message); process.exit(1); };
+(async () => {
+  for (const port of process.argv.slice(1).map(Number)) {
+    const server = net.createServer();
+    await new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
+    await new Promise((resolve, reject) =>
+      process.send({ port }, server, (error) => (error ? reject(error) : resolve())));
+  }
+  process.disconnect();
+  process.exit(0);
+})().catch(fail);
+`;
+
+/** The listeners in a box's network, by port. */
+export type BoxListeners = ReadonlyMap<number, Server>;
+
+/**
+ * Resolves when every port has a listener, and never if the box does not start. The listeners close when the box ends.
+ */
+export function takeListeners(child: ChildProcess, ports: readonly number[]): Promise<BoxListeners> {
+  const taken = new Map<number, Server>();
+  return new Promise((resolve) => {
+    if (ports.length === 0) resolve(taken);
+    child.on('message', ({ port }: { port: number }, handle: unknown) => {
+      if (handle instanceof Server) taken.set(port, handle);
+      if (taken.size === ports.length) resolve(taken);
+    });
+    child.once('exit', () => {
+      for (const server of taken.values()) server.close();
+    });
+  });
+}
+
+const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
+
+/** Returns how the command ended. Like a shell, the script exits with 128 and the number of a signal. */
+export function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
+  const name = code === null ? undefined : signalNames.get(code - 128);
+  return isSignal(name) ? { code: null, signal: name } : { code, signal };
+}
+
+const isSignal = (name: string | undefined): name is NodeJS.Signals =>
+  name !== undefined && name in os.constants.signals;

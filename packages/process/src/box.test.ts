@@ -40,7 +40,7 @@ function makeFolder(name: string, uid: number): string {
 const system = ['bin', 'dev', 'etc', 'lib', 'lib32', 'lib64', 'libx32', 'proc', 'sbin', 'tmp', 'usr'];
 
 describe.each(kinds)('a box by %s', (kind: Kind) => {
-  test('shows system folders and what it is given, no other process, and nothing of its parent', async () => {
+  test('shows system folders and its mounts, but no other process and nothing of its parent', async () => {
     const site = makeFolder(`seen-${kind}`, accountIn(kind));
     const look = `const fs = require('fs');
       const attempt = (work) => { try { return String(work()); } catch (error) { return error.code; } };
@@ -63,7 +63,7 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect(seen).toMatchObject({ env: ['GIVEN'] });
   });
 
-  test('a network of its own has a loopback and nothing else, and hands over what listens there', async () => {
+  test('its own network has only a loopback, and the given listeners accept connections from the box', async () => {
     const look = `const [net, fs] = [require('net'), require('fs')];
       const say = (options) => new Promise((resolve) => net.connect(options).on('data', (data) => resolve(String(data))).on('error', ({ code }) => resolve(code)));
       const bind = (port) => new Promise((resolve) => net.createServer().listen(port, () => resolve('taken')).on('error', ({ code }) => resolve(code)));
@@ -93,7 +93,7 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     });
   });
 
-  test('has no descriptor that it was not given, whatever its parent was started with', async () => {
+  test('has only the descriptors that it was given, whatever its parent has inherited', async () => {
     const file = path.join(folder, `inherited-${kind}`);
     writeFileSync(file, 'canary');
     const fd = openSync(file, 'r');
@@ -108,14 +108,14 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect(seen).toEqual({ text: '', here: 'canary' });
   });
 
-  test('tells nothing of the keys and locks of the machine', async () => {
+  test('hides the keys and locks of the machine', async () => {
     const look = `const fs = require('fs'); console.log(JSON.stringify(['keys', 'key-users', 'locks', 'kallsyms'].map((name) => {
       try { return fs.readFileSync('/proc/' + name, 'utf8'); } catch { return ''; } })))`;
     const script = `console.log((await inBox(${JSON.stringify(look)})).text)`;
     expect(await runAs(kind, script)).toEqual(['', '', '', '']);
   });
 
-  test('makes no user namespace, in which it would be root of something', async () => {
+  test('cannot create a user namespace, in which it would be root', async () => {
     const script = `const command = ['/bin/sh', '-c', 'unshare --user --map-root-user true 2>/dev/null && echo made; id -u'];
       const child = await box({ command, env: { PATH: '/usr/bin:/bin' }, isLastNamespace: true });
       let text = '';
@@ -125,7 +125,7 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect(await runAs(kind, script)).toBe(`${accountIn(kind)}\n`);
   });
 
-  test('a folder is writable or not as told, and so is nothing else', async () => {
+  test('can write only to /tmp and writable mounts', async () => {
     const mine = makeFolder(`mine-${kind}`, accountIn(kind));
     const shown = makeFolder(`shown-${kind}`, accountIn(kind));
     const look = `const fs = require('fs'); const attempt = (file) => { try { fs.writeFileSync(file, 'x'); return 'written'; } catch (error) { return error.code; } };
@@ -138,7 +138,7 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect(readFileSync(path.join(mine, 'x'), 'utf8')).toBe('x');
   });
 
-  test('exit codes, signals and descriptors pass', async () => {
+  test('passes exit codes, signals and descriptors on', async () => {
     const script = `
       const code = (await inBox('process.exit(7)')).exit;
       const own = (await inBox('process.kill(process.pid, "SIGKILL"); setInterval(() => undefined, 1000)')).exit;
@@ -158,7 +158,7 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     });
   });
 
-  test('a command that ignores the signal is killed after its grace, with all that it started', async () => {
+  test('a command that ignores the signal is killed after the grace period, with all its processes', async () => {
     const script = `const child = await box({ command: ['/bin/sh', '-c', 'trap "" TERM; setsid sleep 61 & echo ready; while :; do sleep 1; done'] });
       await new Promise((resolve) => child.process.stdout.once('data', resolve));
       await child.stop('SIGTERM', 100);
@@ -166,7 +166,7 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect(await runAs(kind, script)).toEqual([{ code: null, signal: 'SIGKILL' }, false]);
   });
 
-  test('everything in it ends when its parent is killed with -9, also what left its process group', async () => {
+  test('all its processes end when its parent is killed with -9, even those in other process groups', async () => {
     const mark = `${61 + Math.floor(Math.random() * 1e6)}.${process.pid}`;
     const parent = startAs(
       kind,
@@ -184,7 +184,7 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     expect([isSameProcess(proof), pids()]).toEqual([false, []]);
   });
 
-  test('is ended before any process of ours if the machine has no memory left', async () => {
+  test('is killed before any process outside of boxes if the machine has no memory left', async () => {
     const look = `console.log(require('fs').readFileSync('/proc/self/oom_score_adj', 'utf8'))`;
     expect(await runAs(kind, `console.log((await inBox(${JSON.stringify(look)})).text)`)).toBe(1000);
   });
@@ -208,7 +208,7 @@ function listCommands(mark: string): number[] {
   return lines.filter((line) => line.trim().endsWith(`sleep ${mark}`)).map((line) => Number.parseInt(line, 10));
 }
 
-test('what a path or an argument is made of is never a command', async () => {
+test('text in a path or an argument is never run as a command', async () => {
   const isolation = await detectIsolation();
   const isRoot = process.getuid?.() === 0;
   const odd = makeFolder(`odd $(touch struck) ; 'x" %`, isRoot ? 200_001 : (process.getuid?.() ?? 0));
@@ -226,7 +226,7 @@ test('what a path or an argument is made of is never a command', async () => {
   expect(readFileSync(path.join(odd, 'told'), 'utf8')).toBe('$(touch /tmp/x); `id`');
 });
 
-test('what would act outside of the box is refused: variables of the tools, mounts over and below others', async () => {
+test('options that would act outside of the box are refused: variables of the tools, overlapping mounts', async () => {
   const isolation = await detectIsolation();
   const base = {
     isolation,
@@ -257,46 +257,43 @@ test('what would act outside of the box is refused: variables of the tools, moun
 });
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
-asRoot(
-  "rights that a box is given reach other accounts' files in what it shows, and nothing else (as root)",
-  async () => {
-    const isolation = await detectIsolation();
-    const shown = makeFolder('rights', 0);
-    const readOnly = makeFolder('rights-read-only', 0);
-    for (const place of [shown, readOnly]) writeFileSync(path.join(place, 'file'), '', { mode: 0o600 });
-    const script = `grep -h ^Cap /proc/self/status > /tmp/caps; rm /shown/file; rm /read-only/file; echo other > /proc/sys/kernel/hostname
+asRoot("rights of a box reach other accounts' files in its mounts, and nothing else (as root)", async () => {
+  const isolation = await detectIsolation();
+  const shown = makeFolder('rights', 0);
+  const readOnly = makeFolder('rights-read-only', 0);
+  for (const place of [shown, readOnly]) writeFileSync(path.join(place, 'file'), '', { mode: 0o600 });
+  const script = `grep -h ^Cap /proc/self/status > /tmp/caps; rm /shown/file; rm /read-only/file; echo other > /proc/sys/kernel/hostname
     cat /tmp/caps > /shown/told`;
-    const options = {
-      isolation,
-      command: ['/bin/sh', '-c', script],
-      env: { PATH: '/usr/bin:/bin' },
-      account: 200_001,
-      rights: ['dac_override', 'fowner'],
-      mounts: [
-        { from: shown, to: '/shown', writable: true },
-        { from: readOnly, to: '/read-only', writable: false },
-      ],
-      workdir: '/',
-      stdio: 'ignore',
-      onOrphan: 'SIGKILL',
-    } as const;
-    const hostname = os.hostname();
-    const child = await spawnInBox(options);
-    await child.exited;
-    const only = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t000000000000000a\n`);
-    expect(readFileSync(path.join(shown, 'told'), 'utf8')).toBe(only.join(''));
-    expect([existsSync(path.join(shown, 'file')), existsSync(path.join(readOnly, 'file')), os.hostname()]).toEqual([
-      false,
-      true,
-      hostname,
-    ]);
-    await expect(spawnInBox({ ...options, isolation: { kind: 'user_namespaces' }, account: null })).rejects.toThrow(
-      'only root has rights',
-    );
-  },
-);
+  const options = {
+    isolation,
+    command: ['/bin/sh', '-c', script],
+    env: { PATH: '/usr/bin:/bin' },
+    account: 200_001,
+    rights: ['dac_override', 'fowner'],
+    mounts: [
+      { from: shown, to: '/shown', writable: true },
+      { from: readOnly, to: '/read-only', writable: false },
+    ],
+    workdir: '/',
+    stdio: 'ignore',
+    onOrphan: 'SIGKILL',
+  } as const;
+  const hostname = os.hostname();
+  const child = await spawnInBox(options);
+  await child.exited;
+  const only = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t000000000000000a\n`);
+  expect(readFileSync(path.join(shown, 'told'), 'utf8')).toBe(only.join(''));
+  expect([existsSync(path.join(shown, 'file')), existsSync(path.join(readOnly, 'file')), os.hostname()]).toEqual([
+    false,
+    true,
+    hostname,
+  ]);
+  await expect(spawnInBox({ ...options, isolation: { kind: 'user_namespaces' }, account: null })).rejects.toThrow(
+    'only root has rights',
+  );
+});
 
-test('a box that cannot be made says why and leaves no process', async () => {
+test('a box that cannot be created reports the reason', async () => {
   const isolation = await detectIsolation();
   const account = process.getuid?.() === 0 ? 200_001 : null;
   const mounts = [{ from: path.join(folder, 'missing'), to: '/site', writable: false }];

@@ -4,8 +4,15 @@ import os from 'node:os';
 import path from 'node:path';
 import { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BoxListeners, handOverFd, handOverSource, takeListeners } from './box-network';
-import { boxScript, lastNamespaceScript } from './box-script';
+import {
+  type BoxListeners,
+  boxScript,
+  exitOf,
+  handOverFd,
+  handOverSource,
+  lastNamespaceScript,
+  takeListeners,
+} from './box-script';
 import { isSameProcess, type ProcessProof, proveProcess, sendSignal } from './end-process';
 import type { ChildExit, GuardedChild } from './guarded-child';
 import type { Isolation } from './isolation';
@@ -385,14 +392,3 @@ function onlyChildOf(pid: number): number {
     return 0;
   }
 }
-
-const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
-
-/** Returns how the command ended. Like a shell, the script exits with 128 and the number of a signal. */
-function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
-  const name = code === null ? undefined : signalNames.get(code - 128);
-  return isSignal(name) ? { code: null, signal: name } : { code, signal };
-}
-
-const isSignal = (name: string | undefined): name is NodeJS.Signals =>
-  name !== undefined && name in os.constants.signals;

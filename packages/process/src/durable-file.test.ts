@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-test('of all that create the same file one succeeds, and its text is what is read', async () => {
+test('if several create the same file, one succeeds and its text is complete', async () => {
   const texts = Array.from({ length: 20 }, (_, number) => `${number}\n`.repeat(1_000));
   const made = await Promise.all(texts.map((text) => createDurably(file, text)));
   expect(made.filter(Boolean)).toHaveLength(1);
@@ -20,7 +20,7 @@ test('of all that create the same file one succeeds, and its text is what is rea
   expect(await readdir(folder)).toEqual(['record.json']);
 });
 
-test('whoever reads while a file is replaced sees the old text or the new one, and nobody but the owner may', async () => {
+test('a reader sees the old or the new text while a file is replaced, and only the owner may read it', async () => {
   const [old, next] = ['old'.repeat(100_000), 'next'.repeat(100_000)];
   await writeDurably(file, old);
   let isWriting = true;
@@ -37,7 +37,7 @@ test('whoever reads while a file is replaced sees the old text or the new one, a
   expect(await readIfThere(path.join(folder, 'nothing'))).toBeNull();
 });
 
-test('a pointer that a crash keeps from moving stays, and what is left beside it is known as nothing', async () => {
+test('a crash before the rename leaves the pointer as it was, and its leftover is recognised', async () => {
   const pointer = path.join(folder, 'current');
   await pointDurably(pointer, 'a', () => undefined);
   const crash = (): never => {

@@ -18,7 +18,7 @@ describe('faultpoint', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('does nothing without its setting, and nothing at a point without a token', () => {
+  it('does nothing without its setting or without a token for its point', () => {
     token('restore.fetch.before@throw');
     delete process.env['DRYDOCK_FAULTS'];
     expect(faultpoint('restore.fetch.before')).toBe('continue');
@@ -28,7 +28,7 @@ describe('faultpoint', () => {
     expect(faultpoint('restore.fetch.before')).toBe('continue');
   });
 
-  it('takes one token a time, lowest number first', () => {
+  it('takes one token at a time, the lowest number first', () => {
     token('a@repeat@2');
     token('a@throw@1');
     token('a@nonsense');
@@ -50,13 +50,13 @@ describe('faultpoint', () => {
     return { child, printed, gone: once(child, 'close') };
   };
 
-  it('mode kill ends the process itself, by the signal that nobody can catch', async () => {
+  it('mode kill ends the process by SIGKILL', async () => {
     const { printed, gone } = spawnAt('kill');
     expect((await gone)[1]).toBe('SIGKILL');
     expect(printed).toEqual([]);
   });
 
-  it('mode stop freezes the process itself, until it is continued', async () => {
+  it('mode stop freezes the process until SIGCONT', async () => {
     const { child, printed, gone } = spawnAt('stop');
     while (readdirSync(folder).length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(printed).toEqual([]);

@@ -36,7 +36,7 @@ function parseFaultToken(fileName: string): FaultToken | undefined {
   return { point, mode, ...(number === undefined ? {} : { number: Number(number) }) };
 }
 
-/** The delay is longer than any lease in tests, so that a worker with a blocked event loop loses its work. */
+/** The delay is long enough for a test to act while this process is blocked. */
 const delayMs = 3_000;
 
 function obeyFault(mode: FaultMode, point: string): FaultOutcome {

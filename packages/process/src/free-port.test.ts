@@ -8,7 +8,7 @@ const listen = async (port: number): Promise<net.Server> => {
   return server;
 };
 
-test('a server that loses its port to another starts on the next', async () => {
+test('a server whose port was taken starts on another port', async () => {
   const [other, tried] = [await listen(await findFreePort()), [] as number[]];
   const { port: taken } = other.address() as net.AddressInfo;
   const server = await startOnFreePort(undefined, (port) => {
@@ -22,7 +22,7 @@ test('a server that loses its port to another starts on the next', async () => {
   other.close();
 });
 
-test('another failure is not tried again, nor a port that was asked for, nor a loss without an end', async () => {
+test('another failure is not retried, a chosen port is tried once, and there are at most five starts', async () => {
   const tried: number[] = [];
   const failWith = (reason: string) => (port: number) => {
     tried.push(port);

@@ -23,7 +23,7 @@ test('a child ends when its parent is killed with -9', async () => {
   expect(isSameProcess(proof)).toBe(false);
 });
 
-test('a child that ignores the signal is killed after its grace', async () => {
+test('a child that ignores the signal is killed after the grace period', async () => {
   const child = await spawnGuarded('/bin/sh', ['-c', 'trap "" TERM; echo ready; while :; do sleep 1; done'], {
     stdio: ['ignore', 'pipe', 'ignore'],
     signalOnOrphan: 'SIGKILL',
@@ -33,7 +33,7 @@ test('a child that ignores the signal is killed after its grace', async () => {
   expect(await child.exited).toEqual({ code: null, signal: 'SIGKILL' });
 });
 
-test('what a wrapper started ends with it', async () => {
+test('a process that a wrapper started ends with the wrapper', async () => {
   const wrapper = await spawnGuarded('/bin/sh', ['-c', 'sleep 60 & echo $!; wait'], {
     stdio: ['ignore', 'pipe', 'ignore'],
     signalOnOrphan: 'SIGTERM',
@@ -47,7 +47,7 @@ test('what a wrapper started ends with it', async () => {
   expect(inner !== null && isSameProcess(inner)).toBe(false);
 });
 
-test('a child whose memory is limited is ended before any other process if the machine has none left', async () => {
+test('a child with a memory limit is killed before any other process if the machine has no memory left', async () => {
   const look = ['-c', 'cat /proc/self/oom_score_adj'];
   const stdio: StdioOptions = ['ignore', 'pipe', 'ignore'];
   const child = await spawnGuarded('/bin/sh', look, { stdio, signalOnOrphan: 'SIGKILL', memoryBytes: 2 ** 29 });
@@ -55,7 +55,7 @@ test('a child whose memory is limited is ended before any other process if the m
   expect(Number(line)).toBe(1000);
 });
 
-test('a pid alone does not make a process ours', () => {
+test('a process is not recognised by its pid alone', () => {
   const proof = proveProcess(process.pid);
   if (proof === null) throw new Error('we are not there');
   expect(isSameProcess(proof)).toBe(true);

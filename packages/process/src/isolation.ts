@@ -1,5 +1,5 @@
 import { spawnInBox } from './box';
-import { privilegedPorts } from './box-network';
+import { privilegedPorts } from './box-script';
 
 /**
  * How processes of different customers are isolated on this machine. `accounts`: this process is root, and each

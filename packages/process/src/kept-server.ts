@@ -11,7 +11,8 @@ export interface Awaited {
   ask: () => Promise<Answer>;
   /**
    * How long a server that cannot bind its port may take to end. Meanwhile another server on that port may answer
-   * `wrong password`, which then says nothing about this server. Default: 0, because no other server can answer.
+   * `wrong password`, which then says nothing about this server. The default is 0, for a server at whose address no
+   * other server can answer.
    */
   bindTimeoutMs?: number;
   /** Gets the server's log. */
@@ -58,6 +59,10 @@ export interface RunningServer {
 }
 
 export interface KeptServerOptions<Server extends RunningServer> {
+  /**
+   * Starts the server as a child that ends with this process. It must first end a leftover server of an earlier run, so
+   * that two servers never use one folder.
+   */
   start: () => Promise<Server>;
   /** Called at each start, before the server counts as up. */
   onUp: (server: Server) => Promise<void>;
@@ -67,11 +72,7 @@ export interface KeptServerOptions<Server extends RunningServer> {
   facts: object;
 }
 
-/**
- * A server that is restarted whenever it ends. The server ends when this process ends. A start first looks for a
- * leftover server, proves that the leftover works on the same folder, and ends the leftover, so that two servers never
- * use one folder.
- */
+/** A server that is started again whenever it ends by itself. */
 export class KeptServer<Server extends RunningServer> {
   private readonly kept: KeptServerOptions<Server>;
   private server: Server | null = null;

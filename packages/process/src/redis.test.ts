@@ -17,7 +17,7 @@ const lacking = missingTools('redis');
     fs.rmSync(folder, { recursive: true, force: true });
   });
 
-  test('asks for its password, which is not on its command line', async () => {
+  test('requires its password, which is not on its command line', async () => {
     server = await startRedis({ folder });
     const password = new URL(server.url).password;
     expect(await pingRedis(server.port, 'wrong')).toBe(false);
@@ -25,7 +25,7 @@ const lacking = missingTools('redis');
     expect(fs.readFileSync(`/proc/${server.proof.pid}/cmdline`, 'utf8')).not.toContain(password);
   });
 
-  test('of given passwords it takes each, and no other', async () => {
+  test('accepts each of the given passwords and no other', async () => {
     const passwords = ['a'.repeat(32), 'b'.repeat(32)];
     const given = await startRedis({ folder: path.join(folder, 'given'), passwords });
     const answers = (): Promise<boolean[]> =>
@@ -38,7 +38,7 @@ const lacking = missingTools('redis');
     }
   });
 
-  test('one that cannot have its port says so, in the words by which another is tried', async () => {
+  test('reports a taken port in the words that startOnFreePort recognises', async () => {
     const other = path.join(folder, 'other');
     await expect(startRedis({ folder: other, port: server?.port ?? 0 })).rejects.toThrow(/address already in use/i);
   });

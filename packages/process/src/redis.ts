@@ -19,17 +19,17 @@ export function pingRedis(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = '';
     const socket = net.connect(port, '127.0.0.1', () => socket.write(`AUTH ${password}\r\nPING\r\n`));
-    const settle = (isUp: boolean): void => {
+    const finish = (isUp: boolean): void => {
       socket.destroy();
       resolve(isUp);
     };
-    socket.setTimeout(timeoutMs, () => settle(false));
-    socket.on('error', () => settle(false));
+    socket.setTimeout(timeoutMs, () => finish(false));
+    socket.on('error', () => finish(false));
     socket.on('close', () => resolve(false));
     socket.on('data', (chunk) => {
       answer += chunk.toString();
-      if (answer.includes('+PONG')) settle(true);
-      else if (answer.includes('-')) settle(false);
+      if (answer.includes('+PONG')) finish(true);
+      else if (answer.includes('-')) finish(false);
     });
   });
 }
@@ -89,7 +89,7 @@ interface Start {
 }
 
 async function startOn(port: number, { program, folder, options }: Start): Promise<RedisServer> {
-  const [password = settlePassword(folder), ...others] = options.passwords ?? [];
+  const [password = keptPassword(folder), ...others] = options.passwords ?? [];
   const configuration = path.join(folder, 'redis.conf');
   fs.writeFileSync(
     configuration,
@@ -131,7 +131,8 @@ function configurationText(folder: string, port: number, passwords: readonly str
   return `${lines.join('\n')}\n`;
 }
 
-function settlePassword(folder: string): string {
+/** The password of the folder. It is generated at the first start. */
+function keptPassword(folder: string): string {
   const file = path.join(folder, 'password');
   if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
   return fs.readFileSync(file, 'utf8').trim();

@@ -18,7 +18,7 @@ it.each([
   expect(scaled(100)).toBe(ms);
 });
 
-it('without a scale a time-out is that of production', () => {
+it('without a scale a time-out does not change', () => {
   delete process.env['DRYDOCK_TIMEOUT_SCALE'];
   expect(scaled(100)).toBe(100);
 });

@@ -46,9 +46,9 @@ export function isWithin(networks: BlockList, address: string): boolean {
 }
 
 /**
- * The caller's address. It is the socket's address, or what a trusted proxy at that address has added at the right end
- * of X-Forwarded-For. Entries further left may be the client's own and are ignored. The result
- * is '' if the address is unknown or the proxy's entry is no address.
+ * The caller's address. It is the socket's address, or the address that a trusted proxy there has added at the right
+ * end of X-Forwarded-For. An entry is used only if a trusted proxy has added it, because the client may have sent the
+ * others. The result is '' if the address is unknown or the proxy's entry is no address.
  */
 export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | undefined): string {
   let address = socket.remoteAddress ?? '';

@@ -8,7 +8,7 @@ const ask = async ({ url }: Bench, token: string, forwardedFor?: string): Promis
   return (await fetch(`${url}/v1/sites`, { headers })).status;
 };
 
-test('a key works from its addresses only, the first time and while it is remembered, and elsewhere it is as good as none', async () => {
+test('a key works only from its addresses, also while it is cached, and elsewhere gets the 401 of an unknown key', async () => {
   const bench = await startBench();
   const here = bench.register({ allowedIps: ['127.0.0.0/8'] });
   const elsewhere = bench.register({ allowedIps: ['203.0.113.0/24'] });
@@ -29,7 +29,7 @@ test('a key works from its addresses only, the first time and while it is rememb
   await bench.close();
 });
 
-test('behind a proxy of ours it is the address that the proxy names', async () => {
+test('behind a trusted proxy the address counts that the proxy names', async () => {
   const bench = await startBench({ config: { trustedProxies: ['127.0.0.1'] } });
   const key = bench.register({ allowedIps: ['203.0.113.0/24'] });
   expect(await ask(bench, key.token, '203.0.113.7')).toBe(200);

@@ -23,7 +23,7 @@ async function attack(bytes: string, answersMax?: number) {
 }
 const codeOf = (body: string): string => JSON.parse(body).code;
 
-describe('two readers could read it differently (G12)', () => {
+describe('requests that two programs could read differently (G12)', () => {
   const chunked = '5\r\n{"a":\r\n2\r\n1}\r\n0\r\n\r\n';
   const smuggled = 'GET /v1/sites HTTP/1.1\r\nHost: x\r\n\r\n';
   it.each([
@@ -55,14 +55,14 @@ describe('two readers could read it differently (G12)', () => {
     expect(text.match(/HTTP\/1\.1 2/g)).toBeNull();
   });
 
-  it('an absolute-form target is no path', async () => {
+  it('a target in absolute form is 404', async () => {
     expect(await attack(rawRequest('GET http://elsewhere.test/v1/sites', [authorization]))).toMatchObject({
       status: 404,
       arrived: 0,
     });
   });
 
-  it('pipelined requests are answered one each, in their order', async () => {
+  it('pipelined requests get one answer each, in their order', async () => {
     const { text, arrived } = await attack(
       rawRequest('GET /v1/sites', [authorization]) +
         rawRequest('GET /v1/nothing', [authorization]) +
@@ -74,8 +74,8 @@ describe('two readers could read it differently (G12)', () => {
   });
 });
 
-describe('bytes that are no request, behind one that is still unanswered', () => {
-  it('get no answer that the client would take for the first one’s', async () => {
+describe('bytes that are no request, behind a request that is not answered yet', () => {
+  it('get no answer, which the client would take for the answer to the request', async () => {
     const usual = bench.hosting.answer;
     bench.hosting.answer = (_request, response) => setTimeout(() => response.end('{}'), 100);
     const { text } = await attack(
@@ -87,7 +87,7 @@ describe('bytes that are no request, behind one that is still unanswered', () =>
   });
 });
 
-describe('what is malformed as HTTP', () => {
+describe('malformed HTTP', () => {
   it.each([
     ['no Host', 'GET /v1/sites HTTP/1.1\r\n\r\n', 400],
     ['no Host for a page', 'GET /docs HTTP/1.1\r\n\r\n', 400],
@@ -106,7 +106,7 @@ describe('what is malformed as HTTP', () => {
     ],
     ['20 kB of headers', rawRequest('GET /v1/sites', [`X-A: ${'a'.repeat(20_000)}`]), 431],
     ['a long URL', rawRequest(`GET /v1/sites?${'a'.repeat(20_000)}`), 431],
-  ])('%s: a problem with an X-Request-Id, before anybody asks who calls', async (_name, bytes, expected) => {
+  ])('%s: a problem with an X-Request-Id, before authentication', async (_name, bytes, expected) => {
     const { status, headers, body } = await send(bytes);
     expect({ status, type: headers['content-type'] }).toEqual({ status: expected, type: 'application/problem+json' });
     expect(headers['x-request-id']).toBe(JSON.parse(body).request_id);
@@ -114,7 +114,7 @@ describe('what is malformed as HTTP', () => {
     expect(headers).toHaveProperty('ratelimit-policy');
   });
 
-  it('a header that nobody knows is not malformed, however it is written', async () => {
+  it('an unknown header is accepted in any spelling and is not forwarded', async () => {
     const { status } = await send(rawRequest('GET /v1/sites', [authorization, 'X_Foo: 1', 'X-Foo: 2', 'x-foo: 3']));
     expect({
       status,
@@ -141,7 +141,7 @@ describe('path tricks (G13, G15)', () => {
     '/v1/sites/a/b/c/d/e/f',
     '/internal/verify',
     '/v1/internal/verify',
-  ])('%s is nowhere', async (path) => {
+  ])('%s leads nowhere', async (path) => {
     const { status, body, arrived } = await attack(rawRequest(`GET ${path}`, [authorization]));
     // The parser refuses a raw `#` before the path is read.
     expect([400, 404]).toContain(status);
@@ -176,17 +176,17 @@ describe('path tricks (G13, G15)', () => {
     ['/v1/sites/%ff', ''],
     ['/v1/sites/%', ''],
     [`/v1/sites/${'a'.repeat(4_000)}`, ''],
-  ])('%s is the id of no record, and nothing of it is passed on', async (path, rest) => {
+  ])('%s is forwarded with another id, which no record has', async (path, rest) => {
     const { arrived } = await attack(rawRequest(`GET ${path}`, [authorization]));
     expect({ arrived, url: bench.hosting.seen.at(-1)?.url }).toEqual({ arrived: 1, url: `/v1/sites/~${rest}` });
   });
 
-  it('what stands for such an id is malformed for every parameter that there is', () => {
+  it('the id that replaces a malformed id is malformed for every parameter of the contract', () => {
     const parameters = endpoints.flatMap(({ params = {} }) => Object.values(params));
     expect(parameters.filter(({ schema }) => schema.safeParse(noId).success)).toEqual([]);
   });
 
-  it('a query that is too long is refused for what is wrong with it', async () => {
+  it('a query that is too long is refused with the problem of its parameter', async () => {
     const cursor = await attack(rawRequest(`GET /v1/sites?cursor=${'a'.repeat(10_000)}`, [authorization]));
     expect({ status: cursor.status, code: codeOf(cursor.body), arrived: cursor.arrived }).toEqual({
       status: 422,
@@ -221,7 +221,7 @@ describe('path tricks (G13, G15)', () => {
   });
 
   it.each(['PUT', 'TRACE', 'PATCH', 'DELETE', 'PROPFIND'])(
-    '%s /v1/sites is 405 and names what there is',
+    '%s /v1/sites is 405 and names the allowed methods',
     async (method) => {
       const { status, headers, arrived } = await attack(
         rawRequest(`${method} /v1/sites`, [authorization, 'X-HTTP-Method-Override: POST']),
@@ -239,7 +239,7 @@ describe('size (G9, G10)', () => {
   const post = (headers: string[], body: string) =>
     rawRequest('POST /v1/sites', [authorization, 'Content-Type: application/json', ...headers], body);
 
-  it('a body announced as too large is refused unread, and its connection closed', async () => {
+  it('a body that is announced as too large is refused unread, and its connection is closed', async () => {
     const { status, body, headers, arrived } = await attack(post([`Content-Length: ${101 * 1024}`], '{"a":'));
     expect({ status, code: codeOf(body), arrived, connection: headers['connection'] }).toEqual({
       status: 422,
@@ -249,13 +249,13 @@ describe('size (G9, G10)', () => {
     });
   });
 
-  it('so is one that comes in chunks without end', async () => {
+  it('a body of endless chunks is refused', async () => {
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
     const { status, body, arrived } = await attack(post(['Transfer-Encoding: chunked'], chunk.repeat(12)));
     expect({ status, code: codeOf(body), arrived }).toEqual({ status: 422, code: 'body_too_large', arrived: 0 });
   });
 
-  it('100 KiB pass', async () => {
+  it('a body of 100 KiB is accepted', async () => {
     const body = `"${'x'.repeat(100 * 1024 - 2)}"`;
     expect(await attack(post([`Content-Length: ${body.length}`], body))).toMatchObject({ status: 200, arrived: 1 });
     expect(bench.hosting.seen.at(-1)?.body).toHaveLength(100 * 1024);
@@ -291,7 +291,7 @@ describe('size (G9, G10)', () => {
     expect((await fetch(`${bench.url}/healthz`)).status).toBe(200);
   });
 
-  it('a Last-Event-ID longer than any is none: with it our own headers would be too large for the service', async () => {
+  it('a Last-Event-ID that is too long is not forwarded, because the service refuses large headers', async () => {
     const events = `GET /v1/sites/${id}/workflows/${id}/events`;
     const { status, arrived } = await attack(
       rawRequest(events, [authorization, `Last-Event-ID: ${'1'.repeat(15_900)}`]),
@@ -308,7 +308,7 @@ describe('size (G9, G10)', () => {
   });
 });
 
-describe('keys that are none (H9)', () => {
+describe('invalid keys (H9)', () => {
   it('all get one identical 401', async () => {
     const { token } = key;
     const swapped = `${token.slice(0, 8)}${token.slice(8, 20).split('').reverse().join('')}${token.slice(20)}`;
@@ -346,11 +346,11 @@ describe('keys that are none (H9)', () => {
     });
   });
 
-  it.each(['bearer', 'BEARER', 'Bearer  '])('the scheme %s is the one that RFC 9110 means', async (scheme) => {
+  it.each(['bearer', 'BEARER', 'Bearer  '])('the scheme %s is accepted, as RFC 9110 requires', async (scheme) => {
     expect((await send(rawRequest('GET /v1/sites', [`Authorization: ${scheme} ${key.token}`]))).status).toBe(200);
   });
 
-  it('200 tokens with a wrong checksum cause not one look-up', async () => {
+  it('200 tokens with a wrong checksum cause no look-up', async () => {
     const before = bench.keys.lookUps.length;
     const statuses = await Promise.all(
       Array.from({ length: 200 }, async () => {
@@ -363,8 +363,8 @@ describe('keys that are none (H9)', () => {
   });
 });
 
-describe('what a client says of itself (H13)', () => {
-  it('reaches no service', async () => {
+describe('headers about the client itself (H13)', () => {
+  it('reach no service', async () => {
     const spoofed = [
       `X-Org-Id: ${id}`,
       'X-Internal-Token: x',

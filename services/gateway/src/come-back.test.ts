@@ -7,7 +7,7 @@ beforeEach(() => {
 const refuse = (comeBack: (holder: string) => number, count: number, holder = 'greedy'): number[] =>
   Array.from({ length: count }, () => comeBack(holder));
 
-it('spreads those that are refused at once over the seconds to come, and none over more than thirty', () => {
+it('spreads the repetitions of simultaneous calls over the next thirty seconds', () => {
   const comeBack = createComeBack(100, () => nowMs);
   const told = refuse(comeBack, 10_000);
   expect(told.filter((seconds) => seconds === 1)).toHaveLength(100);
@@ -16,13 +16,13 @@ it('spreads those that are refused at once over the seconds to come, and none ov
   expect(Math.max(...told)).toBe(30);
 });
 
-it('keeps no other holder away for longer', () => {
+it('delays no other holder', () => {
   const comeBack = createComeBack(100, () => nowMs);
   refuse(comeBack, 10_000);
   expect(refuse(comeBack, 1, 'other')).toEqual([1]);
 });
 
-it('has forgotten them when they have come back', () => {
+it('forgets a holder when its repetitions are due', () => {
   const comeBack = createComeBack(100, () => nowMs);
   refuse(comeBack, 10_000);
   nowMs += 29_500;

@@ -15,10 +15,9 @@ import { createAskKeys, createAuthenticate, createFailureThrottle } from './auth
 import type { GatewayConfig } from './config';
 import { createForward } from './forward';
 import { createGatewayServer } from './gateway-server';
-import { createLimit } from './limit';
 import { createPipeline, createRequestLog } from './pipeline';
 import { createCallerShares, createPlaces, type NewCallLimits } from './places';
-import { createQuotas, openQuotaStore, type QuotaStore, quotaHeaders } from './quota';
+import { createLimit, createQuotas, openQuotaStore, type QuotaStore, quotaHeaders } from './quota';
 import { createRouteTable } from './route-table';
 import { createUpstream, type Upstream, type UpstreamLimits, upstreamLimits } from './upstream';
 import { createVerificationCache } from './verification-cache';
@@ -29,13 +28,14 @@ export interface GatewayLimits extends NewCallLimits {
    * 2,291 errors and a p99 of 21 s; with 200 places there was no error, and the p99 was 2 s.
    */
   inFlightMax: number;
-  /** The most calls that wait because their caller's share is used up, and how long each may wait. */
+  /** The most calls that wait because their caller's share is used up. */
   waitingMax: number;
+  /** How long each of these calls may wait. */
   waitMs: number;
   /** The most bodies that are received at the same time. Each takes at most 100 kB of memory. */
   bodiesMax: number;
   /**
-   * The most event streams of one service. It is the service's own limit. The gateway refuses further streams itself,
+   * The most event streams of one service. The service has the same limit. The gateway refuses further streams itself,
    * because asking the service costs more than the refusal.
    */
   streamsMax: number;

@@ -7,7 +7,7 @@ const secret = 'ab'.repeat(32);
 const least = { KEYS_URL: 'http://127.0.0.1:1', KEYS_TOKEN_SECRET: secret };
 
 describe('the settings', () => {
-  it('need keys alone', () => {
+  it('require only the keys service', () => {
     expect(readGatewayConfig(least)).toMatchObject({
       upstreams: { keys: { urls: [least.KEYS_URL] } },
       redisUrl: undefined,
@@ -16,7 +16,7 @@ describe('the settings', () => {
     expect(() => readGatewayConfig({})).toThrow(/KEYS_URL is not set/);
   });
 
-  it('take a service with its URL and its secret together', () => {
+  it('require the URL and the secret of a service together', () => {
     const hosting = { ...least, HOSTING_URL: 'http://127.0.0.1:2' };
     expect(() => readGatewayConfig(hosting)).toThrow(/HOSTING_TOKEN_SECRET/);
     expect(readGatewayConfig({ ...hosting, HOSTING_TOKEN_SECRET: secret }).upstreams.hosting).toEqual({
@@ -25,7 +25,7 @@ describe('the settings', () => {
     });
   });
 
-  it('take several processes of a service, which stand in for each other', () => {
+  it('accept several processes of a service', () => {
     const read = readGatewayConfig({ ...least, KEYS_URL: 'http://keys-1:1, http://keys-2:1' });
     expect(read.upstreams.keys.urls).toEqual(['http://keys-1:1', 'http://keys-2:1']);
   });
@@ -39,13 +39,13 @@ describe('the settings', () => {
     'http://keys:1?a=b',
     'http://user:word@keys:1',
     'http://keys:1:2',
-  ])('a service that listens at %s is refused by the name of its setting, and the value is not repeated', (url) => {
+  ])('the URL %s is refused with the name of its setting, without the value', (url) => {
     const read = () => readGatewayConfig({ ...least, KEYS_URL: url });
     expect(read).toThrow(/KEYS_URL is not valid \(must be http:\/\/host:port/);
     expect(read).not.toThrow(/word/);
   });
 
-  it('all stand in .env.example, with what they are for', () => {
+  it('are all in .env.example, with their descriptions', () => {
     expect(readFileSync(path.join(__dirname, '../.env.example'), 'utf8')).toBe(envExample(configShape));
   });
 });

@@ -90,7 +90,7 @@ describe('X-Request-Id, RateLimit, RateLimit-Policy and Cache-Control are on eve
   });
 
   it.each([...new Set(endpoints.map(pathOf))])(
-    '%s with a method that it has not, and of what is below it',
+    '%s with an unknown method, and of an unknown path below it',
     async (path) => {
       const here = endpoints.filter((endpoint) => pathOf(endpoint) === path);
       const known: string[] = here.map(({ method }) => method);

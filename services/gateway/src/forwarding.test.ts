@@ -24,7 +24,7 @@ const call = (path = '/v1/sites', init: Omit<RequestInit, 'headers'> & { headers
 const post = () => call('/v1/sites', { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
 
 describe('answers', () => {
-  it('show the headers of the contract and no other', async () => {
+  it('have the headers of the contract and no other', async () => {
     bench.hosting.answer = (_request, response) => {
       response.writeHead(202, {
         'content-type': 'application/json',
@@ -59,7 +59,7 @@ describe('answers', () => {
     expect(response.headers.get('x-request-id')).not.toBe('of-the-service');
   });
 
-  it('to HEAD are those to GET without their body, and a stream has no head', async () => {
+  it('to HEAD are those to GET without the body, and HEAD of a stream is 405', async () => {
     bench.hosting.answer = (_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '8', etag: '"1"' });
       response.end('{"a":12}');
@@ -80,7 +80,7 @@ describe('answers', () => {
     expect([stream.status, stream.headers.get('allow')]).toEqual([405, 'GET, OPTIONS']);
   });
 
-  it('depend on what the client has, where the contract says so: 304 passes, and a change is never made without its If-Match', async () => {
+  it('may be 304 if the client has the answer, and a PATCH is never forwarded without its If-Match', async () => {
     bench.hosting.answer = (_request, response) =>
       void response.writeHead(304, { etag: '"1"', 'cache-control': 'no-store' }).end();
     const conditions = { 'if-match': '"1"', 'if-none-match': 'W/"1", "2"' };
@@ -108,7 +108,7 @@ describe('answers', () => {
     expect(passed()).toEqual([undefined, undefined]);
   });
 
-  it('are for pages of any origin that hold a key: every answer says so, and the question before it needs none', async () => {
+  it('can be read by pages of any origin, whose preflight request needs no key', async () => {
     const origin = { origin: 'https://panel.example.com' };
     const asked = {
       ...origin,
@@ -140,7 +140,7 @@ describe('answers', () => {
     expect((await fetch(`${bench.url}/v1/nothing`, { method: 'OPTIONS', headers: asked })).status).toBe(404);
   });
 
-  it('of problems pass as the service wrote them', async () => {
+  it('with a problem pass as the service wrote them', async () => {
     bench.hosting.answer = (_request, response) => {
       response.writeHead(422, { 'content-type': 'application/problem+json' });
       response.end('{"code":"backup_not_found"}');
@@ -213,7 +213,7 @@ describe('event streams', () => {
 });
 
 describe('places', () => {
-  it('beyond them a request is refused at once, and they come back', async () => {
+  it('a request is refused at once if all are taken, and they are given back', async () => {
     await bench.close();
     bench = await startBench({ limits: { inFlightMax: 2 } });
     key = bench.register();
@@ -266,7 +266,7 @@ describe('clients that leave', () => {
 });
 
 describe('connections that die before the first byte', () => {
-  it('a GET is sent once more, a POST never', async () => {
+  it('a GET is sent once more, a POST without Idempotency-Key is not', async () => {
     let deaths = 1;
     bench.hosting.answer = (request, response) => {
       if (deaths > 0) {
@@ -283,7 +283,7 @@ describe('connections that die before the first byte', () => {
     expect(bench.hosting.arrived).toBe(3);
   });
 
-  it('a lost write is to be sent again with its Idempotency-Key, and is to be looked up without one', async () => {
+  it('the problem of a lost write advises a repeat with the same Idempotency-Key, or else to read first', async () => {
     bench.hosting.answer = (request) => void request.socket.destroy();
     const detailOf = async (headers: Record<string, string>): Promise<string | undefined> => {
       const json = { 'content-type': 'application/json' };
@@ -305,8 +305,8 @@ describe('connections that die before the first byte', () => {
   });
 });
 
-describe('a service that refuses our token', () => {
-  it('is our fault and a 503, never the customer’s 401', async () => {
+describe('refusals by a service', () => {
+  it('a refusal of the gateway’s own token is a 503, never a 401', async () => {
     bench.hosting.answer = (_request, response) => {
       response.writeHead(401).end();
     };
@@ -316,7 +316,7 @@ describe('a service that refuses our token', () => {
     expect(response.headers.get('retry-after')).toBe('5');
   });
 
-  it('but one that refuses the caller’s key, revoked while the call was on its way, is the customer’s 401', async () => {
+  it('a refusal of a key that was revoked meanwhile is a 401', async () => {
     bench.hosting.answer = (_request, response) => {
       response
         .writeHead(401, { 'content-type': 'application/problem+json', 'www-authenticate': keyChallenge })
@@ -332,7 +332,7 @@ describe('a service that refuses our token', () => {
     expect(await refused.text()).toBe(await unknown.text());
   });
 
-  it('a service that is not configured is a 503 as well', async () => {
+  it('a service that is not configured is a 503', async () => {
     await bench.close();
     bench = await startBench();
     const { keys } = bench;
@@ -348,7 +348,7 @@ describe('a service that refuses our token', () => {
   });
 });
 
-describe('the circuit', () => {
+describe('the circuit breaker', () => {
   it('opens after five failures, answers at once while open, and lets one request try', async () => {
     await bench.close();
     const openMs = 60_000;
@@ -390,7 +390,7 @@ describe('the circuit', () => {
     await new Promise((resolve) => broken.close(resolve));
   });
 
-  it('keys gone is a 503 that names it, for tokens that would have to be looked up', async () => {
+  it('without the keys service a token that must be looked up is a 503 that names keys', async () => {
     await bench.keys.close();
     const response = await call();
     expect([response.status, problemSchema.parse(await response.json())['dependency']]).toEqual([503, 'keys']);
@@ -399,7 +399,7 @@ describe('the circuit', () => {
 });
 
 describe('authentication', () => {
-  it('a revoked key is good for less than a second after the last question', async () => {
+  it('a revoked key works for less than a second after its last look-up', async () => {
     expect((await call()).status).toBe(200);
     bench.revoke(key);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -409,7 +409,7 @@ describe('authentication', () => {
     expect(bench.keys.lookUps.length).toBeLessThan(10);
   });
 
-  it('an address that guesses is throttled, but not the keys it is known to have', async () => {
+  it('an address that guesses keys is throttled, but keys that were valid before still work from it', async () => {
     await bench.close();
     bench = await startBench({ limits: { failedLookUpsMax: 5 } });
     key = bench.register();

@@ -20,7 +20,7 @@ const call = (
 };
 
 describe('a call through the gateway', () => {
-  it('reaches its service with a token that names the caller, and comes back with our headers', async () => {
+  it('reaches its service with a token that names the caller, and returns with the gateway’s headers', async () => {
     const key = bench.register({ mode: 'sandbox' });
     const response = await call('/v1/sites?limit=3', { token: key.token, headers: { 'x-request-id': 'my-own-id-1' } });
     expect(response.status).toBe(200);
@@ -38,7 +38,7 @@ describe('a call through the gateway', () => {
     expect(headers?.['x-request-id']).toBe('my-own-id-1');
   });
 
-  it('carries a body and an Idempotency-Key to a POST, bound to the token', async () => {
+  it('takes a body and an Idempotency-Key to the service, both bound to the token', async () => {
     const { token } = bench.register();
     const body = JSON.stringify({ name: 'x', primary_domain: 'a.example.com' });
     const response = await call('/v1/sites', {
@@ -56,13 +56,13 @@ describe('a call through the gateway', () => {
 });
 
 describe('the pages around the API', () => {
-  it('/healthz and /readyz', async () => {
+  it('/healthz and /readyz report that all is well', async () => {
     expect((await call('/healthz')).status).toBe(200);
     const ready = await call('/readyz');
     expect(await ready.json()).toEqual({ status: 'ready', checks: { keys: 'ok', hosting: 'ok' } });
   });
 
-  it('/readyz asks each service once for all who ask at once, and stops waiting for one that is silent', async () => {
+  it('/readyz probes each service once for simultaneous callers, and stops waiting for a silent one', async () => {
     bench.keys.answersProbes = false;
     bench.hosting.answersProbes = false;
     // The time-out is not scaled, because each readiness check here waits for all of it.
@@ -88,7 +88,7 @@ describe('the pages around the API', () => {
   });
 
   it.each(['/problems/%ff', '/problems/%', '/%ff', '/docs/%'])(
-    '%s is nowhere, and says nothing of our machinery',
+    '%s is an ordinary 404 that does not reveal the software',
     async (path) => {
       const { status, headers, body } = await sendRaw(bench.port, rawRequest(`GET ${path}`));
       expect([status, headers['content-type'], JSON.parse(body).code]).toEqual([

@@ -1,4 +1,4 @@
-import { createLocalCounter } from './limit';
+import { createLocalCounter } from './quota';
 
 let now = 0;
 const counter = () => createLocalCounter(1_000, () => now);
@@ -6,7 +6,7 @@ beforeEach(() => {
   now = 0;
 });
 
-test('counts each holder in its own window, which begins with its first call', () => {
+test('counts each holder in a window of its own, which begins with the first call', () => {
   const count = counter();
   expect(count('one')).toEqual({ consumed: 1, msBeforeNext: 1_000 });
   now = 400;
@@ -14,7 +14,7 @@ test('counts each holder in its own window, which begins with its first call', (
   expect(count('two')).toEqual({ consumed: 1, msBeforeNext: 1_000 });
 });
 
-test('begins anew exactly when the window ends, whatever the others do', () => {
+test('begins a new window exactly when the old one ends, whatever other holders do', () => {
   const count = counter();
   count('one');
   now = 999;

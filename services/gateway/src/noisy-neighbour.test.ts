@@ -47,8 +47,8 @@ const slowBody = (key: TestKey): net.Socket =>
     rawRequest('POST /v1/sites', [authorization(key), 'Content-Type: application/json', 'Content-Length: 500'], '{'),
   );
 
-describe('a caller who does its worst', () => {
-  it('with slow bodies keeps nobody else from a place', async () => {
+describe('a greedy caller', () => {
+  it('with slow bodies takes no place from others', async () => {
     const [one, two, other] = [bench.register(), bench.register(), bench.register()];
     const arrived = requestsArrived(205);
     for (let count = 0; count < 205; count += 1) slowBody(count % 2 === 0 ? one : two);
@@ -66,7 +66,7 @@ describe('a caller who does its worst', () => {
     expect([...posted, ...read].map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 200));
   });
 
-  it('has a share of the bodies on their way in, whichever of its keys sends them', async () => {
+  it('gets only its share of the bodies that are being received, with all its keys together', async () => {
     const first = bench.register();
     const closed: net.Socket[] = [];
     for (let count = 0; count < gatewayLimits.bodiesMax; count += 1) {
@@ -79,7 +79,7 @@ describe('a caller who does its worst', () => {
     expect(await statusOf(bench.register())).toBe(200);
   });
 
-  it('with calls that a service is slow to answer keeps nobody else from a place', async () => {
+  it('with calls that a service answers slowly takes no place from others', async () => {
     const [greedy, other] = [bench.register(), bench.register()];
     const held: http.ServerResponse[] = [];
     bench.hosting.answer = (_request, response, { claims }) => {
@@ -104,7 +104,7 @@ describe('a caller who does its worst', () => {
     await until(() => bench.gateway.inFlight === 0);
   });
 
-  it('whose calls wait for each other has few at the services at a time, and none of another organisation waits', async () => {
+  it('has few calls at the services while its calls wait, and calls of another organisation do not wait', async () => {
     await bench.close();
     const hour = 3_600_000;
     bench = await startBench({ limits: { newMs: hour, waitMs: hour } });
@@ -138,14 +138,14 @@ describe('a caller who does its worst', () => {
     expect(await Promise.all(waiting)).toEqual(Array.from({ length: 40 }, () => 200));
   });
 
-  it('gets its burst answered, a share at a time', async () => {
+  it('gets its whole burst answered, a share at a time', async () => {
     const key = bench.register();
     bench.hosting.answer = (_request, response) => setTimeout(() => response.end('{}'), 5);
     const statuses = await Promise.all(Array.from({ length: 180 }, () => statusOf(key)));
     expect(statuses.filter((status) => status === 200)).toHaveLength(180);
   });
 
-  it('that leaves while it waits gives back what it was about to get', async () => {
+  it('frees its places if it leaves while its calls wait', async () => {
     const key = bench.register();
     const held: http.ServerResponse[] = [];
     bench.hosting.answer = (_request, response) => void held.push(response);
@@ -159,7 +159,7 @@ describe('a caller who does its worst', () => {
     );
   });
 
-  it('with event streams is told so at its share, and others still open theirs', async () => {
+  it('gets 429 beyond its share of event streams, and others can open streams', async () => {
     const [greedy, other] = [bench.register(), bench.register()];
     const path = `/v1/sites/${uuidv7()}/workflows/${uuidv7()}/events`;
     bench.hosting.answer = (_request, response) => {
@@ -193,7 +193,7 @@ describe('a caller who does its worst', () => {
 });
 
 describe('callers without a key', () => {
-  it('keep no place busy while keys are asked about them', async () => {
+  it('take no place while their tokens are looked up', async () => {
     const key = bench.register();
     expect(await statusOf(key)).toBe(200);
     bench.keys.verificationMs = 500;
@@ -205,7 +205,7 @@ describe('callers without a key', () => {
     );
   });
 
-  it('have half of the connections at most from one address', async () => {
+  it('have at most half of the connections from one address', async () => {
     await bench.close();
     bench = await startBench({ limits: { connectionsMax: 20 } });
     const closed: net.Socket[] = [];
@@ -221,7 +221,7 @@ describe('callers without a key', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 /);
   });
 
-  it('who ask for documents and read none keep them from nobody at another address', async () => {
+  it('who request documents and do not read them block nobody at another address', async () => {
     await bench.close();
     bench = await startBench({ limits: { pagesMax: 8 } });
     const unread = Array.from({ length: 8 }, () => dangle(rawRequest('GET /openapi.json').repeat(30)).pause());

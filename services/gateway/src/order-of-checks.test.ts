@@ -21,7 +21,7 @@ const post = async (headers: string[], path = '/v1/sites') => {
 
 /** Each request fails one check and all later ones. The answer must be that of the first failed check. */
 describe('the order of the checks', () => {
-  it('hygiene, route, 401, 429, 403, syntax, service', async () => {
+  it('is hygiene, route, 401, 429, 403, syntax, service', async () => {
     const poor = bench.register({ scopes: ['sites.view'] });
     const authorization = `Authorization: Bearer ${poor.token}`;
     expect(await post(['Host: other.test'], '/v1/nowhere')).toMatchObject({ status: 400, code: 'malformed_request' });
@@ -48,7 +48,7 @@ describe('the order of the checks', () => {
     expect(bench.keys.lookUps).not.toContain(undefined);
   });
 
-  it('names every permission that is missing', async () => {
+  it('a 403 names every missing permission', async () => {
     const { token } = bench.register({ scopes: [] });
     const response = await fetch(`${bench.url}/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44`, {
       method: 'DELETE',
@@ -61,7 +61,7 @@ describe('the order of the checks', () => {
     ]);
   });
 
-  it('two Idempotency-Keys are refused after the permissions', async () => {
+  it('two Idempotency-Keys are refused after the permissions are checked', async () => {
     const { token } = bench.register();
     const answer = await post([`Authorization: Bearer ${token}`, 'Idempotency-Key: a', 'Idempotency-Key: a']);
     expect(answer).toMatchObject({ status: 422, code: 'idempotency_key_invalid' });

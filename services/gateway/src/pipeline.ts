@@ -9,9 +9,8 @@ import type { Authenticate } from './authenticate';
 import { answerOptions, type Exchange, openExchange, refuse } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
-import type { Limit } from './limit';
 import { holdersOf, type Place, type Places } from './places';
-import { type Quotas, quotaHeaders } from './quota';
+import { type Limit, type Quotas, quotaHeaders } from './quota';
 import type { RouteTable } from './route-table';
 
 type RequestLog = (exchange: Exchange, nowMs: number) => void;
@@ -144,7 +143,7 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 
 const nothing = Buffer.alloc(0);
 
-/** Reads the body and checks the syntax that only the gateway can see. The service checks the rest. */
+/** Reads the body and checks its type and encoding. The service checks the rest, but does not get these two headers. */
 async function takeBody(
   { bodies, places }: PipelineKit,
   { request, response }: Exchange,

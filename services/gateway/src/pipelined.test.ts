@@ -15,8 +15,8 @@ async function connect(): Promise<net.Socket> {
   return socket;
 }
 
-describe('requests that wait behind an unanswered one of their connection', () => {
-  it('hold no place, and a client that leaves with them costs nobody one', async () => {
+describe('requests behind an unanswered request of the same connection', () => {
+  it('take no place, and a client that leaves also frees the place of its first request', async () => {
     const { token } = bench.register();
     let unanswered = 0;
     bench.hosting.answer = () => {
@@ -32,7 +32,7 @@ describe('requests that wait behind an unanswered one of their connection', () =
     await until(() => bench.gateway.inFlight === 0);
   });
 
-  it('are limited: without a key, one connection keeps nobody else out', async () => {
+  it('are limited, so that one connection without a key blocks nobody else', async () => {
     const { token } = bench.register();
     const socket = await connect();
     socket.pause();

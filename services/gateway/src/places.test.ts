@@ -70,7 +70,7 @@ function stage(changed: Partial<typeof limits> = {}) {
   return { places, one, other, advance: (ms: number) => (clockMs += ms) };
 }
 
-test('an organisation, whichever of its keys it calls with, has a burst of new calls at a time, and another one its own', async () => {
+test('each organisation has its own burst of new calls, which all its keys share', async () => {
   const { places, one, other } = stage();
   await other.call(1);
   await one.call(4);
@@ -81,7 +81,7 @@ test('an organisation, whichever of its keys it calls with, has a burst of new c
   expect(places.taken).toBe(0);
 });
 
-test('once its calls wait, an organisation has fewer at a time, and each is answered', async () => {
+test('an organisation whose calls wait has fewer calls at a time, and each call is answered', async () => {
   const { places, one, other } = stage();
   await other.call(1);
   await one.call(9);
@@ -96,7 +96,7 @@ test('once its calls wait, an organisation has fewer at a time, and each is answ
   expect(places.taken).toBe(1);
 });
 
-test('the calls of another organisation begin at once, however many of one wait', async () => {
+test('the calls of an organisation begin at once, however many calls of another one wait', async () => {
   const { one, other } = stage();
   await other.call(1);
   await one.call(12);
@@ -105,7 +105,7 @@ test('the calls of another organisation begin at once, however many of one wait'
   expect([one.underWay, other.underWay]).toEqual([2, 4]);
 });
 
-test('an organisation that is alone may take its whole share of the places, until another one calls and for a while after that', async () => {
+test('an organisation may use its whole share of the places unless another one has called within aloneMs', async () => {
   const { one, other, advance } = stage();
   await one.call(30);
   expect(one.underWay).toBe(limits.placesMax / 2);
@@ -121,7 +121,7 @@ test('an organisation that is alone may take its whole share of the places, unti
   expect(one.underWay).toBe(one.asked);
 });
 
-test('a burst begins at once again when none of the organisation has waited for a while', async () => {
+test('an organisation may begin a burst again once none of its calls has waited for calmMs', async () => {
   const { one, other } = stage({ calmMs: 1 });
   await other.call(1);
   await one.call(5);
@@ -136,7 +136,7 @@ test('a burst begins at once again when none of the organisation has waited for 
   expect(began).toContain(4);
 });
 
-test('a call that takes longer is not new any more: it keeps its place, and the next one begins', async () => {
+test('a call that takes longer than newMs keeps its place, and the next call begins', async () => {
   const { places, one, other } = stage({ newMs: 1 });
   await other.call(1);
   await one.call(6);

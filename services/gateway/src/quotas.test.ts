@@ -28,7 +28,7 @@ describe('quotas without Redis', () => {
   });
   afterAll(() => bench.close());
 
-  it('admit exactly 60 reads of a tenth of 600, and say so in every answer', async () => {
+  it('admit exactly 60 reads at a scale of 0.1, and say so in every answer', async () => {
     const key = bench.register();
     const statuses = await statusesOf([bench.url], key, 80);
     expect([count(statuses, 200), count(statuses, 429)]).toEqual([60, 20]);
@@ -41,7 +41,7 @@ describe('quotas without Redis', () => {
     expect((await get(bench.url, key, 'POST')).status).not.toBe(429);
   });
 
-  it('are told by every answer, whoever asks and whatever for', async () => {
+  it('are in the headers of every answer', async () => {
     const [key, poor] = [bench.register(), bench.register({ scopes: [] })];
     const site = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
     const answers = [
@@ -63,7 +63,7 @@ describe('quotas without Redis', () => {
     }
   });
 
-  it('are not touched by what is exempt from them, which tells what is left of the writes', async () => {
+  it('do not count exempt calls, whose answers say how many writes are left', async () => {
     const key = bench.register();
     const path = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/offsite/restore';
     await get(bench.url, key, 'POST');
@@ -73,7 +73,7 @@ describe('quotas without Redis', () => {
     expect(new Set(left)).toEqual(new Set(['r=11']));
   });
 
-  it('count mints by organisation, whichever of its keys mints', async () => {
+  it('count mints by organisation, for all its keys together', async () => {
     const one = bench.register();
     const two = bench.register({ orgId: one.orgId });
     const statuses = [];
@@ -131,7 +131,7 @@ const missing = missingTools('redis');
     expect([count(statuses, 200), count(statuses, 429)]).toEqual([60, 40]);
   });
 
-  it('do not wait for a Redis that is frozen, and come back with it', async () => {
+  it('do not wait for a frozen Redis, and use it again once it answers', async () => {
     await open(10, 3);
     process.kill(redis.pid, 'SIGSTOP');
     const key = keyEverywhere();
@@ -144,7 +144,7 @@ const missing = missingTools('redis');
     await until(async () => countTogether(urls(), later));
   });
 
-  it('admit at most three times as much while Redis is gone, and nobody sees an error', async () => {
+  it('admit at most three times as much over three gateways without Redis, and nobody gets an error', async () => {
     await open(300, 3);
     process.kill(redis.pid, 'SIGKILL');
     const key = keyEverywhere();

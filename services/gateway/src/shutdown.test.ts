@@ -5,8 +5,8 @@ import { startBench } from '../test/fixture';
 const workflowPath =
   '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
 
-describe('a gateway that is told to go under load (A14)', () => {
-  it('answers every request it took, resets none, and closes the connections it answered on', async () => {
+describe('a gateway that closes under load (A14)', () => {
+  it('answers every request that it accepted, resets none, and closes its connections', async () => {
     const bench = await startBench({ config: { drainMs: 1_000 } });
     const { token } = bench.register();
     bench.hosting.answer = (request, response) => {
@@ -53,7 +53,7 @@ describe('a gateway that is told to go under load (A14)', () => {
     agent.destroy();
   });
 
-  it('ends the streams that are opened while it drains when it has', async () => {
+  it('ends a stream that was opened during the drain when the drain ends', async () => {
     const bench = await startBench({ config: { drainMs: 2_000 } });
     const { token } = bench.register();
     bench.hosting.answer = (_request, response) =>

@@ -27,8 +27,8 @@ function drip(start: string): Promise<number> {
   });
 }
 
-describe('connections that drip (G11)', () => {
-  it('are closed, while others are served', async () => {
+describe('connections that send a byte at a time (G11)', () => {
+  it('are closed, and others are served meanwhile', async () => {
     const { server } = bench.gateway;
     expect([server.headersTimeout, server.requestTimeout]).toEqual([5_000, 10_000]);
     // The limits are shorter than in production, because the test waits for them.

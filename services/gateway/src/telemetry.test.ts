@@ -57,7 +57,7 @@ afterAll(async () => {
   collector.close();
 });
 
-test('a client neither names our traces, nor switches their recording off, nor gets anything of its own into them', async () => {
+test('a client can neither choose the id of a trace, nor turn its recording off, nor add state to it', async () => {
   const gateway = await startTraced(keys.url, `http://127.0.0.1:${(collector.address() as AddressInfo).port}`);
   const response = await fetch(`${gateway.url}/v1/me`, {
     headers: {
@@ -81,7 +81,7 @@ test('a client neither names our traces, nor switches their recording off, nor g
   expect(headers['traceparent']).toContain(traceId);
 });
 
-test('a request’s span and its duration are named by the route, and the span by whose request it is', async () => {
+test('a span and its duration have the route of the request, and the span has the ids of the caller', async () => {
   sent.length = 0;
   const gateway = await startTraced(keys.url, `http://127.0.0.1:${(collector.address() as AddressInfo).port}`);
   const id = crypto.randomUUID();
@@ -158,14 +158,14 @@ async function traceOf(settings: Record<string, string>, method: string, path: s
 
 const readPath = '/v1/api-keys';
 
-test('a read that is not in the share is not sent, its service is told so, and a write is sent whatever the share', async () => {
+test('a read outside the share is not sent and its service is told so, and a write is always sent', async () => {
   expect(await traceOf(neverSlow, 'GET', readPath)).toEqual({ names: [], all: 0, flags: '00', told: '00' });
   const write = await traceOf(neverSlow, 'POST', readPath);
   expect([write.flags, write.told]).toEqual(['01', '01']);
   expect(write.names).toEqual([`POST ${readPath}`]);
 });
 
-test('a read outside the share that is slow, or that fails, is sent', async () => {
+test('a read outside the share is sent if it is slow or fails', async () => {
   expect((await traceOf({ TRACE_READS: '0', TRACE_SLOW_MS: '0' }, 'GET', readPath)).names).toEqual([`GET ${readPath}`]);
   keys.answer = (_request, response) =>
     response.writeHead(500, { 'content-type': 'application/problem+json' }).end('{}');

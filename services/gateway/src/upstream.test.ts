@@ -28,18 +28,18 @@ const call = (method: 'GET' | 'POST', headers: Record<string, string> = {}) =>
   });
 const arrived = () => bench.hosting.arrived + other.arrived;
 
-it('each process of a service gets its part', async () => {
+it('calls are spread evenly over the processes of a service', async () => {
   for (let calls = 0; calls < 10; calls += 1) expect((await call('POST')).status).toBe(200);
   expect([bench.hosting.arrived, other.arrived]).toEqual([5, 5]);
 });
 
-it('what did not reach a process goes to another one, whatever it is', async () => {
+it('a call that did not reach a process goes to another one, even if it is a POST', async () => {
   await other.close();
   for (let calls = 0; calls < 10; calls += 1) expect((await call('POST')).status).toBe(200);
   expect(bench.hosting.arrived).toBe(10);
 });
 
-describe('a process that dies with a request', () => {
+describe('a process that dies during a request', () => {
   /** How many of the next requests kill their replica. */
   let deaths = 0;
   const answer: Answering = (request, response) => {
@@ -62,20 +62,20 @@ describe('a process that dies with a request', () => {
     expect(arrived()).toBe(attempts);
   });
 
-  it('after all of them have, there is no other attempt', async () => {
+  it('each process is tried once', async () => {
     deaths = 10;
     expect((await call('GET')).status).toBe(503);
     expect(arrived()).toBe(2);
   });
 
-  it('is asked again when the others are no better', async () => {
+  it('is tried again by the next call if the others have failed too', async () => {
     deaths = 2;
     expect((await call('GET')).status).toBe(503);
     expect((await call('GET')).status).toBe(200);
   });
 });
 
-it('a process that says it ends gets nothing any more, and none of our connections to it stay', async () => {
+it('a process that announces its end gets no more requests, and all connections to it are closed', async () => {
   let ends = false;
   let asked = 0;
   const held: http.ServerResponse[] = [];
@@ -108,7 +108,7 @@ it('a process that says it ends gets nothing any more, and none of our connectio
   );
 });
 
-it('ready is a service of which one process is', async () => {
+it('a service is ready if one of its processes is ready', async () => {
   await other.close();
   const ready = async () => (await fetch(`${bench.url}/readyz`)).json();
   expect(await ready()).toMatchObject({ checks: { hosting: 'ok' } });

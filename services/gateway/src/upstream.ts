@@ -144,7 +144,7 @@ export async function requestOf(
   }
 }
 
-/** A replica that is not ready, or that is stopping, gets no customer's request while another one is ready. */
+/** Asks a replica whether it is ready. Otherwise it gets no customer's request while another replica is ready. */
 async function probeReplica(replica: Replica): Promise<void> {
   try {
     const { status } = await requestOf(replica, {

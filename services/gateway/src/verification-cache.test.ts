@@ -15,8 +15,8 @@ function stage() {
   return { cache, questions, advance: (ms: number) => (clockMs += ms) };
 }
 
-describe('what keys said', () => {
-  it('is trusted for less than a second from the moment the question was sent', async () => {
+describe('an answer of keys', () => {
+  it('is trusted for less than a second, from the moment when keys was asked', async () => {
     const { cache, questions, advance } = stage();
     const asking = cache.verify('k', 't');
     advance(900);
@@ -30,7 +30,7 @@ describe('what keys said', () => {
     expect(cache.last('k')).toBe('good');
   });
 
-  it('is asked once for all who come while the question is young, and again for who comes later', async () => {
+  it('is shared with callers who come within a second, and keys is asked again for later callers', async () => {
     const { cache, questions, advance } = stage();
     const first = cache.verify('k', 't');
     const joined = cache.verify('k', 't');
@@ -48,7 +48,7 @@ describe('what keys said', () => {
     expect(questions).toHaveLength(2);
   });
 
-  it('is asked for again in the background once it is about to be too old, and trusted no longer for that', async () => {
+  it('is renewed in the background before it is too old, and is not trusted for longer', async () => {
     const { cache, questions, advance } = stage();
     const asking = cache.verify('k', 't');
     questions[0]?.answer('good');
@@ -74,7 +74,7 @@ describe('what keys said', () => {
     expect(cache.fresh('k')).toBeUndefined();
   });
 
-  it('stays when it could not be asked for again, for as long as it may be trusted', async () => {
+  it('is trusted for its whole time even if the renewal fails', async () => {
     const { cache, questions, advance } = stage();
     const asking = cache.verify('k', 't');
     questions[0]?.answer('good');
@@ -92,7 +92,7 @@ describe('what keys said', () => {
     expect(await again).toBe('good again');
   });
 
-  it('that a later question brought is not replaced by the answer to an earlier one', async () => {
+  it('is not replaced by the answer to an earlier question', async () => {
     const { cache, questions, advance } = stage();
     const first = cache.verify('k', 't');
     questions[0]?.answer('good');
@@ -109,7 +109,7 @@ describe('what keys said', () => {
     expect(cache.fresh('k')).toBe('revoked');
   });
 
-  it('is not kept when it failed, and the oldest goes when there is no room', async () => {
+  it('is not kept if it is an error, and the oldest is dropped when the cache is full', async () => {
     const { cache, questions } = stage();
     const failing = cache.verify('k', 't');
     questions[0]?.fail();

@@ -5,7 +5,7 @@ afterEach(() => {
   process.env = env;
 });
 
-test('a missing tool is told in the title, and is an error where CI declares it', () => {
+test('a missing tool is named in the title, and is an error in CI', () => {
   process.env = { ...env, PATH: '/nowhere', CI: undefined };
   expect(missingTools()).toBe('');
   expect(missingTools('acl', 'attr')).toBe(' (needs getfacl, getfattr)');

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { secretBytes, secretsIn } from '../process/secrets';
 import { createReplayMemory, nextTokenId, type ReplayMemory } from './replay-memory';
 
-/** Milliseconds since 1970. No other function of this package reads the wall clock. */
+/** The wall clock in milliseconds since 1970, for the times in tokens and the `now` of a request. */
 export const systemNowMs = (): number => Date.now();
 
 export const tokenLifetimeSeconds = 30;
@@ -114,9 +114,9 @@ function bind(
 }
 
 /**
- * Makes a compact JWT by hand, because every request needs one. Before it signs, jsonwebtoken runs checks that cost
- * five times the signature and that these claims do not need. Tokens are verified by jsonwebtoken, because errors in
- * verification are dangerous.
+ * Makes a compact JWT by hand, because every request needs one. jsonwebtoken checks claims before it signs them. The
+ * checks cost five times the signature, and these claims do not need them. Tokens are verified by jsonwebtoken, because
+ * errors in verification are dangerous.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
@@ -257,8 +257,8 @@ export const callerOf = (claims: RequestClaims): Caller => ({
 });
 
 /**
- * Throws 403, which names every missing permission. The check does not depend on the resource, so a caller without the
- * permission does not learn whether the resource exists.
+ * Throws 403 if the caller lacks any of the permissions. The problem names each missing one. The check does not depend
+ * on the resource, so a caller without the permission does not learn whether the resource exists.
  */
 export function authorise(permissions: readonly string[], caller: Caller): void {
   const missing = permissions.filter((permission) => !caller.scopes.includes(permission));

@@ -11,7 +11,7 @@ const tokenOf = (jti: string, given: { iss?: string; iat?: number } = {}) => ({
 });
 const newSigner = (): string => randomBytes(12).toString('base64url');
 
-test('each of 100,000 tokens is taken once, in whatever order of a few thousand they come', () => {
+test('each of 100,000 tokens is accepted once, even if tokens arrive thousands of places out of order', () => {
   const memory = memoryOf();
   const signer = newSigner();
   const numbers = Array.from({ length: 100_000 }, (_, index) =>
@@ -22,7 +22,7 @@ test('each of 100,000 tokens is taken once, in whatever order of a few thousand 
   expect(new Set(numbers.slice(-60_000).map(take))).toEqual(new Set(['used before']));
 });
 
-test('one that is too far behind to be remembered is refused unseen', () => {
+test('a token too far behind the highest number of its signer is refused', () => {
   const memory = memoryOf();
   const signer = newSigner();
   expect(memory.refuse(tokenOf(`${signer}.1000000`), beganSeconds)).toBeUndefined();
@@ -30,7 +30,7 @@ test('one that is too far behind to be remembered is refused unseen', () => {
   expect(memory.refuse(tokenOf(`${signer}.999999`), beganSeconds)).toBeUndefined();
 });
 
-test('what was signed before the process began is refused: it does not know what the one before it took', () => {
+test('a token signed before the process started is refused, because the memory was lost with the last process', () => {
   const [jti, later] = [nextTokenId('gateway', 'hosting'), nextTokenId('gateway', 'hosting')];
   expect(memoryOf().refuse(tokenOf(jti), beganSeconds)).toBeUndefined();
   expect(memoryOf().refuse(tokenOf(jti, { iat: beganSeconds - 6 }), beganSeconds)).toBe('older than this process');
@@ -38,14 +38,14 @@ test('what was signed before the process began is refused: it does not know what
   expect(memoryOf().refuse(tokenOf(later, { iat: beganSeconds - 5 }), beganSeconds)).toBeUndefined();
 });
 
-test('who has one secret uses up no numbers of those who sign with another', () => {
+test('each issuer has token numbers of its own, so none can use up those of another', () => {
   const memory = memoryOf();
   const jti = `${newSigner()}.7`;
   expect(memory.refuse(tokenOf(jti, { iss: 'compute' }), beganSeconds)).toBeUndefined();
   expect(memory.refuse(tokenOf(jti, { iss: 'hosting' }), beganSeconds)).toBeUndefined();
 });
 
-test('signers are forgotten when the last of their tokens has expired, and are never more than a thousand', () => {
+test('a signer is forgotten once its last token has expired, and at most 1,024 are remembered', () => {
   const memory = memoryOf();
   const taken = (iat: number): number => {
     let count = 0;
@@ -63,6 +63,6 @@ test.each([
   `${'a'.repeat(16)}.-1`,
   `${'a'.repeat(16)}.1e3`,
   `${'a'.repeat(16)}.${'9'.repeat(30)}`,
-])('an id that is %j is none of ours', (jti) => {
+])('the malformed token id %j is refused', (jti) => {
   expect(memoryOf().refuse(tokenOf(jti), beganSeconds)).toBe('no id of ours');
 });

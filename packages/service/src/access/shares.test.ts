@@ -7,14 +7,14 @@ function takeAll(shares: Shares, holders: readonly string[]): number {
   return got;
 }
 
-test('one holder alone gets half, and whoever comes then still finds places', () => {
+test('a single holder gets half of the places, and later holders still find some', () => {
   const shares = createShares(200, [1]);
   expect(takeAll(shares, ['greedy'])).toBe(100);
   expect(takeAll(shares, ['other'])).toBe(50);
   expect(shares.take(['third'])).toBe(true);
 });
 
-test('however many keys it uses, an organisation gets no more than its own share', () => {
+test('an organisation gets no more than its own share, however many keys it uses', () => {
   const shares = createShares(200, [0.5, 1]);
   for (let key = 0; key < 50; key += 1) takeAll(shares, [`key ${key}`, 'greedy']);
   expect(shares.taken).toBeLessThanOrEqual(100);
@@ -28,7 +28,7 @@ test('ten greedy organisations leave places for an eleventh', () => {
   expect(takeAll(shares, ['its key', 'other'])).toBeGreaterThan(5);
 });
 
-test('what is given back can be taken again, and nothing is remembered of who left', () => {
+test('places that were given back can be taken again, and their holders are forgotten', () => {
   const shares = createShares(10, [1]);
   for (let round = 0; round < 100; round += 1) {
     const holders = [`holder ${round}`];
@@ -39,7 +39,7 @@ test('what is given back can be taken again, and nothing is remembered of who le
   expect(shares.taken).toBe(0);
 });
 
-test('one place is for whoever comes first', () => {
+test('a single place goes to the first holder that asks', () => {
   const shares = createShares(1, [0.2]);
   expect([shares.take(['one']), shares.take(['other'])]).toEqual([true, false]);
 });

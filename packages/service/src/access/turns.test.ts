@@ -3,7 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import { startFixture } from '../../test/fixture';
 import { createTurns } from './turns';
 
-test('many calls that change one thing wait without a connection: none of them fails, and another thing is changed meanwhile', async () => {
+test('calls that change one thing wait without a connection: none fails, and another thing can be changed', async () => {
   const fixture = await startFixture();
   const hot = uuidv7();
   let release = (): void => undefined;
@@ -34,7 +34,7 @@ test('many calls that change one thing wait without a connection: none of them f
   await fixture.close();
 });
 
-test('turns are taken in the order of asking, whatever became of the one before; nothing is kept of a line that has ended', async () => {
+test('callers take turns in the order of their arrival, even after a caller that failed', async () => {
   const turns = createTurns();
   const order: number[] = [];
   const results = await Promise.allSettled(
@@ -51,7 +51,7 @@ test('turns are taken in the order of asking, whatever became of the one before;
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
 });
 
-test('who waits too long is told to come back, and does not hold up who stands behind', async () => {
+test('a caller who waits too long is refused, and the caller behind it still gets its turn', async () => {
   const turns = createTurns(50);
   let release = (): void => undefined;
   const first = turns.take('thing', () => new Promise<void>((resolve) => (release = resolve)));

@@ -35,7 +35,7 @@ export function createTurns(waitMsMax = scaled(waitMsMaxDefault)): Turns {
       lines.set(thing, line);
       void line.then(() => lines.get(thing) === line && lines.delete(thing));
       try {
-        if (before !== undefined) await settled(before, Math.max(0, Math.min(withinMs, waitMsMax)));
+        if (before !== undefined) await waitForTurn(before, Math.max(0, Math.min(withinMs, waitMsMax)));
         return await work();
       } finally {
         leave();
@@ -44,7 +44,7 @@ export function createTurns(waitMsMax = scaled(waitMsMaxDefault)): Turns {
   };
 }
 
-async function settled(line: Promise<void>, waitMsMax: number): Promise<void> {
+async function waitForTurn(line: Promise<void>, waitMsMax: number): Promise<void> {
   const timer = new AbortController();
   const late = wait(waitMsMax, 'late', { signal: timer.signal });
   try {

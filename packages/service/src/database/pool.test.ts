@@ -26,7 +26,7 @@ test.each(scales)('every statement, lock and idle transaction has a limit in Pos
   ]);
 });
 
-test('whoever waits for a row that is never given back is told that the database is unavailable', async () => {
+test('a wait for a row that stays locked ends, and counts as an unavailable database', async () => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
   const postgres = await testPostgres({
     sql: ['CREATE TABLE things (id int PRIMARY KEY)', 'INSERT INTO things VALUES (1)'],

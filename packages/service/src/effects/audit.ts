@@ -41,8 +41,9 @@ export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
 }
 
 /**
- * SQL that writes the audit entry in the statement that accepts a workflow. `accepted` has the workflow's row with
- * `id`, `org_id`, `mode` and `actor_key_id`. `action` and `target` are SQL.
+ * A CTE `audited` that writes the audit entry in the statement that accepts a workflow. `accepted` is the name of the
+ * CTE that returns the workflow's row, with `id`, `org_id`, `mode` and `actor_key_id`. `action` and `target` are SQL
+ * expressions.
  */
 export const auditing = (accepted: string, { action, target }: Record<'action' | 'target', string>): string =>
   `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ` +
@@ -59,11 +60,11 @@ metrics
   })
   .addCallback((result) => result.observe(secondsSince(oldestAt)));
 
-/** Seconds since the time of the outbox's oldest row; 0 if there is none. */
+/** The age in seconds of an outbox's oldest row, which was written at `at`. An empty outbox has the age 0. */
 export const secondsSince = (at: string | null): number =>
   at === null ? 0 : Math.max(0, (Date.now() - Date.parse(at)) / 1_000);
 
-/** SQL for a timestamp in the form of the contract. */
+/** SQL for a timestamp in the contract's form: RFC 3339 in UTC, with milliseconds. */
 export const timestampSql = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 

@@ -28,7 +28,7 @@ test('a pause ends by the clock', async () => {
   expect(await pause.isOver()).toBe(true);
 });
 
-test('a ring ends the pause, but never before the shortest one is over', async () => {
+test('a ring ends the pause, but not before its shortest time', async () => {
   const bell = new Bell(new AbortController().signal);
   const early = paused(bell);
   bell.ring();
@@ -43,7 +43,7 @@ test('a ring ends the pause, but never before the shortest one is over', async (
   expect(await late.isOver()).toBe(true);
 });
 
-test('a ring between two pauses shortens the next one, and only that', async () => {
+test('a ring between two pauses shortens only the next pause', async () => {
   const bell = new Bell(new AbortController().signal);
   bell.ring();
   const first = paused(bell);

@@ -5,12 +5,12 @@ import { until } from '@drydock/testing/wait';
 import { Pool } from 'pg';
 import { pgDatabase } from '../database/pool';
 import { createLog } from '../telemetry/log';
-import { createIdempotencyPurge } from './idempotency.store';
+import { createIdempotencyPurge } from './idempotency';
 
 const insert = `INSERT INTO idempotency_records (id, fingerprint, caller_key_id, target, claim, lease_expires_at, created_at)
   VALUES ($1, '\\x00', 'key', 'POST /v1/x', gen_random_uuid(), now(), now() - $2::interval)`;
 
-it('an answer is kept for 24 hours and not for ever', async () => {
+it('a stored answer is deleted after 24 hours and not before', async () => {
   const postgres = await testPostgres({
     sql: [readFileSync(path.join(__dirname, '../../prisma/idempotency.sql'), 'utf8')],
   });

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { caller, type Fixture, startFixture } from '../../test/fixture';
-import { purgeIdempotency } from './idempotency.store';
+import { purgeIdempotency } from './idempotency';
 
 let fixture: Fixture;
 beforeAll(async () => {
   // The leases are so long that none ends during a test. A test ends a lease by SQL.
-  fixture = await startFixture({ idempotency: { leaseSeconds: 600, settleLeaseSeconds: 600, waitMs: 60_000 } });
+  fixture = await startFixture({ idempotency: { leaseSeconds: 600, outcomeLeaseSeconds: 600, waitMs: 60_000 } });
 });
 afterAll(() => fixture.close());
 beforeEach(() => {
@@ -44,7 +44,7 @@ function holdOnce(levers = fixture.levers) {
   return { held, release };
 }
 
-test('a repeat with the same key answers byte for byte what the first did, and does nothing again', async () => {
+test('a repeat with the same key gets the same bytes and has no second effect', async () => {
   const key = randomUUID();
   const before = await fixture.rows();
   const first = await make({ name: 'one', tags: ['a'] }, key);
@@ -61,7 +61,7 @@ test('a repeat with the same key answers byte for byte what the first did, and d
   expect(await fixture.rows()).toBe(before + 1);
 });
 
-test('a record has one path: the same key with its id in another case is a repeat', async () => {
+test('the same key for the same id in upper case is a repeat', async () => {
   const [key, id] = [randomUUID(), uuidv7()];
   const rename = (written: string) =>
     fixture.call({ method: 'POST', path: `/v1/things/${written}/name`, body: { name: 'x' }, idempotencyKey: key });
@@ -72,7 +72,7 @@ test('a record has one path: the same key with its id in another case is a repea
   expect(await fixture.rows()).toBe(before + 1);
 });
 
-test('a body is what was sent: one with a default spelt out is another', async () => {
+test('bodies are compared as they were sent: a body that spells out a default is another body', async () => {
   const key = randomUUID();
   const check = (body: object) =>
     fixture.call({ method: 'POST', path: `/v1/things/${uuidv7()}/check`, body, idempotencyKey: key });
@@ -83,7 +83,7 @@ test('a body is what was sent: one with a default spelt out is another', async (
   expect((await check({ deep: false })).status).toBe(200);
 });
 
-test('a POST that changes nothing is replayed like any other, and refuses a bad key', async () => {
+test('a POST that changes nothing is replayed too, and refuses a malformed key', async () => {
   const path = `/v1/things/${uuidv7()}/check`;
   const check = (idempotencyKey: string) => fixture.call({ method: 'POST', path, body: {}, idempotencyKey });
   const key = randomUUID();
@@ -93,7 +93,7 @@ test('a POST that changes nothing is replayed like any other, and refuses a bad 
   expect((await check('not a key')).json).toMatchObject({ status: 422, code: 'idempotency_key_invalid' });
 });
 
-test('an answer is given once it is true everywhere, a replayed one too', async () => {
+test('an answer, and its replay, wait for beforeAnswer', async () => {
   let waits = 0;
   fixture.levers.beforeAnswer = async () => {
     waits += 1;
@@ -109,7 +109,7 @@ test('an answer is given once it is true everywhere, a replayed one too', async 
   expect(waits).toBe(2);
 });
 
-test('fifty requests with one key at once make one row and one answer', async () => {
+test('fifty simultaneous requests with one key make one row and get one answer', async () => {
   const key = randomUUID();
   const before = await fixture.rows();
   const answers = await Promise.all(Array.from({ length: 50 }, () => make({ name: 'fifty' }, key)));
@@ -118,7 +118,7 @@ test('fifty requests with one key at once make one row and one answer', async ()
   expect(await fixture.rows()).toBe(before + 1);
 });
 
-test('the same key with another body is refused; on another path, by another key of the same organisation, it is its own', async () => {
+test('an Idempotency-Key is refused with another body, and is unused on another path and for another API key', async () => {
   const key = randomUUID();
   const first = await make({ name: 'one' }, key);
   const other = await make({ name: 'two' }, key);
@@ -135,7 +135,7 @@ test('the same key with another body is refused; on another path, by another key
   expect(colleague.text).not.toBe(first.text);
 });
 
-test('without a key a request costs its transaction and nothing more; with one, a claim before and the answer inside', async () => {
+test('a request without a key sends only its transaction; a key adds a claim before it and the answer in it', async () => {
   const { statements } = fixture.db;
   statements.length = 0;
   await make({ name: 'plain' });
@@ -173,7 +173,7 @@ test('a final refusal is stored and replayed with its first request id; a transi
   }
 });
 
-test('a failure of ours leaves the key free and no row behind', async () => {
+test('an internal error frees the key and leaves no row', async () => {
   const key = randomUUID();
   const before = await fixture.rows();
   const failed = await make({ name: 'x', wish: 'fail' }, key);
@@ -205,7 +205,7 @@ test('a request that comes while the first is running waits for its answer', asy
   expect([b.text, b.headers['idempotent-replayed']]).toEqual([a.text, 'true']);
 });
 
-test('past the wait it is 409 where the contract has one and 503 elsewhere, each with Retry-After', async () => {
+test('a repeat that has waited too long for the first request is 409 if the contract has it, otherwise 503', async () => {
   const hasty = await startFixture({ idempotency: { leaseSeconds: 600, waitMs: 50 } });
   for (const [path, status, code] of [
     ['/v1/things', 503, 'dependency_unavailable'],
@@ -228,7 +228,7 @@ test('past the wait it is 409 where the contract has one and 503 elsewhere, each
   await hasty.close();
 });
 
-test('a claim whose attempt died expires; the one that was only slow is refused at its commit and leaves no row', async () => {
+test('a claim ends with its lease; an attempt that was only slow is refused at its commit and leaves no row', async () => {
   const key = randomUUID();
   const before = await fixture.rows();
   const { held, release } = holdOnce();
@@ -255,7 +255,7 @@ test('a secret is in the answer and its replay, and in no row', async () => {
   expect(dump).not.toContain(key);
 });
 
-test('what was accepted is waited for again with the same key, after an unknown outcome, and started afresh after a refusal', async () => {
+test('after an unknown outcome the same key waits for the accepted effect, and after a refusal it starts anew', async () => {
   const [unknown, refused] = [randomUUID(), randomUUID()];
   const poke = (idempotencyKey: string) =>
     fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey });
@@ -273,7 +273,7 @@ test('what was accepted is waited for again with the same key, after an unknown 
   expect([(await poke(refused)).status, await fixture.rows()]).toEqual([200, before + 3]);
 });
 
-test('what was accepted is not begun again when its outcome could not be read: the answer says so, and the same key finds the outcome', async () => {
+test('an accepted effect whose outcome could not be read is not started again: the same key gets its outcome', async () => {
   const key = randomUUID();
   const poke = () => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey: key });
   const thing = uuidv7();
@@ -294,7 +294,7 @@ test('what was accepted is not begun again when its outcome could not be read: t
   expect([(await poke()).status, await fixture.rows()]).toEqual([200, before + 1]);
 });
 
-test('what was accepted is not begun again when the connection was lost at its commit', async () => {
+test('an accepted effect is not started again if the connection was lost at its commit', async () => {
   const key = randomUUID();
   const thing = uuidv7();
   const poke = () => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey: key });
@@ -304,7 +304,7 @@ test('what was accepted is not begun again when the connection was lost at its c
   expect([(await poke()).status, await fixture.rows()]).toEqual([200, before + 1]);
 });
 
-test('after 24 hours a key is new again, and the purge takes it', async () => {
+test('after 24 hours a key is new again, and the purge deletes it', async () => {
   const key = randomUUID();
   const age = () => fixture.db.pool.query(`UPDATE idempotency_records SET created_at = now() - interval '25 hours'`);
   const first = await make({ name: 'old' }, key);
@@ -320,7 +320,7 @@ test('after 24 hours a key is new again, and the purge takes it', async () => {
   expect(Number((await fixture.db.pool.query('SELECT count(*) FROM idempotency_records')).rows[0].count)).toBe(0);
 });
 
-test('work after the commit runs once, and never for what was rolled back', async () => {
+test('work after the commit runs once, and never after a rollback', async () => {
   fixture.levers.committed.length = 0;
   const answer = await make({ name: 'ring' });
   await make({ name: 'ring', wish: 'refuse' });

@@ -3,9 +3,9 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { Sql } from '../database/sql';
+import type { Database, Sql } from '../database/sql';
 import type { Answer } from '../http/answer';
-import { type Claim, claimKey } from './idempotency.store';
+import type { Log } from '../telemetry/log';
 
 /**
  * Returns the same text for equal values, whatever the order of their keys and their white space. The fingerprint of a
@@ -29,14 +29,14 @@ export interface IdempotencyLimits {
   leaseSeconds: number;
   /**
    * Seconds for which an attempt owns its key while `awaitOutcome` waits. They exceed the longest wait of an endpoint
-   * (10 s).
+   * (10.5 s, `startDecidedMs` of workflow).
    */
-  settleLeaseSeconds: number;
+  outcomeLeaseSeconds: number;
   /** Milliseconds for which a second request with the key waits for the answer of the first request. */
   waitMs: number;
 }
 
-export const idempotencyLimits: IdempotencyLimits = { leaseSeconds: 15, settleLeaseSeconds: 30, waitMs: 5_000 };
+export const idempotencyLimits: IdempotencyLimits = { leaseSeconds: 15, outcomeLeaseSeconds: 30, waitMs: 5_000 };
 
 const pollMsFirst = 20;
 const pollMsMax = 250;
@@ -107,4 +107,188 @@ function stillRunning(endpoint: EndpointDefinition): Problem {
     extra: { dependency: 'idempotency' },
     retryAfterSeconds: 1,
   });
+}
+
+/** Hours for which an Idempotency-Key and its answer are kept for replays. */
+const keptHours = 24;
+
+/**
+ * An attempt's claim on an Idempotency-Key. The attempt is the first with the key, or has taken over from an earlier
+ * attempt whose lease has ended. `accepted` is set if the earlier attempt has committed an effect whose outcome is not
+ * known yet.
+ */
+export interface Claim {
+  id: Buffer;
+  token: string;
+  accepted: unknown;
+}
+
+interface ClaimRequest {
+  id: Buffer;
+  fingerprint: Buffer;
+  token: string;
+  callerKeyId: string;
+  target: string;
+  leaseSeconds: number;
+}
+
+type ClaimOutcome =
+  | { kind: 'claimed'; accepted: unknown }
+  | { kind: 'answered'; answer: Answer }
+  | { kind: 'running' }
+  | { kind: 'other_body' };
+
+interface ClaimRow {
+  claimed: boolean;
+  same_body: boolean;
+  accepted: unknown;
+  status: number | null;
+  headers: Record<string, string> | null;
+  body: string | null;
+}
+
+/**
+ * Claims the key in three cases: the key is new, its 24 hours are over, or the earlier attempt had the same request and
+ * its lease has run out without an answer. Postgres' clock decides about the 24 hours and the lease. In every other
+ * case the statement reads the record. If the result has no row, the key is `running`: another attempt has committed
+ * the record after this statement's snapshot.
+ */
+const claimSql = `
+WITH claimed AS (
+  INSERT INTO idempotency_records AS r (id, fingerprint, claim, lease_expires_at, caller_key_id, target)
+  VALUES ($1, $2, $3::uuid, now() + make_interval(secs => $4::float8), $5, $6)
+  ON CONFLICT (id) DO UPDATE SET
+    fingerprint = excluded.fingerprint, claim = excluded.claim, lease_expires_at = excluded.lease_expires_at,
+      created_at = now(),
+    accepted = CASE WHEN r.created_at > now() - interval '${keptHours} hours' THEN r.accepted END, status = NULL,
+      headers = NULL, body = NULL
+  WHERE r.created_at <= now() - interval '${keptHours} hours'
+     OR (r.status IS NULL AND r.lease_expires_at <= now() AND r.fingerprint = excluded.fingerprint)
+  RETURNING true AS claimed, true AS same_body, accepted, NULL::int AS status, NULL::jsonb AS headers,
+    NULL::text AS body
+)
+SELECT * FROM claimed
+UNION ALL
+SELECT false, fingerprint = $2, NULL, status, headers, body FROM idempotency_records WHERE id = $1
+AND NOT EXISTS (SELECT FROM claimed)`;
+
+async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOutcome> {
+  const { id, fingerprint, token, leaseSeconds, callerKeyId, target } = request;
+  const [row] = await sql.query<ClaimRow>(claimSql, [id, fingerprint, token, leaseSeconds, callerKeyId, target]);
+  if (row === undefined) return { kind: 'running' };
+  if (row.claimed) return { kind: 'claimed', accepted: row.accepted ?? undefined };
+  if (!row.same_body) return { kind: 'other_body' };
+  if (row.status === null) return { kind: 'running' };
+  return { kind: 'answered', answer: { status: row.status, headers: row.headers ?? {}, text: row.body ?? '' } };
+}
+
+/**
+ * Throws if the statement changed no row. In that case this attempt was so slow that another attempt has claimed the
+ * key, and this attempt's effect must not be committed.
+ */
+function assertStillOurs(rows: readonly unknown[]): void {
+  if (rows.length > 0) return;
+  throw problem('dependency_unavailable', {
+    internal: 'the idempotency claim was taken over',
+    extra: { dependency: 'idempotency' },
+    retryAfterSeconds: 1,
+  });
+}
+
+/** Stores the answer in the transaction of the effect, so that neither exists without the other. */
+export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promise<void> {
+  const rows = await sql.query(
+    `UPDATE idempotency_records SET status = $3::int, headers = $4::jsonb, body = $5, accepted = NULL
+     WHERE id = $1 AND claim = $2::uuid AND status IS NULL RETURNING true AS stored`,
+    [claim.id, claim.token, answer.status, JSON.stringify(answer.headers), answer.text],
+  );
+  assertStillOurs(rows);
+}
+
+/** Binds the key to an effect that was accepted, and renews the lease for the wait for its outcome. */
+export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, leaseSeconds: number): Promise<void> {
+  const rows = await sql.query(
+    `UPDATE idempotency_records SET accepted = $3::jsonb, lease_expires_at = now() + make_interval(secs => $4::float8)
+     WHERE id = $1 AND claim = $2::uuid AND status IS NULL RETURNING true AS stored`,
+    [claim.id, claim.token, JSON.stringify(accepted), leaseSeconds],
+  );
+  assertStillOurs(rows);
+}
+
+/** Frees the key. The next request with it is carried out as a new one. */
+export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
+  await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
+    claim.id,
+    claim.token,
+  ]);
+}
+
+/**
+ * Frees the key after a failure that may have happened after the commit. If the key is bound to an effect, it stays
+ * bound. Then the next request with the key waits for the outcome of that effect.
+ */
+export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
+  await sql.query(
+    `WITH released AS (DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL
+        AND accepted IS NULL)
+     UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL
+     AND accepted IS NOT NULL`,
+    [claim.id, claim.token],
+  );
+}
+
+/** Ends the lease. The next request with this key waits for the outcome of the same effect. */
+export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
+  await sql.query(
+    'UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL',
+    [claim.id, claim.token],
+  );
+}
+
+/**
+ * Deletes at most `rowsMax` keys that are older than 24 hours, and resolves with their number. The purge repeats the
+ * call until fewer than `rowsMax` keys are deleted.
+ */
+export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM idempotency_records WHERE id IN (
+       SELECT id FROM idempotency_records WHERE created_at <= now() - interval '${keptHours} hours' ORDER BY created_at
+       LIMIT $1::int FOR UPDATE SKIP LOCKED
+     ) RETURNING true AS purged`,
+    [rowsMax],
+  );
+  return rows.length;
+}
+
+interface IdempotencyPurge {
+  start(): void;
+  stop(): void;
+}
+
+/** The most rows that one statement deletes, so that the statement holds no lock for long. */
+const rowsMax = 1_000;
+
+/**
+ * Deletes idempotency records that are older than 24 hours, a few at a time. Every process runs this purge, and
+ * finds no rows if another process was first.
+ */
+export function createIdempotencyPurge(
+  database: Pick<Database<never>, 'sql'>,
+  log: Log,
+  everyMs = 600_000,
+): IdempotencyPurge {
+  let timer: NodeJS.Timeout | undefined;
+  const purge = async (): Promise<void> => {
+    try {
+      while ((await purgeIdempotency(database.sql(), rowsMax)) === rowsMax);
+    } catch (error) {
+      log.warn({ err: error }, 'old idempotency records could not be deleted; tried again later');
+    }
+  };
+  return {
+    start: () => {
+      timer = setInterval(() => void purge(), everyMs).unref();
+    },
+    stop: () => clearInterval(timer),
+  };
 }

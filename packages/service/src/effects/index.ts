@@ -1,4 +1,4 @@
 export { audit, auditing, auditOutbox, secondsSince, timestampSql } from './audit';
 export { Bell } from './bell';
-export { createIdempotencyPurge, purgeIdempotency } from './idempotency.store';
+export { createIdempotencyPurge, purgeIdempotency } from './idempotency';
 export { createOutboxDelivery, type Outbox, type OutboxRow } from './outbox-delivery';

@@ -99,7 +99,7 @@ test('an entry of a transaction that was rolled back is never delivered', async 
   expect(await left()).toBe(0);
 });
 
-test('what keys did not acknowledge comes again, and what it cannot be reached for waits', async () => {
+test('an entry that keys did not confirm is sent again, and an entry waits while keys cannot be reached', async () => {
   await audit(db.database.sql(), record('once'));
   const keys = await startKeys(2);
   const delivery = deliver(keys.url);
@@ -113,7 +113,7 @@ test('what keys did not acknowledge comes again, and what it cannot be reached f
   expect(await left()).toBe(1);
 });
 
-test('waiting for entries leaves nothing behind on what lives as long as the process', async () => {
+test('a pause never uses AbortSignal.any, which would leak into a signal that lives as long as the process', async () => {
   const combined = jest.spyOn(AbortSignal, 'any');
   const keys = await startKeys();
   const delivery = deliver(keys.url);
@@ -126,7 +126,7 @@ test('waiting for entries leaves nothing behind on what lives as long as the pro
   expect(combined).not.toHaveBeenCalled();
 });
 
-test('keys takes nothing that another secret signed, and the entries stay', async () => {
+test('keys refuses a delivery that another secret has signed, and the entries stay', async () => {
   await audit(db.database.sql(), record('mine'));
   const keys = await startKeys(0, newSecret());
   const delivery = deliver(keys.url);

@@ -6,21 +6,27 @@ import { faultpoint } from '@drydock/process';
 import type { Turns } from '../access/turns';
 import { classifyDatabaseError } from '../database/database-error';
 import type { Database } from '../database/sql';
-import { type Answer, answerOf, answerOfProblem, problemOfError } from '../http/answer';
-import { type AnswerTime, acceptedDetail } from '../http/answer-in-time';
-import type { HandlerRequest, Reply, Route } from '../http/route';
-import { parametersOf } from '../http/route-table';
+import {
+  type Answer,
+  type AnswerTime,
+  acceptedDetail,
+  answerOf,
+  answerOfProblem,
+  problemOfError,
+} from '../http/answer';
+import { type HandlerRequest, parametersOf, type Reply, type Route } from '../http/route';
 import { SecretGone } from '../process/secrets';
 import type { Log } from '../telemetry/log';
-import { claimOrReplay, type IdempotencyLimits } from './idempotency';
 import {
   type Claim,
+  claimOrReplay,
+  type IdempotencyLimits,
   releaseClaim,
   releaseUnaccepted,
   storeAccepted,
   storeAnswer,
   yieldClaim,
-} from './idempotency.store';
+} from './idempotency';
 
 class OutcomeUnknown extends Problem {}
 
@@ -34,8 +40,8 @@ export const outcomeUnknown = (code: ProblemCode, details: ProblemDetails = {}):
 const isOutcomeUnknown = (error: unknown): boolean => error instanceof OutcomeUnknown;
 
 /**
- * The reply as it is stored, without its secret. Throws if `rehydrate` cannot restore the whole reply from it, which
- * rolls the effect back. Without this check, a secret could be lost with the first broken connection.
+ * Returns the reply in the form that is stored, without its secret. Throws if `rehydrate` does not restore exactly the
+ * same reply; the effect is then rolled back. Otherwise a client that loses the first answer would lose the secret.
  */
 function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Reply {
   const { replaySecret } = route;
@@ -117,7 +123,10 @@ export interface Afterwards {
 
 /** The request in the form to which an Idempotency-Key is bound. */
 export interface Asked {
-  /** The concrete path with canonical parameters and without the query, so that a record has only one path. */
+  /**
+   * The concrete path without the query. Its parameters are in canonical form, so that the same id in another spelling
+   * gives the same path.
+   */
   path: string;
   /** The body as it was sent, without defaults. */
   body: unknown;
@@ -135,11 +144,11 @@ export async function perform<Tx>(
 ): Promise<Answer> {
   const { idempotencyKey: rawKey, caller } = request;
   if (rawKey === undefined)
-    return trueAnswer(kit, route, request, await execute(kit, route, request, afterwards, undefined));
+    return answerOnceVisible(kit, route, request, await execute(kit, route, request, afterwards, undefined));
   const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, ...asked, rawKey };
   const taken = await claimOrReplay(kit.database.sql(), route.endpoint, attempt, kit.limits);
   if ('replay' in taken)
-    return trueAnswer(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
+    return answerOnceVisible(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
   let answer: Answer;
   try {
     answer = await execute(kit, route, request, afterwards, taken.claim);
@@ -147,14 +156,14 @@ export async function perform<Tx>(
     await concludeRefusal(kit, taken.claim, error, request.requestId);
     throw error;
   }
-  return trueAnswer(kit, route, request, answer);
+  return answerOnceVisible(kit, route, request, answer);
 }
 
 /**
- * Returns the answer. A success first awaits `beforeAnswer`, after which every process sees the effect. A replay waits
- * too, because the first attempt may have ended between its commit and its answer.
+ * Returns the answer once every process sees the effect. A success therefore awaits `beforeAnswer` first. A replay
+ * waits too, because the first attempt may have ended between its commit and its answer.
  */
-async function trueAnswer<Tx>(
+async function answerOnceVisible<Tx>(
   { time }: Performance<Tx>,
   route: Route<Tx>,
   request: AnyRequest,
@@ -185,7 +194,7 @@ async function execute<Tx>(
     return answerOf(reply);
   }
   if (route.awaitOutcome === undefined) {
-    const reply = await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
+    const reply = await preloadAndExecute(kit, route, request, afterwards, async (tx, done) => {
       const made = done as Reply;
       kit.checkReply(made);
       if (claim !== undefined)
@@ -196,8 +205,8 @@ async function execute<Tx>(
   // `claim.accepted` is set if an earlier attempt has committed this effect and ended before the outcome was known.
   const accepted =
     claim?.accepted ??
-    (await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
-      if (claim !== undefined) await storeAccepted(kit.database.sql(tx), claim, done, kit.limits.settleLeaseSeconds);
+    (await preloadAndExecute(kit, route, request, afterwards, async (tx, done) => {
+      if (claim !== undefined) await storeAccepted(kit.database.sql(tx), claim, done, kit.limits.outcomeLeaseSeconds);
     }));
   kit.time.accept();
   try {
@@ -220,14 +229,14 @@ function outcomeUnread(error: unknown, isRepeatable: boolean): Problem {
 }
 
 /**
- * Milliseconds of a request's time that are reserved for what follows the wait in the queue. `actMs` is for the effect
- * itself. `settleMs` is for `awaitOutcome`: the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last
- * read.
+ * A request waits for its turn only while these milliseconds are left for the rest of its work. `executeMs` is for the
+ * effect itself. `outcomeMs` is for `awaitOutcome`: the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a
+ * last read.
  */
-const actMs = 500;
-const settleMs = 13_000;
+const executeMs = 500;
+const outcomeMs = 13_000;
 
-async function lookAndAct<Tx>(
+async function preloadAndExecute<Tx>(
   kit: Performance<Tx>,
   route: Route<Tx>,
   request: AnyRequest,
@@ -245,7 +254,7 @@ async function lookAndAct<Tx>(
     });
   };
   const thing = thingOf(route, request);
-  const reservedMs = route.awaitOutcome === undefined ? actMs : actMs + settleMs;
+  const reservedMs = route.awaitOutcome === undefined ? executeMs : executeMs + outcomeMs;
   const done =
     thing === undefined ? await execute() : await kit.turns.take(thing, execute, kit.time.leftMs() - reservedMs);
   kit.changed?.();
@@ -254,9 +263,9 @@ async function lookAndAct<Tx>(
 }
 
 /**
- * The name of the queue in which a call waits. Calls that change the same thing wait in the same queue. The name
- * includes the organisation, so that calls of other organisations cannot delay the queue. Undefined for a call that
- * creates something.
+ * Identifies the thing that a call changes, by the first parameter of the path. Calls that change the same thing take
+ * turns. The organisation is a part of the result, so that another organisation's calls with the same id delay nobody.
+ * Undefined for a path without parameters, such as `POST /v1/sites`.
  */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
   const name = parametersOf(endpoint.path)[0];

@@ -27,7 +27,7 @@ test('two transactions that deadlock both commit', async () => {
   expect(tries).toBe(3);
 });
 
-test('a serialization failure is tried three times in all, and is then a 503', async () => {
+test('a transaction with serialization failures is tried three times in all, and is then a 503', async () => {
   let tries = 0;
   const failing = transact(db.database, async (tx) => {
     tries += 1;
@@ -41,7 +41,7 @@ test('a serialization failure is tried three times in all, and is then a 503', a
   ]);
 });
 
-test('a database that takes no writes, as a standby does that has not been promoted yet, is a 503', async () => {
+test('a database that accepts no writes, such as a standby, is a 503', async () => {
   const writing = transact(db.database, async (tx) => {
     await tx.query('SET TRANSACTION READ ONLY');
     await tx.query('UPDATE counters SET value = 0');
@@ -50,7 +50,7 @@ test('a database that takes no writes, as a standby does that has not been promo
   expect([problem.code, problem.details.extra]).toEqual(['dependency_unavailable', { dependency: 'database' }]);
 });
 
-test('a refusal and a bug are tried once', async () => {
+test('a transaction that fails with a bug is not tried again', async () => {
   let tries = 0;
   const once = transact(db.database, async () => {
     tries += 1;

@@ -4,7 +4,7 @@ import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type Fixture, startFixture } from '../../test/fixture';
 import { createLog } from '../telemetry/log';
-import { answerInTime } from './answer-in-time';
+import { answerInTime } from './answer';
 
 let fixture: Fixture;
 afterEach(() => fixture.close());
@@ -19,7 +19,7 @@ function gate(): { opened: Promise<void>; open: () => void } {
 /** The longest wait of this suite. Code that waited for its end would give another answer. */
 const insteadOfForever = 60_000;
 
-test('an outcome that does not come in time is a clear 503 while the work goes on; the same key hears how it ended, and nothing happens twice', async () => {
+test('an outcome that is too late is a 503 while the work continues, and the same key gets it without a second effect', async () => {
   fixture = await startFixture({ answerWithinMs: 2_000 });
   const { opened, open } = gate();
   fixture.levers.outcome = async () => {
@@ -42,7 +42,7 @@ test('an outcome that does not come in time is a clear 503 while the work goes o
   expect([replayed.headers['idempotent-replayed'], await fixture.rows()]).toEqual(['true', 1]);
 });
 
-test('who could not be answered in time after a turn is refused before anything is started, with the turn left to the others', async () => {
+test('a call is refused before it starts anything if its turn would come too late for an answer in time', async () => {
   fixture = await startFixture({ answerWithinMs: 13_800 });
   const { opened, open } = gate();
   let isHeld = false;
@@ -64,7 +64,7 @@ test('who could not be answered in time after a turn is refused before anything 
   expect([(await holder).status, await fixture.rows()]).toEqual([200, 1]);
 });
 
-test('nothing is begun any more once the caller was told that nothing was', async () => {
+test('nothing is started any more once the caller was told that nothing was started', async () => {
   fixture = await startFixture();
   const { opened, open } = gate();
   let began: unknown = 'not yet';

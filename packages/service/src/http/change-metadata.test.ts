@@ -5,13 +5,13 @@ const many = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']));
 
 describe('metadata', () => {
-  it('keeps what is not named, sets what is, and removes by null and by the empty text', () => {
+  it('keeps names that are not given, sets given ones, and removes a name by null or the empty text', () => {
     const changed = changeMetadata({ a: '1', b: '2', c: '3', d: '4' }, { b: null, c: '', d: 'x', e: 'y', f: null });
     expect(changed).toEqual({ a: '1', d: 'x', e: 'y' });
     expect(changeMetadata({ a: '1' })).toEqual({ a: '1' });
   });
 
-  it('are twenty at most after the change, whatever it names', () => {
+  it('has at most twenty names after the change', () => {
     expect(Object.keys(changeMetadata(many(20), { k0: null, new: 'v' }))).toHaveLength(20);
     expect(() => changeMetadata(many(20), { new: 'v' })).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });
@@ -25,11 +25,11 @@ describe('metadata', () => {
     ['a value that is half a character', { k: '\ud800' }],
     ['a number', { k: 1 }],
     ['an object', { k: {} }],
-  ])('do not take %s', (_what, change) => {
+  ])('refuses %s', (_what, change) => {
     expect(metadataChangeSchema.safeParse(change).success).toBe(false);
   });
 
-  it('takes names that mean something to JavaScript as names', () => {
+  it('accepts names that every JavaScript object has, such as constructor', () => {
     const change = metadataChangeSchema.parse(JSON.parse('{"constructor":"a","toString":"b"}'));
     expect(changeMetadata({}, change)).toEqual({ constructor: 'a', toString: 'b' });
   });

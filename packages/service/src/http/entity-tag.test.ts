@@ -5,7 +5,7 @@ const read = { method: 'GET', response: { status: 200 } } as EndpointDefinition;
 const answer = { status: 200, headers: { 'content-type': 'application/json' }, text: '{"a":1}' };
 const tag = entityTagOf(answer.text);
 
-test('what differs in a byte has another name', () => {
+test('answers that differ in one byte have different tags', () => {
   expect([entityTagOf(answer.text), entityTagOf('{"a":2}')]).toEqual([tag, expect.not.stringContaining(tag)]);
 });
 
@@ -17,17 +17,17 @@ test.each([
   [`"x",${tag}`, true],
   ['*', true],
   [tag.replaceAll('"', ''), false],
-])('If-None-Match %s names it: %s', (given, isNamed) => {
+])('If-None-Match %s names the answer: %s', (given, isNamed) => {
   expect(hasAlready(given, tag)).toBe(isNamed);
   expect(hasAlready(given, `W/${tag}`)).toBe(isNamed);
 });
 
-test('a reader who has it gets its name alone, and everybody else the whole', () => {
+test('a client that has the answer gets 304 with its tag, and any other client the whole answer', () => {
   expect(tagged(read, answer, tag)).toEqual({ status: 304, headers: { etag: tag }, text: '' });
   expect(tagged(read, answer, '"x"')).toEqual({ ...answer, headers: { ...answer.headers, etag: tag } });
 });
 
-test('neither a refusal nor what POST, DELETE or a stream answer has a name', () => {
+test('a refusal, an answer to POST and a stream have no tag', () => {
   const others = [
     [{ ...read, method: 'POST' }, answer],
     [{ ...read, response: { status: 200, contentType: 'text/event-stream' } }, answer],

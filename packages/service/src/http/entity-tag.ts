@@ -28,9 +28,9 @@ export function tagged(endpoint: EndpointDefinition, answer: Answer, ifNoneMatch
 }
 
 /**
- * Throws 412 if `ifMatch` is given and does not name the present answer to GET. The comparison is strong, by RFC 9110,
- * because a weak validator must not permit an overwrite. `read` is called only if `ifMatch` is given. The caller has
- * locked the record.
+ * Throws 412 if `ifMatch` is given and does not name the present answer to GET, which `read` returns. The comparison is
+ * strong, by RFC 9110, because a weak validator must not permit an overwrite. The caller must have locked the record,
+ * so that it cannot change between this check and the overwrite.
  */
 export async function assertMatch(ifMatch: string | undefined, read: () => unknown): Promise<void> {
   if (ifMatch === undefined) return;

@@ -14,7 +14,7 @@ export interface Exchange {
   response: ServerResponse;
   /** The fields of every log line. Once the token is verified, `request_id` is the id in the token. */
   context: LogContext & { request_id: string };
-  /** The route, such as `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
+  /** The route in log lines, such as `POST /v1/sites/{siteId}/…`, or `none`. For a health server it is the URL. */
   route: string;
   /** Undefined while telemetry is off. */
   trace: ContinuedTrace | undefined;

@@ -2,7 +2,7 @@ import type { RequestListener, Server } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
-import type { ReadyChecks } from '../process/foundation';
+import type { ReadyChecks } from '../process/run-process';
 import type { Log } from '../telemetry/log';
 import { type Answer, answerOf, answerOfProblem } from './answer';
 import { type ExchangeKit, runExchange } from './exchange';

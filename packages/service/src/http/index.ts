@@ -1,6 +1,4 @@
-export { answerOfProblem, keyChallenge, problemOfError } from './answer';
-export { answerWithinMs } from './answer-in-time';
-export { type ApiProcess, composeApiProcess } from './api-process';
+export { answerOfProblem, answerWithinMs, keyChallenge, problemOfError } from './answer';
 export { changeMetadata } from './change-metadata';
 export { entityTagOf, hasAlready } from './entity-tag';
 export { answerHealth, answerReady, createHealthServer, type Mounted } from './health';
@@ -22,4 +20,5 @@ export {
   type StreamEvent,
   type StreamHandlers,
 } from './route';
+export { type ApiProcess, composeApiProcess } from './service';
 export { type StreamLimits, streamLimits, streamShares } from './stream';

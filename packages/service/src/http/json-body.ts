@@ -3,7 +3,10 @@ import type { BodyRefusals } from '@drydock/contracts/platform/endpoint';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import sjson from 'secure-json-parse';
 
-/** The deepest nesting that is accepted. No body of the API is as deep, and a recursive parser can take far more. */
+/**
+ * The deepest nesting that is accepted. No body of the API is as deep. At this depth a recursive parser is far from
+ * overflowing its stack.
+ */
 const depthMax = 32;
 
 /** The reason why a JSON text is refused although a parser might accept it. */

@@ -20,7 +20,7 @@ const cursor = pager.pageOf([3, 2, 1], { limit: 2, after: null }, binding, now, 
 const open = (given: string, changes: Partial<PageBinding> = {}, at = now): string =>
   codeOf(() => pager.read({ cursor: given }, { ...binding, ...changes }, at));
 
-test('a page gives a cursor only when there is more, and the cursor gives back the last position', () => {
+test('a page has a cursor only if there is more, and the cursor contains the last position', () => {
   const page = pager.pageOf([3, 2, 1], { limit: 2, after: null }, binding, now, give);
   expect(page).toEqual({ data: [{ id: 3 }, { id: 2 }], page: { next_cursor: cursor, has_more: true, limit: 2 } });
   expect(pager.read({ cursor, limit: '2' }, binding, now)).toEqual({ limit: 2, after: '2' });
@@ -31,7 +31,7 @@ test('a page gives a cursor only when there is more, and the cursor gives back t
   });
 });
 
-test('a cursor is no good for another key, another filter, another list, another service or after 72 hours', () => {
+test('a cursor is refused for another key, filter, list or service, and after 72 hours', () => {
   const hours = (count: number) => new Date(now.getTime() + count * 3_600_000);
   expect(open(cursor, {}, hours(72))).toBe('accepted');
   expect(open(cursor, {}, hours(72.01))).toBe('invalid_cursor');

@@ -103,7 +103,7 @@ const forged: Array<[string, () => string | undefined]> = [
   ['nine kilobytes', () => `Bearer ${craft(header, claims({ scopes: ['x'.repeat(9_000)] }))}`],
 ];
 
-test.each(forged)('a token that is %s is 401 and asks the database nothing', async (_name, authorization) => {
+test.each(forged)('a forged token (%s) is 401 and causes no query', async (_name, authorization) => {
   fixture.db.statements.length = 0;
   const answer = await post(authorization());
   expect([answer.status, answer.headers['www-authenticate'], JSON.parse(answer.text).code]).toEqual([
@@ -114,11 +114,11 @@ test.each(forged)('a token that is %s is 401 and asks the database nothing', asy
   expect(fixture.db.statements).toEqual([]);
 });
 
-test('a token of a megabyte ends at the header limit', async () => {
+test('a token of a megabyte is refused by the limit for headers', async () => {
   expect((await post(`Bearer ${'a'.repeat(1_000_000)}`)).status).toBe(431);
 });
 
-test('five seconds of clock difference are nothing, ten minutes are 401', async () => {
+test('clocks may differ by four seconds, but not by ten minutes', async () => {
   const at = (seconds: number) =>
     post(`Bearer ${signRequestToken(key, 'hosting', caller, bound, Date.now() + seconds * 1_000)}`);
   expect([(await at(4)).status, (await at(-4)).status, (await at(600)).status, (await at(-600)).status]).toEqual([
@@ -126,7 +126,7 @@ test('five seconds of clock difference are nothing, ten minutes are 401', async 
   ]);
 });
 
-test('a token works once, and the second time asks the database nothing', async () => {
+test('a token works once, and its second use causes no query', async () => {
   const token = valid();
   expect((await post(`Bearer ${token}`)).status).toBe(201);
   fixture.db.statements.length = 0;
@@ -134,7 +134,7 @@ test('a token works once, and the second time asks the database nothing', async 
   expect([again.status, JSON.parse(again.text).code, fixture.db.statements]).toEqual([401, 'unauthenticated', []]);
 });
 
-test('even that a path does not exist is told only to the gateway', async () => {
+test('only the gateway learns that a path does not exist', async () => {
   expect((await post(undefined, { path: '/v1/nothing' })).status).toBe(401);
   expect((await fixture.call({ method: 'GET', path: '/v1/nothing' })).json).toMatchObject({ code: 'route_not_found' });
   expect((await fixture.call({ method: 'GET', path: '/v1/things/' })).status).toBe(404);
@@ -142,13 +142,13 @@ test('even that a path does not exist is told only to the gateway', async () => 
   expect((await fixture.call({ method: 'GET', path: '/v1/things/%zz' })).status).toBe(404);
 });
 
-test('an unrouted method is 405 with Allow, HEAD included', async () => {
+test('a method that the contract does not have, even HEAD, is 405 with Allow', async () => {
   const put = await fixture.call({ method: 'PUT', path: '/v1/things' });
   expect([put.status, put.headers['allow']]).toEqual([405, 'POST']);
   expect((await fixture.call({ method: 'HEAD', path: `/v1/things/${uuidv7()}` })).status).toBe(405);
 });
 
-test('permission comes before syntax, syntax before the id, and the id before the handler', async () => {
+test('permission is checked before syntax, and syntax before the id', async () => {
   const rename = (path: string, sent: unknown, scopes: string[]) =>
     fixture.call({ method: 'POST', path, body: sent, caller: { ...caller, scopes } });
   const all = ['sites.create'];
@@ -170,7 +170,7 @@ test.each([
   `${uuidv7()}%0a`,
   `{${uuidv7()}}`,
   `urn:uuid:${uuidv7()}`,
-])('the malformed id %s answers what a nonexistent one does', async (id) => {
+])('the malformed id %s gets the answer of an unknown id', async (id) => {
   expect((await fixture.call({ method: 'GET', path: `/v1/things/${id}` })).json).toMatchObject({
     status: 404,
     code: 'site_not_found',
@@ -190,7 +190,7 @@ test.each([
   expect(answer.json).toMatchObject({ status: 422, code: 'invalid_request' });
 });
 
-test('each wrong field is named by its pointer, and its value is not repeated', async () => {
+test('each wrong field is named by its pointer, without its value', async () => {
   const answer = await fixture.call({
     method: 'POST',
     path: '/v1/things',
@@ -208,7 +208,7 @@ test('each wrong field is named by its pointer, and its value is not repeated', 
   expect(answer.text).not.toContain('hunter2');
 });
 
-test('an unknown or repeated query parameter is refused by its name', async () => {
+test('an unknown or repeated query parameter is refused and named', async () => {
   const answer = await fixture.call({ method: 'GET', path: `/v1/things/${uuidv7()}?limit=1&limit=2&org=x` });
   expect(answer.json).toMatchObject({
     code: 'invalid_request',
@@ -219,7 +219,7 @@ test('an unknown or repeated query parameter is refused by its name', async () =
   });
 });
 
-test('a body that is not JSON by its type or encoding is refused', async () => {
+test('a body whose type or encoding is not that of plain JSON is refused', async () => {
   for (const headers of [
     { 'content-type': 'text/plain' },
     { 'content-type': 'application/json; charset=latin1' },
@@ -235,7 +235,7 @@ test('a body that is not JSON by its type or encoding is refused', async () => {
   }
 });
 
-test('a body over 100 kB is 422 and closes its connection, announced or chunked', async () => {
+test('a body over 100 kB, announced or chunked, is 422 and closes its connection', async () => {
   const large = Buffer.alloc(101 * 1024, 'a');
   const announced = await fixture.call({ method: 'POST', path: '/v1/things', body: large });
   expect([announced.status, announced.json, announced.headers['connection']]).toEqual([
@@ -265,7 +265,7 @@ test('a body over 100 kB is 422 and closes its connection, announced or chunked'
   expect(answer).toContain('body_too_large');
 });
 
-test('an answer carries the caller’s request id, is not stored by caches, and says nothing of its machinery', async () => {
+test('an answer has the request id of the token, is not cached, and does not reveal the software', async () => {
   const answer = await post(`Bearer ${valid()}`);
   expect(answer.headers).toMatchObject({
     'x-request-id': bound.requestId,
@@ -277,21 +277,21 @@ test('an answer carries the caller’s request id, is not stored by caches, and 
   expect(line).toMatchObject({ org_id: caller.orgId, method: 'POST', route: 'POST /v1/things', service: 'hosting' });
 });
 
-test('an answer or refusal that the contract does not know is a 500 in tests, with the reason in the log alone', async () => {
+test('in tests a refusal that the contract does not list is a 500, with the reason only in the log', async () => {
   const answer = await fixture.call({ method: 'POST', path: '/v1/things', body: { name: 'x', wish: 'lie' } });
   expect([answer.status, answer.json]).toEqual([500, expect.objectContaining({ code: 'internal_error' })]);
   expect(answer.text).not.toContain('domain_in_use');
   expect(fixture.logged.at(-1)).toContain('refused with domain_in_use');
 });
 
-test('healthz answers whatever is lost; readyz names the check that fails', async () => {
+test('healthz says that the process is alive, and readyz names each check', async () => {
   const { port } = fixture.service.server.address() as AddressInfo;
   const get = async (path: string) => (await send(`http://127.0.0.1:${port}${path}`)).body.json();
   expect(await get('/healthz')).toEqual({ status: 'ok' });
   expect(await get('/readyz')).toEqual({ status: 'ready', checks: { database: 'ok' } });
 });
 
-test('a service closes at once although a client holds a silent connection and another an idle one', async () => {
+test('a service closes at once although clients hold a silent and an idle connection', async () => {
   const other = await startFixture();
   const { port } = other.service.server.address() as AddressInfo;
   const silent = net.connect(port, '127.0.0.1').on('error', () => undefined);
@@ -302,7 +302,7 @@ test('a service closes at once although a client holds a silent connection and a
   silent.destroy();
 });
 
-test('without its database a service is alive, not ready, and answers 503 with what is missing and Retry-After', async () => {
+test('without its database a service is not ready, and answers 503 with Retry-After and the name of the dependency', async () => {
   const pool = openPool('postgresql://nobody@127.0.0.1:1/nothing');
   const other = await startFixture({ database: pgDatabase(pool), ready: { database: () => pool.query('SELECT 1') } });
   const { port } = other.service.server.address() as AddressInfo;
@@ -328,7 +328,7 @@ test('without its database a service is alive, not ready, and answers 503 with w
   await other.close();
 });
 
-test('an endpoint that is being written answers 501 and says where to mount it, to the gateway alone', async () => {
+test('an endpoint that is not written yet tells the gateway where to mount it by a 501, and nobody else', async () => {
   const [readThing] = definitions.filter(({ method }) => method === 'GET');
   if (readThing === undefined) throw new Error('the fixture reads nothing');
   const unwritten = { ...readThing, id: 'readNewThing', path: '/v1/new-things/{thingId}' };

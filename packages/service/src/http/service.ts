@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { endpoints as allEndpoints } from '@drydock/contracts/endpoints';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process';
@@ -7,18 +8,16 @@ import { rememberTokens, tokenKeys } from '../access/internal-token';
 import { createTurns } from '../access/turns';
 import type { Database } from '../database/sql';
 import { type IdempotencyLimits, idempotencyLimits } from '../effects/idempotency';
-import { checksReplies } from '../process/config';
-import type { ReadyChecks } from '../process/foundation';
+import { type ApiConfig, checksReplies, isDevelopment, type ServiceConfig } from '../process/config';
+import { databaseReady, type Foundation, type Process, type ReadyChecks } from '../process/run-process';
 import type { Log } from '../telemetry/log';
 import { continueTraces } from '../telemetry/telemetry';
-import { answerWithinMs } from './answer-in-time';
-import { authenticateRequest } from './authenticate';
+import { answerWithinMs } from './answer';
 import { type ExchangeKit, runExchange } from './exchange';
-import { createHandler, createInternalHandler, type HandleKit } from './handle';
+import { authenticateRequest, createHandler, createInternalHandler, type HandleKit } from './handle';
 import { answerHealth, answerReady } from './health';
 import { closeServer, createHttpServer, listen, waitUntilNobodyIsConnected } from './http-server';
-import type { InternalRoute, Route } from './route';
-import { methodsOf, patternOf, sortRoutes } from './route-table';
+import { findUnmounted, type InternalRoute, methodsOf, patternOf, type Route, sortRoutes } from './route';
 import { createStreams, type StreamLimits, streamLimits } from './stream';
 
 export interface ServiceOptions<Tx> {
@@ -57,7 +56,7 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** Makes the HTTP server of a process from a list of routes. */
+/** Makes the HTTP server of a process from a list of routes. {@link composeApiProcess} makes the whole process. */
 export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   let closing = false;
   const streams = createStreams({ ...streamLimits, ...options.streams });
@@ -194,4 +193,62 @@ function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly
     });
   };
   app.use(refuseBrokenPath);
+}
+
+export interface ApiProcess extends Process {
+  service: Service;
+}
+
+/** Work of a process that is not part of a request. */
+interface Beside {
+  start(): void;
+  stop(): unknown;
+}
+
+interface ApiOptions<Tx>
+  extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams' | 'changed'> {
+  /**
+   * Work that runs beside the requests. Each key is the name of the work in the log. The work starts right before the
+   * first request is accepted. It stops once no caller is connected or the drain is over, and before the server closes.
+   */
+  beside?: Readonly<Record<string, Beside>>;
+}
+
+/**
+ * How long running requests may continue while the process closes. The rest of `shutdownLimitMs` is for the resources
+ * that are closed afterwards, such as the database.
+ */
+const closeMs = 15_000;
+
+/**
+ * Composes the process that answers requests. Everything that the handlers use must have been opened before, and is
+ * closed after the server.
+ */
+export function composeApiProcess<Tx>(
+  { log, lifetime, database }: Foundation<Database<Tx>>,
+  config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'> & ApiConfig,
+  { beside = {}, ...served }: ApiOptions<Tx>,
+): ApiProcess {
+  const mounted = served.routes.map(({ endpoint }) => endpoint);
+  const service = createService({
+    ...served,
+    unmounted: findUnmounted(served.name, mounted, allEndpoints, isDevelopment()),
+    database,
+    tokenSecret: config.INTERNAL_TOKEN_SECRET,
+    log,
+    ready: databaseReady(database),
+  });
+  lifetime.onClose('http', () => service.close(), closeMs);
+  for (const [name, work] of Object.entries(beside)) lifetime.onClose(name, () => work.stop());
+  const drainMs = config.DRAIN_SECONDS * 1_000;
+  lifetime.onClose('drain', () => service.drain(drainMs), drainMs + 1_000);
+  return {
+    log,
+    lifetime,
+    service,
+    start: () => {
+      for (const work of Object.values(beside)) work.start();
+      return service.listen(config.PORT, config.HOST);
+    },
+  };
 }

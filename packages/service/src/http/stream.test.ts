@@ -18,7 +18,7 @@ const open = (headers: Record<string, string> = {}, { service } = fixture, by: C
   return send(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${token}`, ...headers } });
 };
 
-test('events arrive with their ids, go on after Last-Event-ID, and the stream ends with them', async () => {
+test('a stream sends events with their ids, resumes after Last-Event-ID, and ends after the last event', async () => {
   fixture.levers.events = async function* (lastEventId) {
     for (let id = Number(lastEventId ?? 0) + 1; id <= 3; id += 1) yield { id: String(id), data: { step: id } };
   };
@@ -37,7 +37,7 @@ const silent = (told: (isAborted: boolean) => void): Fixture['levers']['events']
     yield { data: 'too late' };
   };
 
-test('a silent stream is kept alive', async () => {
+test('a silent stream sends heartbeats', async () => {
   const beating = await startFixture({ streams: { heartbeatMs: 20 } });
   beating.levers.events = silent(() => undefined);
   const { body } = await open({}, beating);
@@ -50,7 +50,7 @@ test('a silent stream is kept alive', async () => {
   await beating.close();
 });
 
-test('a silent stream ends at its lifetime, and its source is told', async () => {
+test('a silent stream ends after its lifetime, and its source is aborted', async () => {
   const short = await startFixture({ streams: { lifetimeMs: 100 } });
   const told = new Promise<boolean>((resolve) => {
     short.levers.events = silent(resolve);
@@ -60,7 +60,7 @@ test('a silent stream ends at its lifetime, and its source is told', async () =>
   await short.close();
 });
 
-test('a service that closes ends its streams and opens no other', async () => {
+test('a service that closes ends its streams', async () => {
   const other = await startFixture();
   let ended = false;
   other.levers.events = async function* (_lastEventId, signal) {
@@ -75,7 +75,7 @@ test('a service that closes ends its streams and opens no other', async () => {
   expect(ended).toBe(true);
 });
 
-test('beyond the cap a stream is 503 with Retry-After, and a client that leaves gives its place back', async () => {
+test('beyond the maximum a stream is 503 with Retry-After, and a client that leaves frees its place', async () => {
   fixture.levers.events = async function* () {
     await new Promise(() => undefined);
     yield { data: 'never' };
@@ -98,7 +98,7 @@ test('beyond the cap a stream is 503 with Retry-After, and a client that leaves 
   for (const answer of [second, next]) answer.body.on('error', () => undefined).destroy();
 });
 
-test('one key has a share of the streams, and is told so', async () => {
+test('a key gets its share of the streams and then 429, and another key still gets a stream', async () => {
   const other = await startFixture({ streams: { openMax: 50 } });
   other.levers.events = async function* (_lastEventId, signal) {
     yield { data: 'first' };

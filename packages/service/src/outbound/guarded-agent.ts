@@ -15,7 +15,7 @@ export class AddressRefused extends Error {
 }
 
 export interface GuardOptions {
-  /** The only origin that these agents connect to. */
+  /** The origin of the endpoint. The agents connect to no other host. */
   origin: string;
   /** Endpoints (`host:port`) that may have any address. */
   allowed: ReadonlySet<string>;

@@ -59,7 +59,7 @@ describe('a customer’s endpoint', () => {
     'https://[::1]',
     'https://[::ffff:169.254.169.254]',
     'https://10.0.0.5:9000',
-  ])('is refused as it is written: %s', (text) => {
+  ])('is refused by its URL alone: %s', (text) => {
     expect(isEndpointAllowed(new URL(text).origin, none)).toBe(false);
   });
 

@@ -56,7 +56,7 @@ server.unref();
 `;
 
 describeWith(isPossible ? '' : 'user and network namespaces')('customers’ names', () => {
-  test('a name is looked up while those of somebody else get no answer from their servers', async () => {
+  test('a name is looked up at once while other names get no answer from their servers', async () => {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-names-'));
     const servers = path.join(folder, 'resolv.conf');
     await writeFile(servers, 'nameserver 127.0.0.1\n');

@@ -7,8 +7,7 @@ import { z } from 'zod';
 import { startChildService } from '../../test/child-service';
 import { tokenSecret } from '../../test/fixture';
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
-import { describeConfig, readConfig } from './config';
-import { queueFields, secretField, serviceFields } from './config-fields';
+import { describeConfig, queueFields, readConfig, secretField, serviceFields } from './config';
 import { deriveKey } from './secrets';
 
 const shape = { ...serviceFields('hosting'), EXTRA: z.string().optional().meta({ description: 'Something' }) };
@@ -20,7 +19,7 @@ const environment = {
   KEYS_URL: 'http://127.0.0.1:1',
 };
 
-test('a full environment is read with its defaults, and nothing that is not in the shape', () => {
+test('variables that are not set get their defaults, and variables outside the shape are ignored', () => {
   expect(readConfig(shape, { ...environment, PORT: '8081', LOG_LEVEL: '', OTHER: 'x' })).toEqual({
     ...environment,
     SERVICE_NAME: 'hosting',
@@ -34,7 +33,7 @@ test('a full environment is read with its defaults, and nothing that is not in t
   });
 });
 
-test('every variable that is missing or wrong is named with its purpose, and no value is shown', () => {
+test('every missing or wrong variable is named with its purpose, without its value', () => {
   const read = () =>
     readConfig(shape, { ...environment, KEYS_URL: undefined, SERVICE_SECRET: 'hunter2', PORT: '99999' });
   expect(read).toThrow(/KEYS_URL is not set: Where keys listens/);
@@ -43,7 +42,7 @@ test('every variable that is missing or wrong is named with its purpose, and no 
   expect(read).not.toThrow(/hunter2/);
 });
 
-test('a lease and a pause between sweeps that together outlast the freeze of a switched site are refused, with the reason', () => {
+test('a lease or a sweep interval that could outlast the freeze of a switched site is refused with the reason', () => {
   const queue = { QUEUE_URL: 'redis://127.0.0.1:1' };
   const read = (more: Record<string, string>) => () => readConfig(queueFields, { ...queue, ...more });
   expect(read({ WORKFLOW_LEASE_SECONDS: '30', WORKFLOW_SWEEP_MS: '5000' })).not.toThrow();
@@ -51,7 +50,7 @@ test('a lease and a pause between sweeps that together outlast the freeze of a s
   expect(read({ WORKFLOW_SWEEP_MS: '60000' })).toThrow(/WORKFLOW_SWEEP_MS .*at most 5000: .*freezes its site/);
 });
 
-test('a description says what is required, its default, and hides secrets', () => {
+test('a description has the default of a variable and whether it is required, but never a secret', () => {
   const described = describeConfig({ ...shape, PEPPER: secretField('x').default('ab'.repeat(32)) });
   const named = (name: string) => described.find((variable) => variable.name === name);
   expect(named('KEYS_URL')).toMatchObject({ required: true, default: undefined, secret: false });
@@ -61,13 +60,13 @@ test('a description says what is required, its default, and hides secrets', () =
   expect(described.every(({ description }) => description !== '')).toBe(true);
 });
 
-test('sub-keys differ by label and need a whole secret', () => {
+test('derived keys differ by label, and a short secret is refused', () => {
   expect(deriveKey(environment.SERVICE_SECRET, 'a')).toEqual(deriveKey(environment.SERVICE_SECRET, 'a'));
   expect(deriveKey(environment.SERVICE_SECRET, 'a').equals(deriveKey(environment.SERVICE_SECRET, 'b'))).toBe(false);
   expect(() => deriveKey('abcd', 'a')).toThrow(/32 bytes/);
 });
 
-describe('a secret in a file, as containers are given them', () => {
+describe('a secret in a file', () => {
   const { SERVICE_SECRET, ...others } = environment;
   let db: TestDatabase;
   let folder: string;
@@ -84,12 +83,12 @@ describe('a secret in a file, as containers are given them', () => {
     return path.join(folder, name);
   };
 
-  test('is the value of the variable that NAME_FILE names, without the end of its line', () => {
+  test('is read from the file that NAME_FILE names, without the line break at its end', () => {
     const file = write('good', `${SERVICE_SECRET}\n`);
     expect(readConfig(shape, { ...others, SERVICE_SECRET_FILE: file })).toMatchObject({ SERVICE_SECRET });
   });
 
-  test('is refused beside the variable itself, and where the file cannot be read; an empty file counts as not set', () => {
+  test('is refused if the variable is set too or the file cannot be read; an empty file counts as not set', () => {
     const read = (given: Record<string, string>) => () => readConfig(shape, { ...others, ...given });
     expect(read({ SERVICE_SECRET, SERVICE_SECRET_FILE: write('both', SERVICE_SECRET) })).toThrow(
       'SERVICE_SECRET_FILE are both set',
@@ -101,7 +100,7 @@ describe('a secret in a file, as containers are given them', () => {
     expect(read({ SERVICE_SECRET, EXTRA_FILE: write('optional', '') })().EXTRA).toBeUndefined();
   });
 
-  test('lets a process serve that has no secret in its environment', async () => {
+  test('need not be in the environment of a running process', async () => {
     const files = {
       INTERNAL_TOKEN_SECRET: '',
       INTERNAL_TOKEN_SECRET_FILE: write('token', `${tokenSecret}\n`),
@@ -116,7 +115,7 @@ describe('a secret in a file, as containers are given them', () => {
     expect(await service.gone).toBe(0);
   });
 
-  test('is struck out of what leaves the process, as one of the environment is', async () => {
+  test('is redacted like a secret in the environment', async () => {
     const script = `console.log(require('./dist/telemetry/redact.js').redact('it is ${tokenSecret}.'))`;
     const env = { SERVICE_SECRET_FILE: write('logged', tokenSecret), OTHER_SECRET_FILE: path.join(folder, 'none') };
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], {

@@ -2,7 +2,7 @@ import { request as send } from 'undici';
 import { createHealthServer } from '../http/health';
 import { createLog } from '../telemetry/log';
 
-test('a worker tells which of its checks fails or hangs, and why only in its log', async () => {
+test('a worker reports the checks that fail or hang, and their reasons only in its log', async () => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
   const lines: string[] = [];
   const health = createHealthServer({

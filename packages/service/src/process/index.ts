@@ -1,21 +1,31 @@
-export { ConfigError, type ConfigOf, type Environment, readConfig } from './config';
 export {
   apiFields,
+  ConfigError,
+  type ConfigOf,
   databaseFields,
   drainField,
+  type Environment,
   isOrigin,
   processFields,
   type QueueConfig,
   queueFields,
+  readConfig,
   type ServiceConfig,
   secretField,
   secretsField,
   serviceFields,
   urlField,
   workerFields,
-} from './config-fields';
-export { databaseReady, type Foundation, layFoundation, type ReadyChecks } from './foundation';
-export { type Process, runCommand, runProcess } from './run-process';
+} from './config';
+export {
+  databaseReady,
+  type Foundation,
+  layFoundation,
+  type Process,
+  type ReadyChecks,
+  runCommand,
+  runProcess,
+} from './run-process';
 export {
   type CurrentFirst,
   deriveKey,

@@ -1,19 +1,39 @@
-import type { Log } from '../telemetry/log';
-import { closeOnSignal, type Lifetime } from './shutdown';
+import type { Sql } from '../database/sql';
+import { createLog, type Log } from '../telemetry/log';
+import type { ApiConfig, ServiceConfig } from './config';
+import { closeOnSignal, createLifetime, type Lifetime, shutdownLimitMs } from './shutdown';
+
+/** The parts that every process of a service has. */
+export interface Foundation<Database> {
+  log: Log;
+  lifetime: Lifetime;
+  database: Database;
+}
+
+const connectionsMax = 10;
 
 /**
- * Runs a command for a person. The exit code is what `main` resolves with. A failure is printed on stderr, and the exit
- * code is 1.
+ * Opens the log, lifetime and database of a process. They are opened first and closed last. `openDatabase` is the
+ * service's own function, because its Prisma client is generated.
  */
-export function runCommand(main: () => Promise<number>): void {
-  main().then(
-    (code) => process.exit(code),
-    (error: unknown) => {
-      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-      process.exit(1);
-    },
-  );
+export function layFoundation<Database extends { close(): Promise<void> }>(
+  config: Pick<ServiceConfig, 'SERVICE_NAME' | 'LOG_LEVEL' | 'DATABASE_URL'> & Partial<ApiConfig>,
+  openDatabase: (url: string, limits: { max: number; applicationName: string }) => Database,
+): Foundation<Database> {
+  const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
+  const lifetime = createLifetime(log, shutdownLimitMs + (config.DRAIN_SECONDS ?? 0) * 1_000);
+  const database = openDatabase(config.DATABASE_URL, { max: connectionsMax, applicationName: config.SERVICE_NAME });
+  lifetime.onClose('database', () => database.close());
+  return { log, lifetime, database };
 }
+
+/** The check that the database answers. A process without its database is not ready. */
+export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
+  database: () => database.sql().query('SELECT 1'),
+});
+
+/** The conditions of readiness, by name. A check that rejects or takes longer than a second has failed. */
+export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
 /** A process that is composed but not started yet. */
 export interface Process {
@@ -32,6 +52,20 @@ export function runProcess({ log, lifetime, start }: Process): void {
     ({ url }) => log.info({ url }, 'listening'),
     (error: unknown) => {
       log.fatal({ err: error }, 'could not start');
+      process.exit(1);
+    },
+  );
+}
+
+/**
+ * Runs a command for a person. The exit code is what `main` resolves with. A failure is printed on stderr, and the exit
+ * code is 1.
+ */
+export function runCommand(main: () => Promise<number>): void {
+  main().then(
+    (code) => process.exit(code),
+    (error: unknown) => {
+      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
       process.exit(1);
     },
   );

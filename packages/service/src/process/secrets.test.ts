@@ -14,7 +14,7 @@ const [before, after, strange] = ['a1'.repeat(32), 'b2'.repeat(32), 'c3'.repeat(
 /** The values of a variable in each phase of a rotation. */
 const phases = [before, `${before},${after}`, `${after},${before}`, after];
 
-test('a variable holds one secret or several, and no empty, short or foreign one among them', () => {
+test('a variable has one or more secrets, and an empty, short or malformed secret is refused', () => {
   expect(phases.map((text) => [secretsForm.test(text), secretsIn(text)[0]])).toEqual([
     [true, before],
     [true, before],
@@ -26,7 +26,7 @@ test('a variable holds one secret or several, and no empty, short or foreign one
   expect(() => secretBuffers(`${before},abcd`)).toThrow(/32 bytes/);
 });
 
-test('what was derived is derived again by the name of its secret for as long as that is accepted, and never by another', () => {
+test('a secret is found by its name for as long as it is accepted', () => {
   const name = nameOfSecret(before);
   expect(name).toMatch(/^[0-9a-f]{8}$/);
   expect(before).not.toContain(name);
@@ -35,7 +35,7 @@ test('what was derived is derived again by the name of its secret for as long as
   expect(() => secretNamed(after, name)).toThrow('no longer accepted');
 });
 
-test('neighbours in the rotation of a secret understand each other’s tokens, and nobody understands those of a strange one', () => {
+test('processes in neighbouring phases of a rotation accept each other’s tokens, but none of another secret', () => {
   const bound: BoundRequest = { requestId: 'request-1', method: 'POST', path: '/internal/verify' };
   const parties = { issuer: 'gateway', audience: 'keys' };
   const isTaken = (signer: string, verifier: string): boolean => {
@@ -63,7 +63,7 @@ test('neighbours in the rotation of a secret understand each other’s tokens, a
   expect([isTaken(before, after), isTaken(after, before)]).toEqual([false, false]);
 });
 
-test('a list that was begun in one phase of a rotation goes on in the next', () => {
+test('a cursor from one phase of a rotation works in the next', () => {
   const now = new Date();
   const binding = { list: 'listThings', keyId: 'key-1', filter: '' };
   const pagerOf = (text: string) => createPager(deriveKeys(text, 'cursor'));

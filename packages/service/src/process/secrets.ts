@@ -45,8 +45,8 @@ export class SecretGone extends Error {
 }
 
 /**
- * The secret of that name. Without a name it is the first one, because values without a name were derived before
- * secrets could be rotated. Throws {@link SecretGone} if the secret is no longer accepted.
+ * The secret of that name, or the current secret if no name is given. Throws {@link SecretGone} if no accepted secret
+ * has the name.
  */
 export function secretNamed(text: string, name: string | undefined): string {
   const secrets = secretsIn(text);

@@ -20,7 +20,7 @@ afterAll(() => db.close());
 const rows = async (name: string) =>
   Number((await db.pool.query('SELECT count(*) FROM things WHERE name = $1', [name])).rows[0].count);
 
-test('SIGTERM answers the request that is running, takes no other, and exits 0', async () => {
+test('after SIGTERM the running request is answered, no other is accepted, and the exit code is 0', async () => {
   const service = await startChildService(env);
   const holder = await db.pool.connect();
   await holder.query('SELECT pg_advisory_lock(1)');
@@ -50,7 +50,7 @@ test('SIGTERM answers the request that is running, takes no other, and exits 0',
   ]);
 });
 
-test('with a time to drain it is not ready, answers what comes on connections that were idle, and ends when they are closed', async () => {
+test('a draining service is not ready, answers requests on idle connections, and ends once they are closed', async () => {
   const service = await startChildService({ ...env, DRAIN_SECONDS: '300' });
   const kept = new Pool(`http://127.0.0.1:${service.port}`, { connections: 1 });
   const get = async (target: string) => {
@@ -88,7 +88,7 @@ test('an unhandled rejection is logged and ends the process with 1', async () =>
 test.each([
   ['accept.before_commit', 0],
   ['accept.after_commit', 1],
-])('killed at %s, a retry with the same key makes one row in all', async (point, rowsAfterKill) => {
+])('after a kill at %s, a retry with the same key makes one row in all', async (point, rowsAfterKill) => {
   const faults = mkdtempSync(path.join(os.tmpdir(), 'drydock-kit-faults-'));
   const [key, name] = [randomUUID(), `killed-${point}`];
   writeFileSync(path.join(faults, `${point}@kill`), '');
@@ -105,7 +105,7 @@ test.each([
   expect(await second.gone).toBe(0);
 });
 
-test('phases close in reverse, and neither one that fails nor one that hangs keeps the others from closing', async () => {
+test('resources close in reverse order, even if one of them fails or hangs', async () => {
   const closed: string[] = [];
   const lines: string[] = [];
   const lifetime = createLifetime(createLog({ service: 'x', destination: { write: (line) => void lines.push(line) } }));

@@ -40,7 +40,7 @@ it.each([
       isTls: true,
     },
   ],
-])('%s says where a Redis is', (url, address) => {
+])('%s is parsed', (url, address) => {
   expect(parseRedisUrl(url)).toEqual(address);
 });
 

@@ -139,7 +139,7 @@ function withoutSecretsIn(value: unknown, depth: number): unknown {
   if (value instanceof Error) return serializeError(value);
   if (typeof value !== 'object' || value === null || depth >= secretDepthMax) return value;
   if (Array.isArray(value)) return value.map((item) => withoutSecretsIn(item, depth + 1));
-  // Objects with a form of their own, such as dates, have no members.
+  // An object with `toJSON`, such as a date, is logged in the form that it chooses itself.
   if ('toJSON' in value) return value;
   return withoutSecrets(value as Record<string, unknown>, depth + 1);
 }
@@ -174,9 +174,9 @@ const outageMs = 30_000;
 const toldMs = new Map<unknown, number>();
 
 /**
- * Whether a refusal belongs to an outage of a dependency that was logged in the last 30 s. Such refusals are logged
- * without their cause and not as errors, because during an outage of a database every request fails for the same
- * reason.
+ * Whether a refusal belongs to an outage of a dependency that was logged in the last 30 s. The first refusal of an
+ * outage does not, and is remembered. All others are logged without their cause and not as errors, because during an
+ * outage of a database every request fails for the same reason.
  */
 export function isKnownOutage({ code, details }: Problem): boolean {
   if (code !== 'dependency_unavailable') return false;

@@ -12,14 +12,16 @@ import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
 // Decides which traces are sent. The process in which a trace begins decides for all processes, and `traceparent`
-// tells the other processes. The gateway decides for customers' requests (`request-traces.ts`). Every write and
-// every workflow is sent. Of the reads, and of the routine work that the clock starts, a share is sent. Of a
-// customer's read that is not sent, gateway and service each send one span if it fails or is slow. Each process
-// holds its spans of every other trace until its part of the trace has ended. It sends the spans if something in its
-// part failed or was slow, and otherwise drops them. After a failure, its `traceparent` tells the processes that are
-// called later to send their parts. A process that was called before the failure sends its part only if that part
-// failed or was slow. To send more, a collector would have to see whole traces and decide at their end (tail
-// sampling).
+// tells the other processes.
+// - Every write and every workflow is sent.
+// - A share of the reads, and of the routine work that the clock starts, is sent.
+// - The gateway decides about customers' reads (`request-traces.ts`). If a read that is not sent fails or is slow,
+//   gateway and service each send one span of it.
+// - Each process holds its spans of every other trace until its part of the trace has ended. It sends the spans if
+//   something in its part failed or was slow, and otherwise drops them.
+// - After a failure, the process tells the processes that it calls later, by `traceparent`, to send their parts. A
+//   process that was called before the failure sends its part only if that part failed or was slow. To send more, a
+//   collector would have to see whole traces and decide at their end (tail sampling).
 
 /**
  * The most reads whose spans are held. If there are more, the oldest are dropped. A read has 4 to 8 spans of about 2
@@ -30,8 +32,8 @@ const heldSpansMax = 4_000;
 /** The most spans of one held trace. */
 const spansMax = 100;
 /**
- * The most traces that are remembered because they are sent although they were not sampled. Some of their spans may not
- * have begun or ended yet.
+ * The most traces that are remembered as sent although they were not sampled. Their ids are remembered because some of
+ * their spans may not have ended yet.
  */
 const keptMax = 1_000;
 

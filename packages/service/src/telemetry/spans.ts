@@ -106,7 +106,7 @@ export interface RequestSpan {
   setAttributes(attributes: Attributes): void;
 }
 
-/** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for the name of no route. */
+/** The path template of a route such as `GET /v1/sites/{siteId}`; undefined for `none`, which stands for no route. */
 export const templateOf = (route: string): string | undefined => route.split(' ')[1];
 
 /** The span of the running request, to which attributes can be added later. Undefined while tracing is off. */

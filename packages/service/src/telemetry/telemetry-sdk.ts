@@ -78,8 +78,8 @@ class StatementInstrumentation extends PgInstrumentation {
 /**
  * The instrumentations. No instrumentation records headers, values of statements or bodies, so tokens and idempotency
  * keys are in no span. All spans are cleaned once more before they are sent (`safe-spans`).
- * A statement has one span, that of pg. The spans of Prisma around it, of connections and of Redis are recorded only
- * with full detail, because the span of the job shows as much. A call outside a trace begins no trace.
+ * A statement has one span, which pg's instrumentation makes. The spans of Prisma, of connections and of Redis are
+ * recorded only with full detail, because the span around them shows as much. A call outside a trace begins no trace.
  */
 const instrumentations = () => [
   new HttpInstrumentation({
@@ -226,7 +226,7 @@ export function startSdk(options: SdkOptions): {
         each.setConfig({ ...each.getConfig(), disableIncomingRequestInstrumentation: true });
         each.enable();
       }
-      // Statements are measured within a span only, also where no span is sent.
+      // Statements are measured only within a span. So every request has a span even if only metrics are sent.
       const isFull = isFullDetail || options.tracesUrl === null;
       return createContinuedTraces(durations, { slowMs: options.sampling.slowMs, isFull });
     },

@@ -7,7 +7,7 @@ import type { ContinuedTraces, RequestTraces } from './request-traces';
  * OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even read from disk, which saves about
  * 300 ms and 40 MB in each process.
  *
- * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) decide which spans are sent. Each span has
+ * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`process/config.ts`) decide which spans are sent. Each span has
  * DRYDOCK_VERSION and NODE_ENV, unless OTEL_RESOURCE_ATTRIBUTES has other values.
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { endpoints } from '@drydock/contracts/endpoints';
 import { type EndpointDefinition, hasEntityTag, problemCodesOf } from '@drydock/contracts/platform/endpoint';
 import { problemSchema, problems } from '@drydock/contracts/platform/problems';
-import { isAt, sortRoutes } from '../http/route-table';
+import { isAt, sortRoutes } from '../http/route';
 
 const routes = sortRoutes(endpoints.map((endpoint) => ({ endpoint })));
 /** Codes that any request can be answered with before its endpoint is known. */

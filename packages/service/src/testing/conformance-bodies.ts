@@ -14,7 +14,7 @@ const specifiedWithBody: ReadonlySet<string> = new Set([
 
 export const bodyRules: readonly Rule[] = [
   {
-    name: 'a body that is no JSON is 400 and one of another type 415, and both are 422 where the specification closes the statuses',
+    name: 'a body that is not JSON is 400 and one of another type 415; both are 422 if the specification lists neither',
     appliesTo: ({ body }) => body !== undefined,
     check: async (world, endpoint, things) => {
       const isClosed = specifiedWithBody.has(endpoint.id);

@@ -6,7 +6,7 @@ import { ask, assertRefused, assertSucceeded, canSucceed, type Rule } from './co
 /** Rules for conditional requests, which name a known state of a record by its ETag. */
 export const entityTagRules: readonly Rule[] = [
   {
-    name: 'who has read it already gets 304 for its ETag, weak or in a list, and the whole for any other',
+    name: 'a client that names the ETag, weak or in a list, gets 304, and any other client the whole answer',
     appliesTo: (endpoint) => endpoint.method === 'GET' && hasEntityTag(endpoint),
     check: async (world, endpoint, things) => {
       if (!canSucceed(world, endpoint)) return;
@@ -29,7 +29,7 @@ export const entityTagRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a change that names what it was made to by If-Match is made to nothing else, and of two that race one is made',
+    name: 'a PATCH with If-Match changes only the version that it names, and of two simultaneous ones one succeeds',
     appliesTo: ({ method }) => method === 'PATCH',
     check: async (world, endpoint, things) => {
       const read = endpointsOf(endpoint.service).find(({ method, path }) => method === 'GET' && path === endpoint.path);

@@ -44,7 +44,7 @@ export const listRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a filter gives what it names and nothing else, also on the next page, and refuses what it cannot mean',
+    name: 'a filter gives exactly the items that meet it, also on later pages, and refuses malformed values',
     appliesTo: hasFilters,
     check: async (world, endpoint) => {
       const caller = (await world.newOwner?.()) ?? callerOf();

@@ -77,7 +77,7 @@ const rules: readonly Rule[] = [
   ...listRules,
   ...entityTagRules,
   {
-    name: 'whatever it is asked, it answers as its contract says and does not break',
+    name: 'it answers every request as its contract says',
     appliesTo: () => true,
     check: (world, endpoint, things) =>
       fuzzOperation({
@@ -91,7 +91,7 @@ const rules: readonly Rule[] = [
       }),
   },
   {
-    name: 'an undeclared query parameter is refused, or without a 422 to do it with takes no effect',
+    name: 'an undeclared query parameter is refused, or ignored if the contract has no 422',
     appliesTo: () => true,
     check: async (world, endpoint, things) => {
       const answer = await ask(world, endpoint, things, { search: '?undeclared=1' });
@@ -102,7 +102,7 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'a permission that is missing is 403 before all else that is wrong, and named',
+    name: 'a permission that is missing is named in a 403, whatever else is wrong',
     appliesTo: (endpoint) => endpoint.permissions.length > 0,
     check: async (world, endpoint, things) => {
       for (const permission of endpoint.permissions) {
@@ -126,7 +126,7 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'what is wrong with the request is 422 before it is asked whose the record is',
+    name: 'a malformed request is 422 even if the record does not exist',
     appliesTo: (endpoint) => outermostOf(endpoint) !== undefined,
     check: async (world, endpoint, things) => {
       const outermost = outermostOf(endpoint);
@@ -158,7 +158,7 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'a malformed id, a stranger’s, the other mode’s and one that never was get one identical 404',
+    name: 'a malformed id, a stranger’s, the other mode’s and an unknown id get one identical 404',
     appliesTo: (endpoint) => outermostOf(endpoint) !== undefined,
     check: async (world, endpoint, things) => {
       const strange = await Promise.all(world.strangers.map((stranger) => world.makeThings(stranger, endpoint)));
@@ -176,7 +176,7 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'of a record that is not the caller’s nothing inside is looked at: its own 404, whatever is named in it',
+    name: 'any path below a record that the caller does not have gets the 404 of that record',
     appliesTo: (endpoint) => outermostOf(endpoint) !== undefined && parametersOf(endpoint).length > 1,
     check: async (world, endpoint, things) => {
       const [outer = '', ...inner] = parametersOf(endpoint);
@@ -191,7 +191,7 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'an Idempotency-Key belongs to the record, however its id is written, and to the body as it was sent',
+    name: 'an Idempotency-Key is replayed for the same record, also if its id is in upper case',
     appliesTo: (endpoint) => endpoint.idempotency === 'accepted',
     check: async (world, endpoint, things) => {
       assertRefused(
@@ -217,7 +217,7 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: 'what it makes, or the work that makes it, can be read where its Location points',
+    name: 'the Location of a 201 or 202 leads to the new record or to the workflow',
     appliesTo: ({ response }) => response.status === 201 || response.status === 202,
     check: async (world, endpoint, things) => {
       if (!canSucceed(world, endpoint)) return;

@@ -105,8 +105,8 @@ export function searchOf(query: Asked['query']): string {
 type Json = fc.JsonValue;
 
 /**
- * Values that a schema accepts, about half of them at its limits, and sometimes a value that it refuses. `known` has
- * values that name existing records, by field.
+ * Values that a schema accepts, often at its limits, and sometimes values that it refuses. `known` has values that name
+ * existing records, by field.
  */
 function valuesOf(schema: z.ZodType, known: Readonly<Record<string, unknown>>): fc.Arbitrary<unknown> {
   const components: SchemaComponents = new Map();

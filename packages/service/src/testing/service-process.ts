@@ -5,8 +5,7 @@ import { z } from 'zod';
 import { openPool, pgDatabase } from '../database/pool';
 import { route } from '../http/route';
 import { createService } from '../http/service';
-import { readConfig } from '../process/config';
-import { apiFields, processFields, secretField } from '../process/config-fields';
+import { apiFields, processFields, readConfig, secretField } from '../process/config';
 import { closeOnSignal, createLifetime, shutdownLimitMs } from '../process/shutdown';
 import { createLog } from '../telemetry/log';
 

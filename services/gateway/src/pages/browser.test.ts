@@ -58,7 +58,7 @@ async function barriers(page: Page): Promise<string[]> {
 }
 
 (program === null ? describe.skip : describe)('in a browser', () => {
-  it('the Reference loads nothing from elsewhere, reports no error, keeps nobody out, light or dark, and leads to the guides', async () => {
+  it('the Reference loads nothing from other servers, reports no error, is accessible, and leads to the guides', async () => {
     const { page, faults } = await open('/docs', { colorScheme: 'light' });
     await page.getByRole('heading', { level: 1, name: 'Drydock' }).waitFor();
     expect(await barriers(page)).toEqual([]);
@@ -70,7 +70,7 @@ async function barriers(page: Page): Promise<string[]> {
     expect(faults).toEqual([]);
   });
 
-  it('the address of an operation by its operationId opens it', async () => {
+  it('a URL with an operationId opens that operation', async () => {
     const { page, faults } = await open('/docs#restoreSiteBackup');
     const heading = page.getByRole('heading', {
       name: /Overwrite the site's live files and database with the named backup/,
@@ -83,7 +83,7 @@ async function barriers(page: Page): Promise<string[]> {
     expect(faults).toEqual([]);
   });
 
-  it('a sandbox key tries a call from the Reference', async () => {
+  it('a call can be tried with a sandbox key from the Reference', async () => {
     const { page, faults } = await open('/docs');
     await page.getByRole('heading', { level: 1, name: 'Drydock' }).waitFor();
     const key = bench.register({ mode: 'sandbox' });
@@ -102,7 +102,7 @@ async function barriers(page: Page): Promise<string[]> {
   });
 
   it.each(['/docs', '/docs/guides/errors'])(
-    'words within a guide are found from %s, with keys alone and by people who do not see',
+    'the search on %s finds words of a guide, is accessible, and works by keyboard alone',
     async (path) => {
       const { page, faults } = await open(path);
       const field = page.getByRole('searchbox', { name: 'Search the guides' });
@@ -127,7 +127,7 @@ async function barriers(page: Page): Promise<string[]> {
   );
 
   it.each(['/docs/guides', '/docs/guides/events', '/problems', '/problems/rate_limited'])(
-    '%s reports no error and keeps nobody out, light and dark',
+    '%s reports no error and is accessible, light and dark',
     async (path) => {
       const { page, faults } = await open(path);
       expect(await barriers(page)).toEqual([]);

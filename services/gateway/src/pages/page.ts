@@ -85,7 +85,7 @@ export interface Layout {
   title: string;
   /** The content of the page as HTML. */
   body: string;
-  /** HTML that belongs into the head. */
+  /** Further HTML for the head of the page. */
   head?: string;
   /** The part of the documentation that the page belongs to. */
   part: 'reference' | 'guides' | 'problems';

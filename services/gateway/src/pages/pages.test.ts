@@ -21,7 +21,7 @@ describe('/problems', () => {
     expect(await json.json()).toMatchObject({ code, type: `/problems/${code}` });
   });
 
-  it('lists them all, and knows no other', async () => {
+  it('lists all codes, and any other code is 404', async () => {
     expect(((await (await get('/problems', 'application/json')).json()) as { data: unknown[] }).data).toHaveLength(
       problemCodes.length,
     );
@@ -35,7 +35,7 @@ describe('/problems', () => {
 });
 
 describe('the pages of the API', () => {
-  it('/openapi.json is the document that is committed', async () => {
+  it('/openapi.json is the committed document', async () => {
     const document = (await (await get('/openapi.json')).json()) as object;
     expect(document).toEqual(require('../../../../docs/openapi.json'));
   });
@@ -61,7 +61,7 @@ describe('the pages of the API', () => {
     );
   });
 
-  it('every guide for callers is there, links to what is there, and takes no markup from its text', async () => {
+  it('every guide for callers is served, its links lead somewhere, and its text never becomes markup', async () => {
     const known = new Set([
       '/docs',
       '/docs/guides',
@@ -91,7 +91,7 @@ describe('the pages of the API', () => {
       expect((await get(`/docs/guides/${name}`)).status).toBe(404);
   });
 
-  it('the search has every word of every guide and every problem, each under a heading that its page has', async () => {
+  it('the search index has every word of every guide and problem, under a heading of its page', async () => {
     const parts = (await (await get('/docs/search.json')).json()) as { href: string; heading: string; text: string }[];
     for (const { name } of guides) {
       const page = await (await get(`/docs/guides/${name}`)).text();
@@ -121,7 +121,7 @@ describe('the pages of the API', () => {
     '/docs/reference.js',
     '/docs/guides/events',
     '/docs/search.json',
-  ])('%s comes compressed to whoever takes it so, and not again to whoever has it', async (path) => {
+  ])('%s is compressed for clients that accept it, and 304 for clients that have it', async (path) => {
     const plain = await (await fetch(bench.url + path, { headers: { 'accept-encoding': 'identity' } })).text();
     for (const [accepted, encoding] of [
       ['gzip, br', 'br'],
@@ -140,14 +140,14 @@ describe('the pages of the API', () => {
     }
   });
 
-  it('/ leads to them, for people and for programs', async () => {
+  it('/ leads people and programs to the documentation', async () => {
     const page = await fetch(`${bench.url}/`, { headers: { accept: 'text/html' }, redirect: 'manual' });
     expect([page.status, page.headers.get('location')]).toEqual([302, '/docs']);
     const { documentation, openapi } = (await (await get('/', 'application/json')).json()) as Record<string, string>;
     for (const path of [documentation, openapi]) expect((await get(path ?? '')).status).toBe(200);
   });
 
-  it('take GET and HEAD alone and are nowhere else', async () => {
+  it('accept only GET and HEAD, and only at their exact paths', async () => {
     const head = await get('/docs', undefined, 'HEAD');
     expect([head.status, await head.text()]).toEqual([200, '']);
     const post = await get('/docs', undefined, 'POST');

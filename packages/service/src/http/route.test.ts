@@ -1,4 +1,4 @@
-import { findUnmounted } from './route-table';
+import { findUnmounted } from './route';
 
 const promised = [
   { id: 'listBoards', service: 'agency' },
@@ -17,14 +17,14 @@ const mount =
   () =>
     find(ids, false);
 
-test('a service does not start without an endpoint of its own, with one twice, or with one of another service', () => {
+test('a service does not start if an endpoint is missing, mounted twice or of another service', () => {
   expect(mount('getBoard', 'listBoards')).not.toThrow();
   expect(mount('getBoard')).toThrow('agency does not mount listBoards');
   expect(mount('getBoard', 'listBoards', 'getBoard')).toThrow('getBoard');
   expect(mount('getBoard', 'listBoards', 'listSites')).toThrow('listSites');
 });
 
-test('a developer’s service starts without the endpoint that is being written, and with no other fault', () => {
+test('in development a service starts if an endpoint is missing, but with no other fault', () => {
   expect(find(['getBoard'], true).map(({ id }) => id)).toEqual(['listBoards']);
   expect(find(['getBoard', 'listBoards'], true)).toEqual([]);
   expect(() => find(['getBoard', 'getBoard'], true)).toThrow('getBoard');
