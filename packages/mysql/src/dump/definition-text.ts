@@ -4,7 +4,7 @@ import type { DumpedProgram } from './manifest';
 
 /** Matches a quoted identifier. A session with ANSI_QUOTES uses double quotes. */
 export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
-/** Matches a text as the server writes it into a definition. */
+/** Matches a string literal as the server writes it into a definition. */
 const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
 /**
@@ -17,8 +17,8 @@ const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
 export const exactly = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`);
 
 /**
- * Replaces matches of a pattern in a table's definition, except in texts and names, because a comment may contain the
- * same words. `replace` gets the pattern's named groups.
+ * Replaces matches of a pattern in a table's definition. String literals and quoted names stay as they are, because a
+ * comment may contain the same words. `replace` gets the pattern's named groups.
  */
 export function replaceOutsideQuotes(
   definition: string,
@@ -67,21 +67,22 @@ const escaped = (value: string): string =>
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /**
- * Matches the comment, or the values of an ENUM or SET, at the end of a part. Only these texts have backslash escapes.
- * The names before them have none, so `unescaped` must not change the names.
+ * Matches the string literals that end a part of {@link readableDefinition}: a comment, or the values of an ENUM or
+ * SET. The server escapes only these with backslashes. Names come before them, and `unescaped` must not change a name.
  */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 
-/** The fields of a routine in the server's catalogue; empty for any other program. */
+/** The comment and return type of a routine from information_schema. Other programs have empty texts. */
 export interface Routine {
   comment: string;
   returns: string;
 }
 
 /**
- * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. The
- * text that the server adds is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
- * Under the program's own settings, the returned definition has its original meaning.
+ * Repairs a definition of SHOW CREATE, which mixes two character sets. The program's own text is in the character set
+ * of the session that created it. The text that the server adds is UTF-8, with backslashes that a program with
+ * NO_BACKSLASH_ESCAPES does not understand. The returned definition has its original meaning under the program's own
+ * settings.
  */
 export async function readableDefinition(
   reader: Session,
@@ -103,8 +104,8 @@ export async function readableDefinition(
 }
 
 /**
- * Converts UTF-8 into a character set. Both strings have one character for each byte. ASCII stays unchanged, because
- * sjis has another backslash for U+005C.
+ * Converts UTF-8 into a character set. Both strings have one character for each byte. ASCII is not converted, because
+ * MySQL converts a backslash into another character of sjis.
  */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {
   const pieces = part.split(/([^\0-\x7f]+)/);

@@ -3,10 +3,13 @@ import { isOwnUser } from '../dump/list-accounts';
 import type { DumpedProgram } from '../dump/manifest';
 import { TransferError } from '../session/transfer-error';
 
-/** The pattern does not match the end of the name, because a gbk, sjis or big5 character may contain a quote. */
+/**
+ * Matches the beginning of a program up to the opening quote of its name. The end of the name cannot be found, because
+ * a gbk, sjis or big5 character may contain the byte of a quote.
+ */
 const program = (what: string): RegExp => new RegExp(`^CREATE DEFINER=(?<definer>${name})(?:@${name})? ${what} [\`"]`);
 
-/** How SHOW CREATE begins each kind of definition. */
+/** The beginning that SHOW CREATE writes for each kind of definition. */
 const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> = {
   TABLE: /^CREATE TABLE `/,
   SEQUENCE: /^CREATE SEQUENCE `/,
@@ -23,8 +26,8 @@ const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> =
 };
 
 /**
- * Refuses a text that is no definition of this kind, or that would run with rights of the platform. A dump is
- * untrusted: its writer must not get more rights than the customer.
+ * Throws `statement_refused` for a text that is no definition of this kind, or that would run with rights of the
+ * platform. A dump is a stranger's input, whose author must not get more rights than the customer has.
  */
 export function checkDefinition(kind: keyof typeof beginnings, definition: string, object: string): void {
   const match = beginnings[kind].exec(definition);

@@ -51,16 +51,16 @@ const loadMode = (flavour: Flavour): string => {
 };
 
 /**
- * The largest statement that a server accepts. With hexadecimal digits, a row is larger than in the customer's
- * statement.
+ * The largest statement in bytes that any server accepts. The load raises the server's limit to it, because hexadecimal
+ * digits make a row longer than it was in the customer's statement.
  */
 const packetBytesMax = 2 ** 30;
 
 /**
  * Loads a dump into an empty instance. An account without rights outside the customer's schemas creates definitions and
  * inserts rows. Triggers, views and events come after the rows, and the event scheduler is off, so that no code of the
- * customer runs. All rows are read back and compared. The caller removes the instance after a failure. @throws
- * TransferError
+ * customer runs. All rows are read back and compared. The caller removes the instance after a failure.
+ * @throws TransferError
  */
 export async function loadDatabase({
   admin: login,
@@ -202,8 +202,8 @@ async function define(session: Session, schema: string, definition: string, obje
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**
- * Repairs sequences in columns' defaults. A default is left out if its sequence is missing, because MariaDB allows
- * dropping a used sequence, or if its written name fits several sequences.
+ * Repairs the names of sequences in columns' defaults. A default is left out if no sequence fits its written name,
+ * because MariaDB lets a used sequence be dropped. It is also left out if several sequences fit.
  */
 function withSequences(
   { definition }: DumpedTable,
@@ -257,9 +257,9 @@ const order: readonly DumpedProgram['kind'][] = [
 ];
 
 /**
- * Creates programs and grants rights. Views need other views, functions and rights, and rights need their objects. So
- * everything that failed is tried again as long as something else succeeds. Returns findings for everything that still
- * fails.
+ * Creates programs and grants rights. A view needs other views, functions and rights, and a right needs its object. So
+ * everything that failed is tried again until a round brings no success. Returns findings for everything that failed in
+ * that round.
  */
 async function loadPrograms(
   session: Session,
