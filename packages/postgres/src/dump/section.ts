@@ -34,7 +34,7 @@ export async function readText(section: Section, bytesMax: number): Promise<stri
   }
 }
 
-/** The largest text section, because a load holds it in memory. */
+/** The size limit of a text section in bytes. A load holds the whole section in memory. */
 export const textBytesMax = 64 * 2 ** 20;
 
 /** A section of text. Reading it throws a permanent `dump_failed` if it is too long for a load. */

@@ -1,7 +1,7 @@
 import { readText, type SectionReader, textBytesMax } from '../dump/section';
 import { type Statement, splitStatements } from '../dump/split-statements';
 import { publicOwnerOf } from './owner-roles';
-import { describeStatement, judgeStatement } from './statement.rules';
+import { describeStatement, checkStatement } from './statement.rules';
 import { isOwnerChange, type OwnedStatement, readOwners } from './statement-owners';
 
 export interface SqlStatement extends OwnedStatement {
@@ -20,7 +20,7 @@ export async function readStatements(
   const statements = splitStatements(await readText(await reader.expect(path), textBytesMax));
   const isRun = (statement: Statement): boolean => {
     if (saysOwners && (isOwnerChange(statement) || publicOwnerOf(statement) !== null)) return true;
-    return judgeStatement(statement) === 'run';
+    return checkStatement(statement) === 'run';
   };
   const run = statements.filter(isRun);
   const owned = saysOwners ? readOwners(run) : run.map((statement) => ({ ...statement, owner: null }));

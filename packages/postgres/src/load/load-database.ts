@@ -213,8 +213,8 @@ class Load {
   }
 
   /**
-   * Runs statements with the extended protocol. It refuses two commands in one text, which proves that the dump is
-   * split correctly.
+   * Runs statements with the extended protocol. The protocol refuses two commands in one text, which proves that the
+   * dump is split correctly.
    */
   private async execute(statements: SqlStatement[], { isBehindRows = false } = {}): Promise<void> {
     for (const statement of statements) {
@@ -338,7 +338,10 @@ class Load {
     }
   }
 
-  /** Runs before row security policies exist, because a policy could hide rows from its owner. */
+  /**
+   * Compares the generated columns. This happens before row security policies exist, because a policy could hide rows
+   * from the table's owner.
+   */
   private async compareComputed({ tables }: DumpManifest): Promise<void> {
     const owners = await relationOwners(this.client);
     const run = (table: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
@@ -346,7 +349,9 @@ class Load {
     this.findings.push(...(await compareComputed(this.client, tables, run)));
   }
 
-  /** Ends a load, but lets a trial continue, so that the trial reports every refused statement. */
+  /**
+   * Throws the error in a load. A trial goes on after a permanent error, so that it reports every refused statement.
+   */
   private refuse(object: string, error: unknown): void {
     if (this.request.isTrial !== true || !isPermanent(error))
       throw asTransferError('statement_failed', object, error, { object });

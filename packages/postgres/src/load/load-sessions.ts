@@ -31,10 +31,11 @@ interface Opened extends Login {
   session: Session;
 }
 
-/** A third connection gains nothing on two cores. */
+/** The number of parallel connections. A third one gains nothing on two cores. */
 const lanes = 2;
 /**
- * The most kept sessions of other owners in a lane. A database may have more owners than its server accepts sessions.
+ * The most sessions of other owners that a lane keeps. A database may have more owners than its server accepts
+ * sessions.
  */
 const othersMax = 4;
 
@@ -77,8 +78,8 @@ export class LoadSessions {
   }
 
   /**
-   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the session
-   * that was unused for longest is closed. It runs nothing, because the work of a lane is sequential.
+   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the one that
+   * was unused for longest is closed. No statement runs in it, because the work of a lane is sequential.
    */
   async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
     const others = this.others[lane];
@@ -127,7 +128,8 @@ export class LoadSessions {
 
   /**
    * Applies the dumped settings to all present and future sessions of the load. A setting that Postgres refuses is
-   * skipped. A second call after the text search configurations exist applies the settings that name them.
+   * skipped. The load calls this again after the schema exists, because a setting may name a text search configuration
+   * of the dump.
    */
   async use(properties: DatabaseProperties | null): Promise<void> {
     this.settings = (properties?.settings ?? []).filter(({ key }) => decidesValues(key));

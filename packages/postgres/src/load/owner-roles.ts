@@ -16,7 +16,7 @@ export function publicOwnerOf({ outline }: { outline: string }): string | null {
 
 /**
  * Tells whether a statement changes a right of the object's own owner. Rows, indexes and foreign keys may need that
- * right.
+ * right, so the statement runs after them.
  */
 export const isOwnRight = ({ outline, text, owner }: OwnedStatement): boolean =>
   /^(?:GRANT|REVOKE) /i.test(outline) && rolesOf(text)[0] === owner;
@@ -84,7 +84,7 @@ const list = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
 
-/** The reason for changed owners in a backup before version 3. */
+/** The reason for changed owners in a dump whose format is older than version 3. */
 export const unknownOwners =
   'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 

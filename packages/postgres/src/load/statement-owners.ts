@@ -26,8 +26,9 @@ export const isOwnerChange = ({ text }: Pick<Statement, 'text'>): boolean => {
 };
 
 /**
- * Reads from SET SESSION AUTHORIZATION which role runs each statement. A name in single quotes applies to the following
- * entries. A plain name is the grantor within an entry, and RESET returns to the entry's owner.
+ * Reads from SET SESSION AUTHORIZATION which role runs each statement. A name in single quotes is the owner of the
+ * following objects of the dump. Another name is the grantor of the following grants, and RESET returns to the object's
+ * owner.
  */
 export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
   let entryOwner: string | null = null;
@@ -53,8 +54,8 @@ export const isDenied = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && error.code === '42501';
 
 /**
- * Tells whether Postgres refused the statement itself. The customer's code could raise the same error to be run again
- * with more rights, but that error has a position in the code (`where`).
+ * Tells whether Postgres itself refused the statement for lack of a right. The customer's code could raise the same
+ * error in order to be run again with more rights, but that error has a position in the code (`where`).
  */
 export const isRefusedByPostgres = (error: unknown): error is Error =>
   isDenied(error) && !('where' in error && error.where !== undefined);

@@ -99,7 +99,7 @@ const wholeScript = (script: string): string =>
   ].join('\n');
 
 /**
- * Runs `deploy` while no other process deploys to the database. First it settles the script of a killed deployment: a
+ * Runs `deploy` while no other process deploys to the database. First it resolves the script of a killed deployment: a
  * completed script counts as applied, and an incomplete one is applied again. If Postgres still runs the script, the
  * call waits.
  */
@@ -110,14 +110,14 @@ async function deployAlone<T>(databaseUrl: string, deploy: () => Promise<T>): Pr
   await client.connect();
   try {
     await client.query(`SELECT pg_advisory_lock(${deploymentLock})`);
-    await settleInterrupted(client);
+    await resolveInterrupted(client);
     return await deploy();
   } finally {
     await client.end();
   }
 }
 
-async function settleInterrupted(client: pg.Client): Promise<void> {
+async function resolveInterrupted(client: pg.Client): Promise<void> {
   const { rows } = await client.query(`SELECT to_regclass('"_prisma_migrations"') IS NOT NULL AS there`);
   if (rows[0]?.there !== true) return;
   // A simple query is one transaction.
@@ -179,7 +179,10 @@ export async function createMigration(
   return sql === null ? null : writeMigration(readMigrationFolder(serviceDir).migrationsDir, name, sql, at);
 }
 
-/** The used part of Prisma's schema engine. Its full type is in @prisma/schema-engine-wasm, which is ESM only. */
+/**
+ * The part of Prisma's schema engine that is used here. Its full type is in @prisma/schema-engine-wasm, which is ESM
+ * only.
+ */
 export interface SchemaEngine {
   applyMigrations(input: unknown): Promise<{ appliedMigrationNames: string[] }>;
   /** Returns the SQL as `stdout`. The `exitCode` 2 means that there is a difference. */
@@ -202,7 +205,7 @@ declare global {
   var PRISMA_WASM_PANIC_REGISTRY: { set_message: (message: string) => void } | undefined;
 }
 
-/** Each process has one instance, because the generated module keeps state. */
+/** The engine's module. A process loads it once, because the generated code keeps state. */
 let loading: Promise<EngineGlue> | undefined;
 
 /**

@@ -11,8 +11,8 @@ const internalCharOid = 18;
 const textOid = 25;
 
 /**
- * The columns of type "char", by the array of a result's rows. The adapter passes on the same array, but without the
- * types.
+ * The positions of a result's columns of type "char". The key is the array of its rows, which the adapter passes on
+ * without the types.
  */
 const charColumns = new WeakMap<object, number[]>();
 

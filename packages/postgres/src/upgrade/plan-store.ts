@@ -12,8 +12,8 @@ import { readRows, type Stage, UpgradeError, withDatabase } from './session';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction of a loader as its owner. The customer's code may have changed the session's role or settings
- * before.
+ * Begins a transaction in a loader's session, which then acts as the owner. The customer's code may have changed the
+ * session's role or settings before.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
@@ -71,7 +71,10 @@ async function readLeft(stage: Stage, part: string): Promise<StoredStatement[]> 
   return readRows(await stage.keeper(), statementSchema, sql, [part]);
 }
 
-/** Plans the copying of tables unless it was planned before. Returns the tokens of tables that are not copied yet. */
+/**
+ * Plans the copying of tables unless it was planned before. Returns the tokens of the tables that are not copied yet,
+ * by the table's name.
+ */
 export async function planRows(stage: Stage, tables: readonly string[]): Promise<Map<string, string>> {
   const part = 'rows';
   const keeper = await stage.keeper();
@@ -105,7 +108,7 @@ export interface FailedStatement {
 }
 
 interface PartOptions {
-  /** How many statements run at the same time. */
+  /** The number of statements that run at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
   /**

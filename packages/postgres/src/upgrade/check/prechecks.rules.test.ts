@@ -1,4 +1,4 @@
-import { type Facts, judgeUpgrade, remedyFor } from './prechecks.rules';
+import { type Facts, reportUpgrade, remedyFor } from './prechecks.rules';
 
 const quiet: Facts = {
   fromMajor: 16,
@@ -27,10 +27,10 @@ const quiet: Facts = {
 };
 const keyless = { table: 'log', rows: 100_000, changes: 0, cannotCompare: false };
 const codesOf = (facts: Partial<Facts>): string[] =>
-  judgeUpgrade({ ...quiet, ...facts }).findings.map(({ level, code }) => `${level} ${code}`);
+  reportUpgrade({ ...quiet, ...facts }).findings.map(({ level, code }) => `${level} ${code}`);
 
 test('a database with nothing special goes online, and is told that its schema stands still', () => {
-  expect(judgeUpgrade(quiet)).toMatchObject({ path: 'logical', pauseSeconds: 0, neededBytes: 2_200_000_000 });
+  expect(reportUpgrade(quiet)).toMatchObject({ path: 'logical', pauseSeconds: 0, neededBytes: 2_200_000_000 });
   expect(codesOf({})).toEqual(['INFO ddl_refused']);
 });
 
@@ -44,13 +44,13 @@ test.each<[string, Partial<Facts>]>([
 });
 
 test('a table without a key goes online unless its changes could not be found again, or not in time', () => {
-  expect(judgeUpgrade({ ...quiet, keyless: [keyless] }).path).toBe('logical');
-  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
-  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({
+  expect(reportUpgrade({ ...quiet, keyless: [keyless] }).path).toBe('logical');
+  expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
+  expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({
     path: 'offline',
     pauseSeconds: 25,
   });
-  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
+  expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
 });
 
 test.each([
