@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { isPermanentSqlState, sqlStateOf } from '../session/transfer-error';
+import { type ComputedColumns, computedSchema, type TableEntry } from './dump-format';
 import { qualify, quoteName } from './list-tables';
-import { type ComputedColumns, computedSchema, type TableEntry } from './manifest';
 
 const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as column
   from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid

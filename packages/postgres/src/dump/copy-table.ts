@@ -4,9 +4,8 @@ import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { TimeBudget } from '../session/time-budget';
 import { asTransferError } from '../session/transfer-error';
+import type { Section, TableEntry } from './dump-format';
 import { qualify, quoteName } from './list-tables';
-import type { TableEntry } from './manifest';
-import type { Section } from './section';
 
 function target(table: TableEntry, place = qualify(table)): string {
   // COPY does not accept an empty list, so a table without columns to copy has no list.

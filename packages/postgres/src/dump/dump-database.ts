@@ -11,11 +11,19 @@ import {
 import { computedColumns, hashIfPossible } from './computed-columns';
 import { type Copied, copyOut } from './copy-table';
 import { type DatabaseProperties, readProperties } from './database-properties';
+import {
+  type ComputedColumns,
+  type DumpManifest,
+  dataPath,
+  type Section,
+  sectionPaths,
+  type TableEntry,
+  type TablesFile,
+  textSection,
+} from './dump-format';
 import { dumpBothSections } from './dump-schema';
 import { readLargeObjects } from './large-objects';
 import { listSequences, listTables, lockTables, qualify } from './list-tables';
-import type { ComputedColumns, DumpManifest, TableEntry, TablesFile } from './manifest';
-import { dataPath, type Section, sectionPaths, textSection } from './section';
 
 export interface DumpRequest {
   /**

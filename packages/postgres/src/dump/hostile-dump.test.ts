@@ -5,7 +5,7 @@ import { createOwnedDatabase, type OwnedDatabase, runAsAdmin } from '../../test/
 import { loadDatabase } from '../load/load-database';
 import { runSql } from '../testing/run-sql';
 import { dumpDatabase } from './dump-database';
-import { type Section, textSection } from './section';
+import { type Section, textSection } from './dump-format';
 
 const canary = path.join(os.tmpdir(), `drydock-canary-${process.pid}`);
 afterEach(() => rmSync(canary, { force: true }));

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { baseColumn, hashComputed } from '../dump/computed-columns';
+import type { ComputedColumns, DumpManifest } from '../dump/dump-format';
 import { hashRoots, qualify, quoteName } from '../dump/list-tables';
-import type { ComputedColumns, DumpManifest } from '../dump/manifest';
 import { asTransferError, isPermanent } from '../session/transfer-error';
 import type { LoadFinding } from './load-request';
 

@@ -1,7 +1,7 @@
-import { readText, type SectionReader, textBytesMax } from '../dump/section';
+import { readText, type SectionReader, textBytesMax } from '../dump/dump-format';
 import { type Statement, splitStatements } from '../dump/split-statements';
 import { publicOwnerOf } from './owner-roles';
-import { describeStatement, checkStatement } from './statement.rules';
+import { checkStatement, describeStatement } from './statement.rules';
 import { isOwnerChange, type OwnedStatement, readOwners } from './statement-owners';
 
 export interface SqlStatement extends OwnedStatement {

@@ -7,17 +7,19 @@ import {
   propertyStatements,
   rolesOfProperties,
 } from '../dump/database-properties';
-import { writeLargeObjects } from '../dump/large-objects';
-import { hashRoots } from '../dump/list-tables';
 import {
   type DumpManifest,
+  dataPath,
   manifestSchema,
   readJson,
+  SectionReader,
+  sectionPaths,
   sequencesSchema,
   type TablesFile,
   tablesSchema,
-} from '../dump/manifest';
-import { dataPath, SectionReader, sectionPaths } from '../dump/section';
+} from '../dump/dump-format';
+import { writeLargeObjects } from '../dump/large-objects';
+import { hashRoots } from '../dump/list-tables';
 import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
 import { asTransferError, isPermanent, type TransferError } from '../session/transfer-error';

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { type Copied, copyIn } from '../dump/copy-table';
+import type { DumpManifest, Section, SequenceEntry, TableEntry, TablesFile } from '../dump/dump-format';
 import { qualify } from '../dump/list-tables';
-import type { DumpManifest, SequenceEntry, TableEntry, TablesFile } from '../dump/manifest';
-import type { Section } from '../dump/section';
 import type { TimeBudget } from '../session/time-budget';
 import { asTransferError, TransferError } from '../session/transfer-error';
 

@@ -17,7 +17,7 @@ import {
   type TwoServers,
 } from '../../test/two-servers';
 import { dumpDatabase } from '../dump/dump-database';
-import type { Section } from '../dump/section';
+import type { Section } from '../dump/dump-format';
 import { loadDatabase } from '../load/load-database';
 import { dropTransferRole, loginUrl, makeLoader, makeReader } from '../session/transfer-roles';
 import { Canaries } from '../testing/canaries';

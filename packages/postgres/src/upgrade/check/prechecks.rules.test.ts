@@ -1,4 +1,4 @@
-import { type Facts, reportUpgrade, remedyFor } from './prechecks.rules';
+import { type Facts, remedyFor, reportUpgrade } from './prechecks.rules';
 
 const quiet: Facts = {
   fromMajor: 16,

@@ -5,7 +5,7 @@ import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '../.
 import { withoutIdentitySql } from '../copy/customer-tables';
 import { isOwnRoleSql } from '../copy/own-objects';
 import { readRows } from '../session';
-import { type Facts, type UpgradeReport, reportUpgrade } from './prechecks.rules';
+import { type Facts, reportUpgrade, type UpgradeReport } from './prechecks.rules';
 
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { z } from 'zod';
+import type { TableEntry } from '../../dump/dump-format';
 import { hashRoots, listTables, qualify } from '../../dump/list-tables';
-import type { TableEntry } from '../../dump/manifest';
 import { readRows, type Stage } from '../session';
 import type { OwnObjects } from './own-objects';
 
