@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { type DatabaseProperties, decidesValues } from '../dump/database-properties';
 import { openSession, type Session } from '../session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
+import { extensionOf } from './statement.rules';
+import type { SqlStatement } from './statement-owners';
 
 /**
  * The roles that may own objects of a dump, besides the database's owner. Each owner's objects are created in sessions
@@ -181,8 +183,9 @@ export async function checkTarget(client: pg.ClientBase): Promise<void> {
   if (filled) throw new TransferError('database_not_empty', 'the target database holds something already');
 }
 
-/** Throws `extension_untrusted` unless an owner may install all these extensions on the server. */
-export async function checkExtensions(client: pg.ClientBase, names: string[]): Promise<void> {
+/** Throws `extension_untrusted` unless an owner may install every extension of the statements on the server. */
+export async function checkExtensions(client: pg.ClientBase, statements: readonly SqlStatement[]): Promise<void> {
+  const names = statements.map(extensionOf).filter((name) => name !== null);
   const { rows } = await client.query(untrustedSql, [names]);
   const refused = z.array(z.object({ name: z.string() })).parse(rows);
   const [first] = refused;

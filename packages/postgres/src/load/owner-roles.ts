@@ -4,16 +4,6 @@ import { qualify } from '../dump/list-tables';
 import type { LoadFinding } from './load-request';
 import { type OwnedStatement, rolesOf } from './statement-owners';
 
-const identifier = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
-const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${identifier}$`);
-
-/** Returns the owner that the statement gives the schema `public`, or null for another statement. */
-export function publicOwnerOf({ outline }: { outline: string }): string | null {
-  const owner = publicForm.exec(outline)?.[1];
-  if (owner === undefined) return null;
-  return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
-}
-
 /**
  * Tells whether a statement changes a right of the object's own owner. Rows, indexes and foreign keys may need that
  * right, so the statement runs after them.

@@ -63,6 +63,16 @@ export function extensionOf(statement: Pick<Statement, 'outline'>): string | nul
   return name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
 }
 
+const ownerForm = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
+const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${ownerForm}$`);
+
+/** Returns the owner that the statement gives the schema `public`, or null for another statement. */
+export function publicOwnerOf({ outline }: { outline: string }): string | null {
+  const owner = publicForm.exec(outline)?.[1];
+  if (owner === undefined) return null;
+  return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
+}
+
 /** Tells whether a statement changes rights. Rights are restored when all objects exist. */
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);

@@ -65,6 +65,10 @@ export function isPermanentSqlState(code: unknown): boolean {
 export const isPermanent = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
 
+/** Tells whether Postgres refused for lack of a right. */
+export const isDenied = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && error.code === '42501';
+
 /** The SQLSTATEs of undefined names. */
 const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
 

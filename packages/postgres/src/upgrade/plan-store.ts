@@ -3,7 +3,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { splitStatements } from '../dump/split-statements';
 import { deniedSchema, lackingRights } from '../load/owner-roles';
-import { attachRunsNoCode, isRefusedByPostgres, lendRights, runsNoCode } from '../load/statement-owners';
+import { isRefusedByPostgres, lendRights, runsNoCode } from '../load/statement-owners';
 import { openSession, runStatement } from '../session/session';
 import { platformRole } from './copy/own-objects';
 import type { PlannedStatement, SchemaPlan } from './copy/schema-statements';
@@ -196,7 +196,7 @@ async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatemen
     const [{ outline } = { outline: '' }] = splitStatements(`${statement.sql}\n;`);
     if (await lendLacking(stage, maker, { schema: deniedSchema(error), outline }))
       return makeAsOwner(stage, maker, statement);
-    if (!runsNoCode(outline) && !(await attachRunsNoCode(await stage.keeper(), outline))) throw error;
+    if (!(await runsNoCode(await stage.keeper(), outline))) throw error;
     await withAllRights(stage, owner, run);
   }
 }
