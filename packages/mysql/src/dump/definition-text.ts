@@ -1,5 +1,7 @@
 import type { Flavour } from '../engines/list-engines';
 import type { Session } from '../session/session';
+import { TransferError } from '../session/transfer-error';
+import { isOwnUser } from './list-accounts';
 import type { DumpedProgram } from './manifest';
 
 /** Matches a quoted identifier. A session with ANSI_QUOTES uses double quotes. */
@@ -115,4 +117,41 @@ async function converted(reader: Session, part: string, charset: string): Promis
     `SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`,
   );
   return pieces.map((piece, at) => (at % 2 === 0 ? piece : (row?.[(at - 1) / 2]?.toString('latin1') ?? ''))).join('');
+}
+
+const definedBy = `DEFINER=(?<definer>${quotedName})(?:@${quotedName})?`;
+
+/**
+ * Matches the beginning of a program up to the opening quote of its name. The end of the name cannot be found, because
+ * a gbk, sjis or big5 character may contain the byte of a quote.
+ */
+const programHead = (what: string): RegExp => new RegExp(`^CREATE ${definedBy} ${what} [\`"]`);
+
+/** The beginning that SHOW CREATE writes for each kind of definition. */
+const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> = {
+  TABLE: /^CREATE TABLE `/,
+  SEQUENCE: /^CREATE SEQUENCE `/,
+  VIEW: new RegExp(`^CREATE ALGORITHM=\\w+ ${definedBy} SQL SECURITY (?:DEFINER|INVOKER) VIEW \``),
+  FUNCTION: programHead('(?:AGGREGATE )?FUNCTION'),
+  PROCEDURE: programHead('PROCEDURE'),
+  PACKAGE: programHead('PACKAGE'),
+  'PACKAGE BODY': programHead('PACKAGE BODY'),
+  // MariaDB stores a trigger as the customer wrote it, so upper case and spaces may vary.
+  TRIGGER: new RegExp(`^CREATE (?:OR REPLACE )?${definedBy} TRIGGER\\s`, 'i'),
+  EVENT: programHead('EVENT'),
+};
+
+/**
+ * Throws `statement_refused` for a text that is no definition of this kind, or that would run with rights of the
+ * platform. A dump is a stranger's input, whose author must not get more rights than the customer has.
+ */
+export function checkDefinition(kind: keyof typeof beginnings, definition: string, object: string): void {
+  const match = beginnings[kind].exec(definition);
+  if (match === null)
+    throw new TransferError('statement_refused', `${object} is no definition of a ${kind.toLowerCase()}`, { object });
+  const definer = match.groups?.['definer'];
+  if (definer === undefined) return;
+  const quote = definer.charAt(0);
+  const user = Buffer.from(definer.slice(1, -1).replaceAll(quote + quote, quote), 'latin1').toString('utf8');
+  if (isOwnUser(user)) throw new TransferError('statement_refused', `${object} would run as ${user}`, { object });
 }

@@ -1,4 +1,4 @@
-import { quotedName, replaceOutsideQuotes } from '../dump/definition-text';
+import { checkDefinition, quotedName, replaceOutsideQuotes } from '../dump/definition-text';
 import { readRows } from '../dump/dump-database';
 import { hasOwnRows, selectOf } from '../dump/list-content';
 import {
@@ -15,7 +15,6 @@ import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfe
 import type { Flavour } from '../engines/list-engines';
 import { isName, type Login, quoteLiteral, quoteName, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
-import { checkDefinition } from './check-definition';
 import { insertRows } from './insert-rows';
 import { type LeftGrant, loadAccounts, loadGrants, tellLeft, tellRefused } from './load-accounts';
 
