@@ -13,8 +13,8 @@ import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
 
 /*
- * Large databases are either dumped and loaded in constant memory, or refused before anything changes. `npm test` runs
- * the widest table and a fiftieth of the tables, and `npm run chaos` runs all cases.
+ * Large databases are either dumped and loaded in constant memory, or refused before anything changes. `npm run
+ * test:all` has the widest table and 1,100 tables. `npm run chaos` has all cases, with 50,000 tables.
  */
 
 const mb = 2 ** 20;
@@ -51,7 +51,7 @@ const cases: LargeCase[] = [
   {
     what: `${tables} tables`,
     statements: [makeTables(tables)],
-    // The limit is high, because pg_dump alone takes 360 MB for 50,000 tables.
+    // pg_dump alone takes 360 MB for 50,000 tables.
     rssMaxMb: isChaos ? 500 : 300,
     hasFingerprint: true,
     isInCi: true,

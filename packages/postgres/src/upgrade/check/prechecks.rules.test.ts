@@ -29,7 +29,7 @@ const keyless = { table: 'log', rows: 100_000, changes: 0, cannotCompare: false 
 const codesOf = (facts: Partial<Facts>): string[] =>
   reportUpgrade({ ...quiet, ...facts }).findings.map(({ level, code }) => `${level} ${code}`);
 
-test('a database with nothing special goes online, and is told that its schema stands still', () => {
+test('a database with nothing special is upgraded online, with a note that its schema cannot be changed meanwhile', () => {
   expect(reportUpgrade(quiet)).toMatchObject({ path: 'logical', pauseSeconds: 0, neededBytes: 2_200_000_000 });
   expect(codesOf({})).toEqual(['INFO ddl_refused']);
 });
@@ -39,11 +39,11 @@ test.each<[string, Partial<Facts>]>([
   ['extension_missing', { extensions: ['adminpack'] }],
   ['extension_tables', { extensionTables: ['topology.layer'] }],
   ['not_enough_space', { freeBytes: 2_199_999_999 }],
-])('%s keeps an upgrade from beginning', (code, facts) => {
+])('%s forbids an upgrade', (code, facts) => {
   expect(codesOf(facts)[0]).toBe(`ERROR ${code}`);
 });
 
-test('a table without a key goes online unless its changes could not be found again, or not in time', () => {
+test('a table without a key is upgraded online unless its changed rows could not be found on the target, or not in time', () => {
   expect(reportUpgrade({ ...quiet, keyless: [keyless] }).path).toBe('logical');
   expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
   expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({
@@ -57,6 +57,6 @@ test.each([
   ['function unaccent(text) does not exist', 'search_path'],
   ['text search dictionary "unaccent" does not exist', 'search_path'],
   ['column "buffers_backend" does not exist', 'Change or drop it first'],
-])('what to do about: %s', (reason, advice) => {
+])('advice for: %s', (reason, advice) => {
   expect(remedyFor(reason)).toContain(advice);
 });
