@@ -298,8 +298,9 @@ const programNames = `SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM inf
   UNION ALL SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS`;
 
 /**
- * Removes programs that got a wrong name. A gbk character may end with the byte of a backtick, and MySQL then misreads
- * a quoted name that also has a real backtick. Each removed program becomes a finding.
+ * Drops programs that got a wrong name, and returns a finding for each program that is missing under its own name. A
+ * gbk character may end with the byte of a backtick, and MySQL then misreads a quoted name that also has a real
+ * backtick.
  */
 async function removeMisnamed(
   session: Session,

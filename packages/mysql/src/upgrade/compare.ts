@@ -136,8 +136,8 @@ const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
 /** Groups by bytes, because information_schema treats `Users` as `users`. */
 const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema}, BINARY TABLE_NAME`;
 
-// 11.8 writes defaults of binary strings as hexadecimal digits. Earlier versions lose bytes above 127. So the server is
-// asked for the default's value, which needs no row.
+// In information_schema, 11.8 writes the default of a binary string as hexadecimal digits, and earlier versions lose
+// its bytes above 127. So the default's value is queried, which needs no row.
 const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set')
   AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
 /**

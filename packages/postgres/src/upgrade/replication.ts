@@ -11,7 +11,9 @@ import { customerTables, restoreIdentities } from './copy/customer-tables';
 import { readRows, type Stage, UpgradeError } from './session';
 
 const pollMs = 50;
-/** A subscriber repeats a failed attempt by itself. After this many failures the cause is permanent. */
+/**
+ * A subscriber repeats a failed attempt by itself. After more failures than this, the cause is taken to be permanent.
+ */
 const errorsMax = 20;
 /** The most tables in a statement. */
 const tablesAtOnce = 500;

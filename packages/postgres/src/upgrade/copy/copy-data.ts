@@ -51,7 +51,7 @@ export async function copyData(move: Move): Promise<void> {
     else await copyLogical(stage, report(0, 0.7));
     await runPart(stage, 'keys');
     await runPart(stage, 'indexes', { lanes: 2, onDone: report(0.7, 0.9) });
-    await runPart(stage, 'rest', { onFailure: passOverRefresh });
+    await runPart(stage, 'rest', { onFailure: ignoreFailedRefresh });
     const keeper = await stage.keeper();
     await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), keeper, await readHorizon(stage)));
     // ANALYZE runs the customer's functions as the table's owner, and does not let them change the role.
@@ -61,7 +61,7 @@ export async function copyData(move: Move): Promise<void> {
 }
 
 /** Ignores a failed materialised view. It stays empty, and the comparison reports it. */
-function passOverRefresh({ sql, error }: FailedStatement): void {
+function ignoreFailedRefresh({ sql, error }: FailedStatement): void {
   if (!isRefresh({ outline: sql })) throw error;
 }
 

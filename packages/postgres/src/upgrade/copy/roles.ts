@@ -179,8 +179,8 @@ interface SyncOptions {
   dropsGone?: boolean;
   /**
    * True to copy those settings of the whole database that {@link decidesValues} selects. The others would apply to the
-   * subscriber, so they come when customers are let in. False for a restored database, which takes its settings from its
-   * backup. Default: true.
+   * subscriber, so they are set when customers are let in. False for a restored database, which takes its settings from
+   * its backup. Default: true.
    */
   withDatabase?: boolean;
 }
