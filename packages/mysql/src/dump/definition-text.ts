@@ -47,8 +47,8 @@ const headOfEvent = headOf(
     `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${quotedText})? DO `,
 );
 /**
- * Match the head of a definition: the part that the server writes before the customer's own text. A trigger of MariaDB
- * has no head, because MariaDB keeps the whole statement as it was sent.
+ * The patterns of heads. A head is the part of a definition that the server writes before the customer's own text. A
+ * trigger of MariaDB has no head, because MariaDB keeps the whole statement as it was sent.
  */
 const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegExp>>> = {
   'mariadb EVENT': headOfEvent,

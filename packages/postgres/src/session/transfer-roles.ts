@@ -11,7 +11,7 @@ export interface TransferLogin {
   password: string;
 }
 
-/** Names of the roles that this module creates. No customer may choose such a name. */
+/** Matches the names of the roles that dumps, loads and upgrades create. No customer may choose such a name. */
 export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
 
 /**

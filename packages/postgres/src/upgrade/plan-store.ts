@@ -241,7 +241,7 @@ interface Refused {
 
 /**
  * Lends the owner the right that is missing according to the error. Returns false if none is missing, or nobody can
- * lend it. The revocation is planned before the grant.
+ * lend it. The revocation is planned before the grant, so that a crash leaves no lent right behind.
  */
 async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
   const keeper = await stage.keeper();

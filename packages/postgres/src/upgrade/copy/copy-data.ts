@@ -153,7 +153,9 @@ export async function copyUnlogged(stage: Stage): Promise<CopiedTable[]> {
   return copied;
 }
 
-/** Copies the unlogged tables again that have changed. All sessions of customers must have ended. */
+/**
+ * Copies each unlogged table again whose rows have changed since its copy. All sessions of customers must have ended.
+ */
 export async function copyChangedUnlogged(stage: Stage, copied: readonly CopiedTable[]): Promise<void> {
   const old = await stage.reader('old');
   for (const { table, state } of copied) if ((await readState(old, table)) !== state) await copy(stage, table);

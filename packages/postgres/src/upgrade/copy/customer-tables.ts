@@ -57,7 +57,10 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
-/** Makes each change of a row without a key carry the whole old row. The tables' previous identities are recorded. */
+/**
+ * Sets REPLICA IDENTITY FULL on tables without a usable key, so that each change carries the whole old row. The tables'
+ * previous identities are recorded.
+ */
 export async function widenIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
