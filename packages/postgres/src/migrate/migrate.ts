@@ -21,7 +21,10 @@ interface MigrationList {
   migrationDirectories: { path: string; migrationFile: { path: string; content: { tag: 'ok'; value: string } } }[];
 }
 
-/** Reads a service's Prisma files. @throws when the service has no schema */
+/**
+ * Reads a service's Prisma files.
+ * @throws when the service has no schema
+ */
 function readMigrationFolder(serviceDir: string): MigrationFolder {
   const schemaDir = path.join(serviceDir, 'prisma/schema');
   const names = fs.existsSync(schemaDir) ? fs.readdirSync(schemaDir).filter((name) => name.endsWith('.prisma')) : [];
