@@ -6,9 +6,9 @@ import { reachableHome } from '@drydock/process';
 const machineFolder = path.join(reachableHome, 'engines');
 
 /**
- * Returns the folders that are searched for engines. `npm run engines` writes to the first folder. If
- * `DRYDOCK_ENGINES_DIR` is set, it names the only folder. Otherwise root has one folder, and an ordinary user has a
- * folder in the user's cache and can also use root's engines.
+ * Returns the folders that are searched for engines. `npm run engines` writes to the first one. `DRYDOCK_ENGINES_DIR`
+ * replaces all of them. Root has only the machine's folder. Another user has a folder in the cache, and also finds what
+ * root has fetched.
  */
 export function engineFolders(): string[] {
   const { DRYDOCK_ENGINES_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
@@ -20,5 +20,5 @@ export function engineFolders(): string[] {
   ];
 }
 
-/** Tells whether a test runs this process. A test's servers need not survive a power cut. */
+/** Tells whether no server of this process needs to survive a power cut. Tests set the variable. */
 export const isEveryServerEphemeral = (): boolean => process.env['DRYDOCK_EPHEMERAL'] === '1';

@@ -4,7 +4,7 @@ import { type Engine, listFetched } from '../src/engines/list-engines';
 
 const fetched = listFetched();
 
-/** The installed engine of this name, such as `mariadb@10.11`; null if it was not fetched. */
+/** Returns the fetched engine of this name, such as `mariadb@10.11`, or null. */
 export const engineOf = (name: string): Engine | null =>
   fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
 

@@ -61,7 +61,7 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /** The canaries that have changed. Empty when nothing was harmed. */
+  /** Returns the canaries that have changed. The list is empty if nothing was harmed. */
   async harm(): Promise<string[]> {
     const found: string[] = [];
     if (fs.readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
@@ -89,7 +89,7 @@ export class Canaries {
   }
 }
 
-/** Accounts with their rights, settings, plugins, and functions from libraries. */
+/** Returns the accounts with their rights, the settings, the plugins, and the functions from libraries. */
 async function factsOf({ admin, engine: { flavour } }: MysqlServer): Promise<string> {
   const privileges =
     flavour === 'mariadb' ? 'SELECT Host, User, Priv FROM mysql.global_priv' : 'SELECT * FROM mysql.user';

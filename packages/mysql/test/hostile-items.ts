@@ -7,8 +7,8 @@ const both = (how: string): string => `${spring(how)} + take()`;
 type Items = Record<string, (room: Room) => string[]>;
 
 /**
- * Each item is the statements that create one object and everything that the object needs. The server may refuse some
- * statements.
+ * Each item returns the statements that create one object and everything that the object needs. The server may refuse
+ * some of them.
  */
 const items: Items = {
   'odd table'(room) {

@@ -26,7 +26,7 @@ export const sqlModes = [
   'ANSI',
 ];
 
-/** A letter that is sent as this one byte, whatever the character set is. */
+/** Returns a letter that {@link encode} sends as this one byte in every character set. */
 export const rawByte = (byte: number): string => String.fromCharCode(0xf700 + byte);
 
 const tables = new Map<Charset, Map<string, number[]>>();
@@ -49,8 +49,8 @@ function tableOf(charset: Charset): Map<string, number[]> {
 }
 
 /**
- * A statement as a client with this character set sends it. A letter that the set does not have becomes a question
- * mark.
+ * Returns the bytes of a statement as a client with this character set sends it. A letter that the set does not have
+ * becomes a question mark.
  */
 export function encode(text: string, charset: Charset): Buffer {
   const bytes = Array.from(text).map((letter) => {
@@ -63,8 +63,8 @@ export function encode(text: string, charset: Charset): Buffer {
 }
 
 /**
- * In gbk, 縗 ends with the byte of a backslash, and 乣 with that of a backtick. In sjis 表, ソ and 十, and in big5 功 and 許,
- * end with that of a backslash.
+ * The last byte of 縗 in gbk, of 表, ソ and 十 in sjis, and of 功 and 許 in big5 is a backslash. The last byte of 乣 in gbk is
+ * a backtick.
  */
 const letters = ['größe', 'Ж', '縗', '乣', '縗乣', '表ソ十', '功許', 'ä', 'é`', '表\\', "縗'", '乣`'];
 const oddTexts = [
@@ -104,12 +104,14 @@ const oddNames = [
   ...['n'.repeat(64), 'N'.repeat(64), '縗'.repeat(64), '../../x', '#sql-1', 'md5', 'CURRENT_USER'],
 ];
 
-/** The means to make one schema. No two names are equal, even when case is ignored. */
+/** The names and random choices for one schema. All names are different, but some differ only in case. */
 export class Room {
   readonly random: SeededRandom;
   readonly flavour: Flavour;
   readonly owner: string;
-  /** The settings of the session that creates an item. They become part of it. */
+  /**
+   * The settings of the session that creates an item. They become part of the item's routines, triggers and events.
+   */
   charset: Charset = 'utf8mb4';
   mode = '';
   private readonly used = new Set<string>();
@@ -120,7 +122,7 @@ export class Room {
     this.owner = owner;
   }
 
-  /** Turns to the settings of another client. */
+  /** Chooses the settings of another client, and returns the statements that set them. */
   turn(): string[] {
     this.charset = this.random.pick(charsets);
     this.mode = this.random.pick(sqlModes);
@@ -135,7 +137,7 @@ export class Room {
     return this.random.pick(known);
   }
 
-  /** A name that is not taken, quoted. */
+  /** Returns a new quoted name. */
   name(): string {
     for (;;) {
       const base = this.readable(oddNames);
@@ -146,13 +148,13 @@ export class Room {
     }
   }
 
-  /** A string literal whose text looks like something else. */
+  /** Returns a string literal whose text looks like SQL or a command. */
   text(): string {
     const text = this.readable(oddTexts).replaceAll("'", "''");
     return `'${this.mode.includes('NO_BACKSLASH_ESCAPES') ? text : text.replaceAll('\\', '\\\\')}'`;
   }
 
-  /** A definer that the owner may name, or would like to name. */
+  /** Returns a DEFINER clause: mostly one that the owner may use, sometimes one that the owner may not. */
   definer(): string {
     const account = `${quoteName(this.owner)}@\`%\``;
     const [wanted, own] = [
@@ -167,7 +169,7 @@ export class Room {
     return this.random.pick(['', 'SQL SECURITY DEFINER', 'SQL SECURITY INVOKER']);
   }
 
-  /** A comment that one flavour or one version reads as code. */
+  /** Returns a comment that one flavour or version runs as code. */
   versioned(code: string): string {
     const comment = this.random.pick(['/*!', '/*!50003', '/*!50701', '/*M!', '/*M!100100', '/*!99999', '/*!999999']);
     return `${comment} ${code} */`;

@@ -6,7 +6,7 @@ import { encode, Room } from './hostile-room';
 
 /*
  * Schemas of a hostile customer. Each schema has code wherever the server accepts code from an owner. Names look like
- * SQL. In some of the character sets, a backslash may be half of a letter. All code calls the functions of
+ * SQL. In some of the character sets, a backslash is the second byte of a letter. All code calls the functions of
  * `trapStatements`.
  */
 
@@ -20,7 +20,10 @@ export interface TrapTargets {
   connections: readonly number[];
 }
 
-/** Statements that make an account, a right, a setting and a plugin. Nobody has them unless the trap succeeds. */
+/**
+ * Statements that would create accounts, rights, settings and plugins. The server has their results only if a trap
+ * succeeds.
+ */
 const prizes = (owner: string): string[] => [
   'CREATE USER prize',
   `GRANT ALL PRIVILEGES ON *.* TO ${owner} WITH GRANT OPTION`,
@@ -37,8 +40,9 @@ const prizes = (owner: string): string[] => [
 ];
 
 /**
- * `spring` writes a record that no rollback removes: the account whose rights it has, and the session's account. `take`
- * tries what any caller's rights may allow. `attack` tries what only a procedure can do.
+ * Returns the trap. `spring` writes a record that no rollback removes: the account with whose rights it runs, and the
+ * session's account. `take` tries everything that the caller's rights may allow. `attack` also tries what only a
+ * procedure can do.
  */
 export function trapStatements({ owner, file, folder, connections }: TrapTargets): string[] {
   const quiet = 'DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END';

@@ -55,7 +55,7 @@ export function serverCases(engine: Engine): void {
   });
   afterEach(() => servers.close());
 
-  test('has no account but the platform’s, no database of anybody, and no way to a file', async () => {
+  test('has only the platform’s accounts, no database, and no access to files', async () => {
     const server = await servers.start(engine, { folder, account });
     const accounts = await ask(server.admin, 'SELECT User, Host FROM mysql.user');
     const strangers = (accounts as { User: string }[]).filter(
@@ -78,7 +78,7 @@ export function serverCases(engine: Engine): void {
     expect(fs.statSync(path.join(folder, 'password')).mode & 0o777).toBe(0o600);
   });
 
-  test('ends the leftover server of an earlier run on the same data, and clears what an interrupted making left', async () => {
+  test('ends the leftover server of an earlier run on the same data, and removes the folder of an interrupted creation', async () => {
     const unfinished = path.join(folder, `${engine.flavour}-${engine.version}.unfinished`);
     fs.mkdirSync(path.join(unfinished, 'data'), { recursive: true });
     fs.writeFileSync(path.join(unfinished, 'data/half'), '');

@@ -7,7 +7,7 @@ import mysql, { type Connection, type ConnectionOptions } from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { type MysqlOptions, type MysqlServer, startMysql } from '../src/server/mysql';
 
-/** A folder that the account of a server can enter. */
+/** Creates a folder that the account of a server can enter. */
 export function serverFolder(): string {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-mysql-'));
   fs.chmodSync(folder, 0o711);
@@ -58,7 +58,7 @@ export async function ask(login: ConnectionOptions, ...statements: readonly stri
   }
 }
 
-/** The server may have gone. */
+/** Closes a connection whose server may have ended. */
 export async function closeQuietly(connection: Connection): Promise<void> {
   await connection.end().catch(() => undefined);
 }

@@ -19,7 +19,7 @@ export interface Held {
   manifest: Manifest;
 }
 
-/** A dump as values, without its GTID, because a restored server has other transactions. */
+/** Returns a dump as values. The GTID is left out, because a restored server has other transactions. */
 export async function holdDump(server: MysqlServer): Promise<Held> {
   const found = new Map<string, unknown>();
   for await (const section of dumpDatabase(optionsOf(server))) {
@@ -31,7 +31,7 @@ export async function holdDump(server: MysqlServer): Promise<Held> {
   return { content, manifest: found.get('manifest.json') as Manifest };
 }
 
-/** The sections of a dump that was changed in transit. */
+/** Yields the sections of a dump, with a changed `content.json`. */
 export async function* changed(
   sections: AsyncIterable<Section>,
   change: (content: string) => string,

@@ -17,7 +17,7 @@ interface Rig {
   move: ReplicationMove;
 }
 
-/** A pair of servers for each test. */
+/** Starts a pair of servers for each test. */
 function pairOf(from: Engine, to: Engine): Rig {
   const servers = new Servers();
   const rig = {} as Rig;
@@ -34,7 +34,7 @@ function pairOf(from: Engine, to: Engine): Rig {
 const asOwner = (server: MysqlServer, ...statements: string[]) =>
   ask({ ...server.admin, user: 'owner', password: 'Owner-1' }, ...statements);
 
-/** Cases that follow an upgrade from its beginning to its end. `npm test` runs them too. */
+/** A whole upgrade, from its beginning to its comparison. `npm test` runs this case for one pair of versions. */
 export function followCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
@@ -107,7 +107,7 @@ export function followCases(from: Engine, to: Engine): void {
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
-  test('what an application of many features makes of its schema goes over and compares equal', async () => {
+  test('the schema of an application with many features is copied and compares equal', async () => {
     const { old, move } = rig;
     await asOwner(old, 'USE shop', ...demandingContent('mariadb'));
     await copyServer(move);
@@ -190,7 +190,7 @@ export function upgradeCases(from: Engine, to: Engine): void {
     expect(await changed('DO 1', 'DO 1')).toEqual(['equal']);
   });
 
-  test('what a session of the customer makes unchecked or large goes over, before the target follows and after', async () => {
+  test('unchecked and large content of a customer’s session is copied, both before replication starts and after', async () => {
     const { old, target, move } = rig;
     const make = (name: string): Promise<unknown> =>
       asOwner(
@@ -209,7 +209,7 @@ export function upgradeCases(from: Engine, to: Engine): void {
     expect(await ask(target.admin, sums)).toEqual(await ask(old.admin, sums));
   });
 
-  test('nobody enters the target before it is opened, and what it does not take is named', async () => {
+  test('no customer can log in to the target before it is opened, and an object that it refuses is named', async () => {
     const { old, target, move } = rig;
     await asOwner(
       old,

@@ -1,8 +1,7 @@
 export { dumpDatabase } from './dump/dump-database';
+export { type DumpManifest, manifestSchema, readJson, sectionPaths } from './dump/dump-format';
 export { fingerprintDatabase } from './dump/fingerprint-database';
 export { hashRoots, qualify } from './dump/list-tables';
-export { type DumpManifest, manifestSchema, readJson } from './dump/manifest';
-export { sectionPaths } from './dump/section';
 export { loadDatabase, tryDump } from './load/load-database';
 export type { LoadFinding } from './load/load-request';
 export { ensureServiceDatabases, fingerprintOf, runMigrations, settleSuperuser } from './migrate/service-databases';

@@ -1,11 +1,11 @@
-/** Content whose function has changed since its rows were written, in a way that an upgrade refuses. */
+/** Content that an upgrade refuses, because its function has changed since its rows were written. */
 export interface ChangedFunction {
   name: string;
-  /** The statements that make the object after `define('$1')` has made the function. */
+  /** The statements that create the object. They run after `define('$1')` has created the function. */
   made: string[];
   /** The value that the function returns later. */
   later: string;
-  /** How the preflight tells it. */
+  /** Matches the detail of the preflight's finding. */
   detail: RegExp;
 }
 

@@ -44,6 +44,6 @@ export async function createOwnedDatabase(): Promise<OwnedDatabase> {
   };
 }
 
-/** The statements of a database whose owner has the database's name; see {@link statementsOf}. */
+/** Returns the statements of a database whose owner has the database's name (see {@link statementsOf}). */
 export const dumpedStatements = ({ readerUrl, name }: OwnedDatabase): Promise<string[]> =>
   statementsOf(readerUrl, name);

@@ -1,4 +1,4 @@
-/** Everything about a schema that a careless dump loses; `rows` scales the largest table. */
+/** A schema with everything that a careless dump loses. `rows` is the number of customers. */
 export const demandingSchema = (rows: number): string => `
 create extension pg_trgm; create extension hstore; create extension "uuid-ossp";
 create schema "odd ""schema";

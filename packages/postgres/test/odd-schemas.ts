@@ -22,7 +22,7 @@ class Draft {
     this.schema = this.name();
   }
 
-  /** A name that nothing else has. */
+  /** Returns a new quoted name. */
   name(): string {
     const odd = this.random.pick(oddNames);
     return quote(

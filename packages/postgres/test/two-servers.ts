@@ -18,8 +18,8 @@ export interface TwoServers {
 }
 
 /**
- * Starts a server of major 16 and a server of major 18, or of other majors, without a host. `onLog` gets each server's
- * log.
+ * Starts a server of major 16 and a server of major 18, or of other majors, without an agent. `onLog` gets each
+ * server's log.
  */
 export async function startTwoServers(
   onLog: (major: number, text: string) => void = () => undefined,
@@ -53,7 +53,7 @@ export interface Customer extends Move {
   ownTargetUrl: string;
 }
 
-/** Makes a database of an ordinary role on the old server, filled by that role. */
+/** Creates a database of an ordinary role on the old server. The role runs the statements in it. */
 export async function createCustomer(
   { old, target }: TwoServers,
   name: string,
@@ -85,7 +85,7 @@ export async function createCustomer(
   return { ...base, ownUrl: own(old), ownTargetUrl: own(target) };
 }
 
-/** Cuts over like a host, but without a proxy in front of the servers. */
+/** Switches to the target as the database agent does, but without a proxy in front of the servers. */
 export async function cutOver(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const old = await stage.server('old');
@@ -97,7 +97,7 @@ export async function cutOver(move: Move): Promise<void> {
   });
 }
 
-/** Ends replication, so that the next test has the slots. */
+/** Ends the replication, so that the next test can use its slots. */
 export async function endMove(move: Customer): Promise<void> {
   await withStage(move, unsubscribe);
   await abandonMove(move);

@@ -1,10 +1,12 @@
 import type { Flavour } from '../engines/list-engines';
 import type { Session } from '../session/session';
+import { TransferError } from '../session/transfer-error';
+import { isOwnUser } from './list-accounts';
 import type { DumpedProgram } from './manifest';
 
 /** Matches a quoted identifier. A session with ANSI_QUOTES uses double quotes. */
 export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
-/** Matches a text as the server writes it into a definition. */
+/** Matches a string literal as the server writes it into a definition. */
 const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
 /**
@@ -17,8 +19,8 @@ const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
 export const exactly = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`);
 
 /**
- * Replaces matches of a pattern in a table's definition, except in texts and names, because a comment may contain the
- * same words. `replace` gets the pattern's named groups.
+ * Replaces matches of a pattern in a table's definition. String literals and quoted names stay as they are, because a
+ * comment may contain the same words. `replace` gets the pattern's named groups.
  */
 export function replaceOutsideQuotes(
   definition: string,
@@ -45,8 +47,8 @@ const headOfEvent = headOf(
     `ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${quotedText})? DO `,
 );
 /**
- * Match the head of a definition: the part that the server writes before the customer's own text. A trigger of MariaDB
- * has no head, because MariaDB keeps the whole statement as it was sent.
+ * The patterns of heads. A head is the part of a definition that the server writes before the customer's own text. A
+ * trigger of MariaDB has no head, because MariaDB keeps the whole statement as it was sent.
  */
 const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegExp>>> = {
   'mariadb EVENT': headOfEvent,
@@ -67,21 +69,22 @@ const escaped = (value: string): string =>
 const unescaped = (literal: string): string =>
   literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /**
- * Matches the comment, or the values of an ENUM or SET, at the end of a part. Only these texts have backslash escapes.
- * The names before them have none, so `unescaped` must not change the names.
+ * Matches the string literals that end a part of {@link readableDefinition}: a comment, or the values of an ENUM or
+ * SET. The server escapes only these with backslashes. Names come before them, and `unescaped` must not change a name.
  */
 const literalAtEnd = new RegExp(`${quotedText}(?: DO |\\n)$|\\((?:${quotedText},?)+\\)$`);
 
-/** The fields of a routine in the server's catalogue; empty for any other program. */
+/** The comment and return type of a routine from information_schema. Other programs have empty texts. */
 export interface Routine {
   comment: string;
   returns: string;
 }
 
 /**
- * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. The
- * text that the server adds is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
- * Under the program's own settings, the returned definition has its original meaning.
+ * Repairs a definition of SHOW CREATE, which mixes two character sets. The program's own text is in the character set
+ * of the session that created it. The text that the server adds is UTF-8, with backslashes that a program with
+ * NO_BACKSLASH_ESCAPES does not understand. The returned definition has its original meaning under the program's own
+ * settings.
  */
 export async function readableDefinition(
   reader: Session,
@@ -103,8 +106,8 @@ export async function readableDefinition(
 }
 
 /**
- * Converts UTF-8 into a character set. Both strings have one character for each byte. ASCII stays unchanged, because
- * sjis has another backslash for U+005C.
+ * Converts UTF-8 into a character set. Both strings have one character for each byte. ASCII is not converted, because
+ * MySQL converts a backslash into another character of sjis.
  */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {
   const pieces = part.split(/([^\0-\x7f]+)/);
@@ -114,4 +117,41 @@ async function converted(reader: Session, part: string, charset: string): Promis
     `SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`,
   );
   return pieces.map((piece, at) => (at % 2 === 0 ? piece : (row?.[(at - 1) / 2]?.toString('latin1') ?? ''))).join('');
+}
+
+const definedBy = `DEFINER=(?<definer>${quotedName})(?:@${quotedName})?`;
+
+/**
+ * Matches the beginning of a program up to the opening quote of its name. The end of the name cannot be found, because
+ * a gbk, sjis or big5 character may contain the byte of a quote.
+ */
+const programHead = (what: string): RegExp => new RegExp(`^CREATE ${definedBy} ${what} [\`"]`);
+
+/** The beginning that SHOW CREATE writes for each kind of definition. */
+const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> = {
+  TABLE: /^CREATE TABLE `/,
+  SEQUENCE: /^CREATE SEQUENCE `/,
+  VIEW: new RegExp(`^CREATE ALGORITHM=\\w+ ${definedBy} SQL SECURITY (?:DEFINER|INVOKER) VIEW \``),
+  FUNCTION: programHead('(?:AGGREGATE )?FUNCTION'),
+  PROCEDURE: programHead('PROCEDURE'),
+  PACKAGE: programHead('PACKAGE'),
+  'PACKAGE BODY': programHead('PACKAGE BODY'),
+  // MariaDB stores a trigger as the customer wrote it, so upper case and spaces may vary.
+  TRIGGER: new RegExp(`^CREATE (?:OR REPLACE )?${definedBy} TRIGGER\\s`, 'i'),
+  EVENT: programHead('EVENT'),
+};
+
+/**
+ * Throws `statement_refused` for a text that is no definition of this kind, or that would run with rights of the
+ * platform. A dump is a stranger's input, whose author must not get more rights than the customer has.
+ */
+export function checkDefinition(kind: keyof typeof beginnings, definition: string, object: string): void {
+  const match = beginnings[kind].exec(definition);
+  if (match === null)
+    throw new TransferError('statement_refused', `${object} is no definition of a ${kind.toLowerCase()}`, { object });
+  const definer = match.groups?.['definer'];
+  if (definer === undefined) return;
+  const quote = definer.charAt(0);
+  const user = Buffer.from(definer.slice(1, -1).replaceAll(quote + quote, quote), 'latin1').toString('utf8');
+  if (isOwnUser(user)) throw new TransferError('statement_refused', `${object} would run as ${user}`, { object });
 }

@@ -24,8 +24,8 @@ const chunkBytes = 64 * 1024;
 
 /**
  * Dumps all schemas of the customer, with accounts and rights, as sections that must be read in order. All InnoDB
- * tables are from the same moment. A read-only account reads the rows, and no code of the customer runs. A definition
- * that changes during the dump makes it fail, and another attempt may succeed.
+ * tables are from the same moment. A read-only account reads the rows, and no code of the customer runs. The dump fails
+ * if a definition changes meanwhile. Another attempt may then succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {
@@ -74,15 +74,15 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
       definition,
     }));
     Object.assign(content, await listAccounts(admin));
-    yield { path: 'content.json', content: one(content) };
+    yield { path: 'content.json', content: asJson(content) };
     const manifest: Manifest = { format: 1, tables: [], findings };
     for (const [at, table] of tables.entries()) {
       const sum = new RowSum();
       const isEmpty = options.isSchemaOnly === true || !hasOwnRows(table);
-      yield { path: `data/${at}.rows`, content: isEmpty ? none() : readRows(rows, table, sum) };
+      yield { path: `data/${at}.rows`, content: isEmpty ? noBytes() : readRows(rows, table, sum) };
       manifest.tables.push(sumOf(table, sum));
     }
-    yield { path: 'manifest.json', content: one(manifest) };
+    yield { path: 'manifest.json', content: asJson(manifest) };
   } catch (error) {
     throw asTransferError('dump_failed', error);
   } finally {
@@ -100,16 +100,17 @@ const sumOf = ({ schema, name }: { schema: string; name: string }, { rows, bytes
   sum,
 });
 
-async function* none(): AsyncGenerator<Buffer> {}
+async function* noBytes(): AsyncGenerator<Buffer> {}
 
-async function* one(value: unknown): AsyncGenerator<Buffer> {
+async function* asJson(value: unknown): AsyncGenerator<Buffer> {
   yield Buffer.from(JSON.stringify(value));
 }
 
 /**
- * Locks a table's definition until the savepoint `drydock` is released. It then checks that the name is still a table,
- * because a view would run code. Locking a view without FROM already runs its functions, so the session must be in a
- * transaction of `beginReading`.
+ * Locks a table's definition until the session rolls back to the savepoint `drydock`. Then checks that the name still
+ * belongs to a table, because a view would run the customer's code. The lock is taken by a SELECT, which already runs
+ * the functions of a view without FROM. So while a customer may replace a table, the session must be in a transaction
+ * of `beginReading`.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;

@@ -58,7 +58,7 @@ async function readLocked(admin: Session): Promise<Set<string>> {
   return new Set(rows.map(([user, host]) => `${user}@${host}`));
 }
 
-/** Rights whose names differ from those of their columns in mysql.db. */
+/** The rights whose names cannot be derived from their columns in mysql.db. */
 const rightNames: Record<string, string> = {
   Create_tmp_table_priv: 'CREATE TEMPORARY TABLES',
   Lock_tables_priv: 'LOCK TABLES',

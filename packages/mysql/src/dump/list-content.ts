@@ -22,8 +22,8 @@ export const selectOf = (name: string, dataType: string): string =>
   dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name);
 
 /**
- * Tells whether a table has rows of its own. A MERGE table shows the rows of other tables. MySQL writes the engine in
- * capitals.
+ * Tells whether a table has rows of its own. A MERGE table shows the rows of other tables. The engine's name is
+ * compared in lower case, because MySQL writes it in capitals.
  */
 export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine.toLowerCase() !== 'mrg_myisam';
 
@@ -225,14 +225,15 @@ async function programOf(
 }
 
 /**
- * A table may have become a view with the customer's functions. In a read-only transaction these functions cannot
- * change anything.
+ * Starts a read-only snapshot. A table may meanwhile have become a view that calls the customer's functions, and these
+ * must not change anything.
  */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 
 /**
- * Starts the snapshot of a dump, and returns the transactions that it contains. Writers wait for some milliseconds on
- * MySQL, and not at all on MariaDB.
+ * Starts the snapshot of a dump, and returns the GTID of the transactions that it contains. Returns an empty text if
+ * the server has no binary log, or is a MySQL before 8.0. Writers wait for some milliseconds on MySQL, and not at all
+ * on MariaDB.
  */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
@@ -244,7 +245,6 @@ export async function beginSnapshot(reader: Session, release: string): Promise<s
       status.get('binlog_snapshot_file') ?? '',
       Number(status.get('binlog_snapshot_position') ?? 0),
     ];
-    // The server has no binary log.
     if (file === '') return '';
     const [[gtid] = []] = await reader.texts(`SELECT BINLOG_GTID_POS(${quoteText(file)}, ${position})`);
     return gtid ?? '';

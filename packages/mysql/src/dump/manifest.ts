@@ -16,8 +16,8 @@ const table = z.object({
 export type DumpedTable = z.infer<typeof table>;
 
 /**
- * A program of the customer, with the settings of the session that created it. Its texts have one character for each
- * byte.
+ * A routine, trigger, event or view, with the settings of the session that created it. `definition` has one character
+ * for each byte.
  */
 const program = z.object({
   kind: z.enum(['FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'TRIGGER', 'EVENT', 'VIEW']),

@@ -29,7 +29,7 @@ test('content that ends within a value, or within a row, is malformed', async ()
     await expect(decoded(content.subarray(0, bytes), 4_096)).rejects.toMatchObject({ code: 'dump_malformed' });
 });
 
-test('the sum is of the rows in any order, and what older backups hold', () => {
+test('the sum does not depend on the order of the rows, and is the one that older backups have', () => {
   const sumOf = (some: readonly RawRow[]): RowSum => {
     const sum = new RowSum();
     encodeRows(some, sum);

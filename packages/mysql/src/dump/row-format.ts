@@ -24,8 +24,8 @@ export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
 }
 
 /**
- * Decodes rows. Rows that end in the same piece of the content are one batch. Each row has at least one value. The
- * values are slices of the pieces.
+ * Decodes rows of `columns` values each, which is at least 1. The rows that end in the same piece of the content are
+ * one batch. The values share the memory of the pieces.
  */
 export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow[]> {
   let pieces: Buffer[] = [];
@@ -61,7 +61,7 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
 
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
-/** How many 32-bit words can be added before a JavaScript number becomes inexact. */
+/** The number of 32-bit words whose sum a JavaScript number still holds exactly. */
 const exactAdditions = 2 ** 20;
 
 /** A 128-bit sum over the hashes of rows. It does not depend on their order. */
@@ -76,15 +76,15 @@ export class RowSum {
     this.bytes += encoded.length;
     const digest = hash('sha256', encoded, 'buffer');
     for (const word of words) this.added[word] = (this.added[word] ?? 0) + digest.readUInt32BE(word * 4);
-    if (this.rows % exactAdditions === 0) this.settle();
+    if (this.rows % exactAdditions === 0) this.carry();
   }
 
   get sum(): string {
-    this.settle();
+    this.carry();
     return this.total.toString(16).padStart(32, '0');
   }
 
-  private settle(): void {
+  private carry(): void {
     const added = this.added
       .splice(0, words.length, 0, 0, 0, 0)
       .reduce((total, word) => (total << wordBits) + BigInt(word), 0n);

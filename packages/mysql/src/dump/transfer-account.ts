@@ -8,7 +8,10 @@ export const transferPrefix = 'drydock_';
 
 const systemSchemas = ['information_schema', 'mysql', 'performance_schema', 'sys'];
 
-/** Tells whether a right reaches a schema of the server. The `schema` of a right on schemas is a pattern. */
+/**
+ * Tells whether a right reaches a schema of the server itself, such as `mysql`. In a right on schemas, `schema` is a
+ * pattern with `%` and `_`.
+ */
 export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>): boolean {
   if (on === 'role') return false;
   if (on !== 'schema') return systemSchemas.includes(schema.toLowerCase());
@@ -73,8 +76,8 @@ async function makeAccount(
 }
 
 /**
- * Creates an account that can read these schemas and their definitions. It can change nothing, even if the customer's
- * code ran in its session.
+ * Creates an account that can read these schemas and their definitions. The account can change nothing, even if the
+ * customer's code runs in its session.
  */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {

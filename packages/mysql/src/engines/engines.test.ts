@@ -29,14 +29,14 @@ test('an unknown name is answered with the names that there are, before anything
   await expect(fetchEngine('mariadb@10.3', '/nowhere')).rejects.toThrow(/no mariadb@10\.3 .*mariadb@10\.11/);
 });
 
-test('a folder that is half made does not count', () => {
+test('an incomplete folder is not listed', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-engines-'));
   fs.mkdirSync(path.join(folder, 'mariadb-10.11/tree'), { recursive: true });
   expect(listFetched([folder, path.join(folder, 'missing')])).toEqual([]);
   fs.rmSync(folder, { recursive: true });
 });
 
-test('is named as people name it', () => {
+test('an engine has the name that people use', () => {
   expect(labelOf('mariadb', '10.11')).toBe('MariaDB 10.11');
   expect(labelOf('mysql', '9.7')).toBe('MySQL 9.7');
 });

@@ -38,7 +38,8 @@ class FetchError extends Error {
 /**
  * Downloads packages of a Debian suite, with their dependencies, as .deb files. apt uses the machine's archive and
  * proxies, and verifies signatures. The state of apt is in `work`, so that the machine does not change and root is not
- * needed. @throws FetchError
+ * needed.
+ * @throws FetchError
  */
 async function fetchPackages(suite: string, packages: readonly string[], work: string): Promise<string[]> {
   const apt = findProgram(['apt-get']);
@@ -74,7 +75,6 @@ async function fetchPackages(suite: string, packages: readonly string[], work: s
   return names.map((name) => path.join(folder, name));
 }
 
-/** The environment makes apt write in English. */
 const aptEnvironment = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
 
 async function findArchive(apt: string): Promise<string> {
@@ -96,7 +96,10 @@ async function findArchive(apt: string): Promise<string> {
   return uri;
 }
 
-/** Creates the state of a private apt. Its status is empty, so that apt downloads every dependency. */
+/**
+ * Writes the configuration and state of an apt of our own, and returns its options. Its list of installed packages is
+ * empty, so that apt downloads every dependency.
+ */
 function prepareState(suite: string, archive: string, work: string): string[] {
   for (const folder of ['lists/partial', 'archives/partial'])
     fs.mkdirSync(path.join(work, folder), { recursive: true });
@@ -164,14 +167,14 @@ const nameOf = ({ flavour, version }: { flavour: Flavour; version: string }): st
 /** The engines that can be fetched, such as `mariadb@10.5`. */
 export const fetchableEngines: readonly string[] = sources.map(nameOf);
 
-/** Tells whether only the packages' scripts need a dependency. No script runs here. */
+/** Tells whether only the scripts of packages need this package. No script runs here, so it is not unpacked. */
 const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
 /**
  * Fetches an engine such as `mariadb@10.11` into `<folder>/mariadb-10.11`, unless the engine is already there. Several
- * processes may fetch the same engine, because each has its own working folder. The first result stays. @throws
- * FetchError with advice
+ * processes may fetch the same engine, because each has its own working folder. The first result stays.
+ * @throws FetchError with advice
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);
@@ -187,7 +190,7 @@ export async function fetchEngine(name: string, folder: string): Promise<{ engin
   const work = fs.mkdtempSync(path.join(folder, `fetching-${process.pid}-`));
   try {
     await buildPlace(source, path.join(work, 'place'), work);
-    const isNew = settle(path.join(work, 'place'), target);
+    const isNew = moveIntoPlace(path.join(work, 'place'), target);
     return { engine: readEngine(target), isNew };
   } finally {
     fs.rmSync(work, { recursive: true, force: true });
@@ -219,7 +222,7 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
 }
 
 /** Moves the result into place. Returns false if another process was faster. */
-function settle(place: string, target: string): boolean {
+function moveIntoPlace(place: string, target: string): boolean {
   try {
     fs.renameSync(place, target);
     return true;

@@ -60,7 +60,7 @@ export type EngineNote = z.infer<typeof noteSchema>;
 
 /**
  * Lists the engines of this machine, ordered by version within each flavour: the fetched engines, and the installed
- * server if its version was not fetched. @param folders where to look; see {@link engineFolders}
+ * server if its version was not fetched.
  */
 export async function listEngines(folders: readonly string[] = engineFolders()): Promise<Engine[]> {
   const fetched = listFetched(folders);
@@ -73,7 +73,7 @@ export async function listEngines(folders: readonly string[] = engineFolders()):
   return all.filter(isFirst).sort(order);
 }
 
-/** Finds an engine. @throws with the command that fetches it, if it is missing */
+/** Finds an engine. If it is missing, the error names the command that fetches it. */
 export async function findEngine(flavour: Flavour, version: string, folders?: readonly string[]): Promise<Engine> {
   const found = (await listEngines(folders)).find((engine) => engine.flavour === flavour && engine.version === version);
   if (found === undefined)

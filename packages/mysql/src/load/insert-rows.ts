@@ -4,7 +4,7 @@ import { decodeRows } from '../dump/row-format';
 import { isName, quoteName, type Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 
-/** The size of an INSERT statement. A single row may be larger. */
+/** The size of an INSERT statement in characters. A single row may be larger. */
 const statementBytes = 512 * 1024;
 const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
 const asciiText = /^[\w:.\- ]*$/;

@@ -1,4 +1,4 @@
-import { quotedName, replaceOutsideQuotes } from '../dump/definition-text';
+import { checkDefinition, quotedName, replaceOutsideQuotes } from '../dump/definition-text';
 import { readRows } from '../dump/dump-database';
 import { hasOwnRows, selectOf } from '../dump/list-content';
 import {
@@ -15,7 +15,6 @@ import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfe
 import type { Flavour } from '../engines/list-engines';
 import { isName, type Login, quoteLiteral, quoteName, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
-import { checkDefinition } from './check-definition';
 import { insertRows } from './insert-rows';
 import { type LeftGrant, loadAccounts, loadGrants, tellLeft, tellRefused } from './load-accounts';
 
@@ -53,16 +52,16 @@ const loadMode = (flavour: Flavour): string => {
 };
 
 /**
- * The largest statement that a server accepts. With hexadecimal digits, a row is larger than in the customer's
- * statement.
+ * The largest statement in bytes that any server accepts. The load raises the server's limit to it, because hexadecimal
+ * digits make a row longer than it was in the customer's statement.
  */
 const packetBytesMax = 2 ** 30;
 
 /**
  * Loads a dump into an empty instance. An account without rights outside the customer's schemas creates definitions and
  * inserts rows. Triggers, views and events come after the rows, and the event scheduler is off, so that no code of the
- * customer runs. All rows are read back and compared. The caller removes the instance after a failure. @throws
- * TransferError
+ * customer runs. All rows are read back and compared. The caller removes the instance after a failure.
+ * @throws TransferError
  */
 export async function loadDatabase({
   admin: login,
@@ -208,8 +207,8 @@ async function define(session: Session, schema: string, definition: string, obje
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**
- * Repairs sequences in columns' defaults. A default is left out if its sequence is missing, because MariaDB allows
- * dropping a used sequence, or if its written name fits several sequences.
+ * Repairs the names of sequences in columns' defaults. A default is left out if no sequence fits its written name,
+ * because MariaDB lets a used sequence be dropped. It is also left out if several sequences fit.
  */
 function withSequences(
   { definition }: DumpedTable,
@@ -263,9 +262,9 @@ const order: readonly DumpedProgram['kind'][] = [
 ];
 
 /**
- * Creates programs and grants rights. Views need other views, functions and rights, and rights need their objects. So
- * everything that failed is tried again as long as something else succeeds. Returns findings for everything that still
- * fails.
+ * Creates programs and grants rights. A view needs other views, functions and rights, and a right needs its object. So
+ * everything that failed is tried again until a round brings no success. Returns findings for everything that failed in
+ * that round.
  */
 async function loadPrograms(
   session: Session,
@@ -305,8 +304,9 @@ const programNames = `SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM inf
   UNION ALL SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS`;
 
 /**
- * Removes programs that got a wrong name. A gbk character may end with the byte of a backtick, and MySQL then misreads
- * a quoted name that also has a real backtick. Each removed program becomes a finding.
+ * Drops programs that got a wrong name, and returns a finding for each program that is missing under its own name. A
+ * gbk character may end with the byte of a backtick, and MySQL then misreads a quoted name that also has a real
+ * backtick.
  */
 async function removeMisnamed(
   session: Session,

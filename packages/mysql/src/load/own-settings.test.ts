@@ -1,5 +1,6 @@
 /**
- * Settings of a customer's session that shape content, and could make it impossible to load.
+ * The settings of a customer's session decide which content the server accepts. That content is loaded although the
+ * loader's session has other settings.
  *
  * @tier long
  * @processes
@@ -45,7 +46,7 @@ function pairOf(engine: Engine): Pair {
 describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
   const pair = pairOf(engine);
 
-  test('a row larger than what a client may send at once, and rows and tables that were made unchecked, come back', async () => {
+  test('a row that is larger than a client’s packet comes back, and so do rows and tables that the server did not check', async () => {
     const { from, to } = pair;
     const wide = Array.from(
       { length: 300 },
@@ -74,7 +75,7 @@ describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
     expect(limit).toEqual({ same: 1 });
   });
 
-  test('who has dropped the own database makes it again behind a restore', async () => {
+  test('an owner who has dropped the database can create it again after a restore', async () => {
     const { from, to } = pair;
     await ask(owner(from), 'DROP DATABASE shop');
     await transfer(from, to);
@@ -119,7 +120,7 @@ describeEngines(allEngines, (engine) => {
     expect(await ask(owner(from), 'SELECT who FROM shop.seen')).toEqual([]);
   });
 
-  test('a finding has the words of the server, in whatever letters', async () => {
+  test('a finding has the server’s message, also with letters beyond ASCII', async () => {
     const { from, to } = pair;
     await ask(
       owner(from),
@@ -138,7 +139,7 @@ describeEngines(['mysql@9.7'], (engine) => {
   const pair = pairOf(engine);
 
   test.each(['InnoDB', 'MyISAM'])(
-    'rows of %s that hold for a CHECK in the settings of their session alone come back, and are told',
+    'rows of %s that satisfy a CHECK only under the settings of their session come back, and the CHECK is a finding',
     async (kind) => {
       const { from, to } = pair;
       const newYear = "'2020-01-01 00:00:00'";
@@ -161,7 +162,7 @@ describeEngines(['mysql@9.7'], (engine) => {
     },
   );
 
-  test('a routine whose name the server reads as another one is told, and is there under no other name', async () => {
+  test('a routine whose name the server misreads is a finding, and exists under no other name', async () => {
     const { from, to } = pair;
     const session = await Session.open(owner(from), { flavour: 'mysql' });
     await session.run('USE shop');
@@ -184,7 +185,7 @@ test.each(['mysql', 'MySQL', '%', 'm_sql', 'my%', '___'])('a right on %s reaches
 });
 
 test.each(['shop', String.raw`my\_ql`, 'mysqlx', 'mysq_l', 'm.sql', 'é%', '[a-z]%l$'])(
-  'a right on %s does not',
+  'a right on %s reaches no schema of the server',
   (schema) => {
     expect(reachesSystem({ on: 'schema', schema })).toBe(false);
   },

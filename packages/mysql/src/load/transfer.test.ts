@@ -56,7 +56,7 @@ describeEngines(allEngines, (engine) => {
     expect(users).toEqual([]);
   });
 
-  test('what an application of many features makes of its schema comes back as it was', async () => {
+  test('the schema of an application with many features comes back as it was', async () => {
     const [demanding, to] = [await servers.start(engine, { account }), await servers.start(engine, { account })];
     await ask(demanding.admin, ...customerAccounts);
     const content = [...demandingContent(engine.flavour), ...(engine.flavour === 'mariadb' ? histories : [])];
@@ -101,7 +101,7 @@ describeEngines(allEngines, (engine) => {
     expect(JSON.stringify(await ask(admin, 'SHOW DATABASES'))).not.toContain('shop');
   });
 
-  test('what a crash left of a transfer is swept, and no account of the customer', async () => {
+  test('accounts that a crash has left of a transfer are dropped, and none of the customer’s', async () => {
     await ask(from.admin, "CREATE USER drydock_left@localhost IDENTIFIED BY 'Left-1'");
     await sweepTransferAccounts(from.admin, engine.flavour);
     const users = (await ask(from.admin, 'SELECT User FROM mysql.user')) as { User: string }[];

@@ -26,7 +26,10 @@ export interface SettingsChoice {
   further: Readonly<Record<string, string>>;
 }
 
-/** How long binary logs are kept. An upgrade replicates from the moment of its dump and takes less time. */
+/**
+ * The time for which binary logs are kept. It must exceed the time of an upgrade, which replicates from the moment of
+ * its dump.
+ */
 const binaryLogSeconds = 2 * 86_400;
 
 /** Returns settings for an engine's messages, character sets and plugins. An installed server finds its own. */

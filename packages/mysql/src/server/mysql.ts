@@ -51,8 +51,8 @@ export interface MysqlOptions {
   folder: string;
   /**
    * The uid of a server that customers use. If this process is root, the server runs under this account, which no other
-   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server of root
-   * runs as nobody.
+   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server that
+   * root starts runs as `nobody`.
    */
   account?: number | null;
   /** A TCP address, with TLS required, besides the Unix socket. Without an address the server listens on no port. */
@@ -116,7 +116,7 @@ const ownBytes = 256 * 2 ** 20;
 /**
  * Starts MariaDB or MySQL on a Unix socket, with durable writes, a binary log and GTIDs. The first start creates the
  * data folder. A server that an earlier run left on the same data is ended first. Resolves when the server answers a
- * query. @throws with the end of the server's output when it does not start
+ * query. If the server does not start, the error has the end of its output.
  */
 export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const { engine, folder, account = null } = options;

@@ -108,8 +108,8 @@ export class Session {
   }
 
   /**
-   * Runs a statement and returns its rows as text. The server's own information is UTF-8, but a customer's value may
-   * not be.
+   * Runs a statement about the server's own information, which is UTF-8, and returns its rows as text. A customer's
+   * value may have another character set.
    */
   async texts(statement: string): Promise<(string | null)[][]> {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));

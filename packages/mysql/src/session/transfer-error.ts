@@ -10,7 +10,9 @@ export const transferCodes = [
 ] as const;
 export type TransferErrorCode = (typeof transferCodes)[number];
 
-/** Codes for content that fails at every attempt. Other codes depend on the server's error. */
+/**
+ * The codes for content that fails at every attempt. With other codes, the server's error decides (see `isPermanent`).
+ */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'refused',
   'statement_refused',

@@ -18,8 +18,8 @@ export interface Comparison {
 type Objects = ReadonlyMap<string, string>;
 
 /**
- * A snapshot of a server, read by a read-only account. It is taken at the switch and compared later, while customers
- * write. The server computes the sums, so the session costs this process little.
+ * A snapshot of a server, read by a read-only account. The snapshot of the new server is taken at the switch and
+ * compared later, while customers write. The server computes the sums, so that this process does little work.
  */
 export class Moment {
   private readonly admin: Session;
@@ -81,8 +81,8 @@ export class Moment {
   }
 
   /**
-   * Returns the number of rows and a sum over their hashes that does not depend on their order. Returns null if the
-   * table was replaced.
+   * Returns the number of rows and a sum over their hashes, which does not depend on their order. Returns null if the
+   * table cannot be read any more, for example because it was replaced.
    */
   async sum(columns: readonly Column[]): Promise<string | null> {
     const [{ schema, table }] = columns as [Column];
@@ -136,11 +136,14 @@ const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
 /** Groups by bytes, because information_schema treats `Users` as `users`. */
 const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema}, BINARY TABLE_NAME`;
 
-// 11.8 writes defaults of binary strings as hexadecimal digits. Earlier versions lose bytes above 127. So the server is
-// asked for the default's value, which needs no row.
+// In information_schema, 11.8 writes the default of a binary string as hexadecimal digits, and earlier versions lose
+// its bytes above 127. So the default's value is queried, which needs no row.
 const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set')
   AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
-/** 10.5 writes a question mark for each non-ASCII letter of a sequence's name. */
+/**
+ * Versions write the non-ASCII letters of a sequence's name differently. 10.5 writes question marks, so all letters
+ * become question marks here.
+ */
 const defaultSql = `IF(COLUMN_DEFAULT LIKE 'nextval(%', REGEXP_REPLACE(COLUMN_DEFAULT, '[^ -~]', '?'), COLUMN_DEFAULT)`;
 const defaultsSql = `
   SELECT CONCAT(${tableName}), CONCAT(
@@ -158,8 +161,8 @@ const columnDigestsSql = `SELECT CONCAT(${tableName}),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
 /**
- * Other parts of tables and views. Each query reads all tables and views, because one query for each table would take
- * quadratic time.
+ * The queries for the parts of tables and views besides columns. Each query reads all tables and views, because one
+ * query for each table would take quadratic time.
  */
 const partsSql = [
   `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES ` +
@@ -179,7 +182,10 @@ const partsSql = [
   `SELECT CONCAT(${tableName}), MD5(JSON_ARRAY(DEFINER, SECURITY_TYPE, CHECK_OPTION)) ` +
     `FROM information_schema.VIEWS WHERE ${isTheirs('TABLE_SCHEMA')}`,
 ];
-/** Views' texts are left out, because each version writes them in its own way. */
+/**
+ * The query for schemas, routines, triggers and events. It has no texts of views, because each version writes them in
+ * its own way.
+ */
 const programsSql = [
   `SELECT CONCAT('schema ', ${quotedSql('SCHEMA_NAME')}), ${collationSql('DEFAULT_COLLATION_NAME')}
      FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
@@ -202,7 +208,7 @@ const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM
   WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = ''
   ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
 
-/** How many tables a statement asks for their defaults. The statement opens all of them. */
+/** The number of tables that a statement asks for their defaults. The server opens all of them at once. */
 const askedAtOnce = 50;
 
 async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {

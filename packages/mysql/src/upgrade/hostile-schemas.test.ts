@@ -89,7 +89,7 @@ function hostileCases(engine: Engine, newer: Engine | null, own: readonly number
   });
 
   test.each(own)(
-    `no code of a generated schema reaches beyond its customer, and what it is comes back (seed ${seed}, lot %i)`,
+    `no code of a generated schema reaches beyond its customer, and its objects come back (seed ${seed}, lot %i)`,
     async (lot) => {
       const { from, canaries } = rig;
       const numbers = Array.from(

@@ -12,7 +12,7 @@ export interface UpgradeFinding {
   detail: string;
 }
 
-export interface UpgradeJudgement {
+export interface UpgradeReport {
   path: 'logical';
   findings: UpgradeFinding[];
   sizeBytes: number;
@@ -26,7 +26,7 @@ const spaceFactor = 2.2;
 const toldMax = 5;
 const theirs = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
 
-/** Queries names, and returns them as people write them. */
+/** Returns the names that a query finds, with a dot between their parts. */
 const namesOf = async (admin: Session, sql: string): Promise<string[]> =>
   (await admin.texts(sql)).map((row) => row.join('.'));
 const listed = (names: readonly string[]): string =>
@@ -87,9 +87,10 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
 
 /**
  * Returns the problems of an upgrade, without changing the customer's data. `trial` is an empty server of the newer
- * version, in which everything except the rows is created. @throws TransferError when a server does not answer
+ * version, in which everything except the rows is created.
+ * @throws TransferError when a server does not answer
  */
-export async function checkServer(old: Side, trial: Side | null, freeBytes: number): Promise<UpgradeJudgement> {
+export async function checkServer(old: Side, trial: Side | null, freeBytes: number): Promise<UpgradeReport> {
   const admin = await openAdmin(old.admin, 'mariadb');
   try {
     const findings: UpgradeFinding[] = [];

@@ -8,9 +8,9 @@ import { type Login, quoteAccount, quoteLiteral, quoteName, quoteText, type Sess
 import { TransferError } from '../session/transfer-error';
 
 /*
- * Upgrades MariaDB by replication: a dump with its GTID is loaded into the target, which then replicates from that
- * moment. The load and the platform's accounts are not in a binary log, so both servers number transactions alike.
- * Changes arrive as rows, so no trigger, event or routine of the customer runs on the target.
+ * Upgrades MariaDB by replication: a dump with its GTID is loaded into the target, which then replicates from that GTID
+ * on. The load and the platform's accounts are not in a binary log, so both servers number transactions alike. Changes
+ * arrive as rows, so no trigger, event or routine of the customer runs on the target.
  */
 
 /** A server of the upgrade, with the login of `root@localhost`. */
@@ -34,7 +34,7 @@ const flavour = 'mariadb';
  */
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
-/** The limit for the last changes during the pause. Before the pause, the target is at most a second behind. */
+/** The longest wait for the last changes during the pause. Before the pause, the target is at most a second behind. */
 const finalSeconds = 5;
 /** The length of one wait. The state of the replication is checked between waits. */
 const waitSeconds = 5;
@@ -61,8 +61,9 @@ async function withAdmins<T>(
 }
 
 /**
- * Fills the target and starts replication. A complete target continues, and an incomplete one is filled again. @throws
- * TransferError `statement_refused` with the object that the target does not accept
+ * Fills the target and starts replication. A target that is already filled goes on replicating, and one that is filled
+ * in part is filled again.
+ * @throws TransferError `statement_refused` with the object that the target does not accept
  */
 export async function copyServer(move: ReplicationMove): Promise<void> {
   await withAdmins(move, async (old, target) => {
@@ -80,10 +81,10 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
-  // A server searches its newest log file for a position from the beginning, and the search fails at a change of 16 MB.
-  // So a new file is started.
+  // The old server finds the replica's position by reading its newest log file from the beginning. This fails at a
+  // change of 16 MB, so a new file is started.
   await old.run('FLUSH BINARY LOGS');
-  // A transaction of the platform is logged, so that there is a position even without a customer's write.
+  // One statement of the platform is logged, so that the log has a position even if no customer has written.
   await old.run('SET SESSION sql_log_bin = 1');
   await old.run('FLUSH STATUS');
   await old.run('SET SESSION sql_log_bin = 0');
@@ -190,7 +191,7 @@ export class ReplicatedSwitch {
     const opened = new ReplicatedSwitch(from, await openAdmin(target.admin, flavour));
     try {
       await requireRunning(opened.target);
-      await opened.requireLevel();
+      await opened.requireInSync();
       return opened;
     } catch (error) {
       await opened.close();
@@ -198,7 +199,7 @@ export class ReplicatedSwitch {
     }
   }
 
-  private async requireLevel(): Promise<void> {
+  private async requireInSync(): Promise<void> {
     if (!(await waitForPosition(this.target, await readPosition(this.old), finalSeconds)))
       throw new TransferError('unavailable', 'the target is behind');
   }
@@ -213,7 +214,7 @@ export class ReplicatedSwitch {
       throw new TransferError('statement_refused', 'a prepared transaction is open', {
         object: 'a prepared transaction',
       });
-    await this.requireLevel();
+    await this.requireInSync();
     await this.target.run('STOP SLAVE');
     await this.target.run('RESET SLAVE ALL');
     await this.target.run('SET GLOBAL innodb_strict_mode = ON');

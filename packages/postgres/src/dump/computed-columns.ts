@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { isPermanentSqlState, sqlStateOf } from '../session/transfer-error';
+import { type ComputedColumns, computedSchema, type TableEntry } from './dump-format';
 import { qualify, quoteName } from './list-tables';
-import { type ComputedColumns, computedSchema, type TableEntry } from './manifest';
 
 const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as column
   from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
@@ -13,8 +13,8 @@ const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as 
 const columnSchema = z.array(z.object({ schema: z.string(), name: z.string(), column: z.string() }));
 
 /**
- * Returns the stored generated columns of each table (qualified). A dump has the columns that they are computed from,
- * but not their values.
+ * Returns the stored generated columns of each table, by the table's qualified name. A dump has the columns that they
+ * are computed from, but not their values.
  */
 export async function computedColumns(client: pg.ClientBase): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>();
@@ -71,8 +71,8 @@ export async function baseColumn(client: pg.ClientBase, table: string, column: s
 }
 
 /**
- * Works like {@link hashComputed}, but within a dump's transaction. A row that is too large for a text does not end
- * that transaction.
+ * Works like {@link hashComputed}, but within a dump's transaction. Returns undefined if Postgres cannot hash a row,
+ * for example because its text is too large. The transaction then still goes on.
  */
 export async function hashIfPossible(
   client: pg.ClientBase,

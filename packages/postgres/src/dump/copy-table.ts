@@ -4,9 +4,8 @@ import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { TimeBudget } from '../session/time-budget';
 import { asTransferError } from '../session/transfer-error';
+import type { Section, TableEntry } from './dump-format';
 import { qualify, quoteName } from './list-tables';
-import type { TableEntry } from './manifest';
-import type { Section } from './section';
 
 function target(table: TableEntry, place = qualify(table)): string {
   // COPY does not accept an empty list, so a table without columns to copy has no list.
@@ -20,8 +19,9 @@ export interface Copied {
 }
 
 /**
- * Yields the rows of a table as COPY data. COPY itself refuses anything but a table. `onEnd` is called only after the
- * last row. A reader that stops early ends the session, because its COPY would continue.
+ * Yields the rows of a table as COPY data. COPY refuses a view, so that none of its functions runs if it has replaced
+ * the table. `onEnd` is called only after the last row. If the consumer stops early, the session ends, because the COPY
+ * would go on.
  */
 export async function* copyOut(
   client: pg.Client,
@@ -53,7 +53,8 @@ export async function* copyOut(
 
 export interface CopyInOptions {
   /**
-   * The partitioned table (qualified) that finds each row's partition. Without it, the rows go into the table itself.
+   * The qualified name of a partitioned table, into which the rows go so that Postgres finds each row's partition.
+   * Without it, the rows go into the table itself.
    */
   root?: string | undefined;
   onBytes: (bytes: number) => void;
@@ -73,7 +74,7 @@ export async function copyIn(
   try {
     const stream = client.query(copyFrom(`copy ${target(table, root)} from stdin (format ${table.format})`));
     const done = finished(stream);
-    // The promise is awaited later, and an earlier failure must not count as unhandled.
+    // The promise is awaited only after the loop. A failure before that must not count as unhandled.
     done.catch(() => undefined);
     try {
       for await (const part of section.content) {

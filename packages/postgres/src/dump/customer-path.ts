@@ -22,8 +22,9 @@ const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }))
 
 /**
  * Runs a statement of a dump. Functions often name others without a schema, but a load has no search path. A statement
- * that fails for such a name runs again with the customer's path. The path is set in the session and temporarily in the
- * functions. In an index or a materialised view, Postgres 17 and later uses only a function's own path.
+ * that fails for such a name runs again with the customer's path. The path is set in the session, and for the time of
+ * the statement in the functions. For an index or a materialised view, Postgres 17 and later uses only a function's own
+ * path.
  */
 export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
   try {
@@ -71,7 +72,9 @@ async function runAgain(client: pg.ClientBase, text: string, searchPath: string)
   }
 }
 
-/** Returns a list of names as SQL, with one literal for each. Quoted as a whole, the list would be a single name. */
+/**
+ * Returns a search path as SQL, with each name quoted by itself. Quoted as a whole, the list would be a single name.
+ */
 export function pathList(value: string): string {
   const names = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",\s][^,]*?))\s*(?:,|$)/g)];
   const parts = names.map(([, quoted, plain]) =>

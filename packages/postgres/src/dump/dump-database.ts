@@ -11,15 +11,24 @@ import {
 import { computedColumns, hashIfPossible } from './computed-columns';
 import { type Copied, copyOut } from './copy-table';
 import { type DatabaseProperties, readProperties } from './database-properties';
+import {
+  type ComputedColumns,
+  type DumpManifest,
+  dataPath,
+  type Section,
+  sectionPaths,
+  type TableEntry,
+  type TablesFile,
+  textSection,
+} from './dump-format';
 import { dumpBothSections } from './dump-schema';
 import { readLargeObjects } from './large-objects';
 import { listSequences, listTables, lockTables, qualify } from './list-tables';
-import type { ComputedColumns, DumpManifest, TableEntry, TablesFile } from './manifest';
-import { dataPath, type Section, sectionPaths, textSection } from './section';
 
 export interface DumpRequest {
   /**
-   * The login of a reader with all read rights, or of the owner if no table forces row security. It does not use TLS.
+   * The login of a reader with all read rights, or of the owner if no table forces row security. The connection does
+   * not use TLS.
    */
   url: string;
   /** True to record the owner of each object. Otherwise the loading role owns everything. */
@@ -46,8 +55,8 @@ const attemptsMax = 20;
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**
- * Tells whether another attempt may succeed. Transient errors come from objects that were dropped after they were
- * listed, and from views whose lock an ALTER awaits.
+ * Tells whether another attempt may succeed. An object may have been dropped after it was listed, or the lock of a view
+ * may have timed out behind an ALTER.
  */
 function isPassing(error: unknown): boolean {
   const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);
@@ -105,7 +114,7 @@ async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1)
   }
 }
 
-/** Makes contents share one session: each waits until the previous one was read. */
+/** Makes contents share one session. Each content waits until the previous one was read. */
 function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   let turn: Promise<void> = Promise.resolve();
   return async function* (content) {

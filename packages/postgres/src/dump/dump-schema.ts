@@ -13,7 +13,7 @@ const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
 /** The time limit of pg_dump. A catalogue of 50,000 tables takes 41 s on an idle machine. */
 const deadlineMs = { base: 180_000, perTable: 20 };
 /**
- * With more tables, the two pg_dump runs are not concurrent, because each run needs some kB of memory for each table.
+ * The most tables with which the two runs of pg_dump are concurrent. Each run needs some kB of memory for each table.
  */
 const tablesAtOnceMax = 1_000;
 /**
@@ -155,17 +155,17 @@ function firstMessage(worker: Worker, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
     signal.addEventListener('abort', abort, { once: true });
-    const settle = (): void => signal.removeEventListener('abort', abort);
+    const stopListening = (): void => signal.removeEventListener('abort', abort);
     worker.once('message', (message: unknown) => {
-      settle();
+      stopListening();
       resolve(message);
     });
     worker.once('error', (error) => {
-      settle();
+      stopListening();
       reject(new TransferError('dump_failed', 'the thread of pg_dump failed', { cause: error }));
     });
     worker.once('exit', (code) => {
-      settle();
+      stopListening();
       reject(new TransferError('dump_failed', `the thread of pg_dump ended with ${code} and no answer`));
     });
   });

@@ -45,7 +45,7 @@ test('a restore returns the privileges, publications, comments and settings that
   expect(await runSql(target.url, 'select 1 as works from hidden.v')).toEqual([{ works: 1 }]);
 });
 
-test('a grant to a role that is not there gives nothing and is told; what was taken from everybody stays taken', async () => {
+test('a grant to a missing role gives nothing and is a finding; what was revoked from PUBLIC stays revoked', async () => {
   const source = await createOwnedDatabase();
   await runAsAdmin(`create role gone_${source.name}`);
   await runSql(

@@ -5,7 +5,7 @@ import { createOwnedDatabase, type OwnedDatabase, runAsAdmin } from '../../test/
 import { loadDatabase } from '../load/load-database';
 import { runSql } from '../testing/run-sql';
 import { dumpDatabase } from './dump-database';
-import { type Section, textSection } from './section';
+import { type Section, textSection } from './dump-format';
 
 const canary = path.join(os.tmpdir(), `drydock-canary-${process.pid}`);
 afterEach(() => rmSync(canary, { force: true }));
@@ -82,7 +82,7 @@ describe.each(['schemaPre', 'schemaPost'] as const)('in %s', (place) => {
   });
 });
 
-test('what only the server can see is stopped by the rights of the role', async () => {
+test('what the check of a statement cannot see is stopped by the rights of the role', async () => {
   const target = await createOwnedDatabase();
   const hidden = `CREATE FUNCTION public.f() RETURNS integer LANGUAGE plpgsql AS $f$ begin copy (select 1) to program 'touch ${canary}'; return 1; end $f$;
     CREATE MATERIALIZED VIEW public.m AS SELECT public.f() AS x;`;

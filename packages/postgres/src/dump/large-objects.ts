@@ -22,8 +22,8 @@ const ownSql = 'select m.oid, 0::bigint as bytes from pg_catalog.pg_largeobject_
 
 /**
  * Yields all large objects by number, as parts `oid:u32 length:u32 bytes`. An empty object is one part of length 0. A
- * reader reads the pages, because lo_get needs a right on each object. An owner uses lo_get, because it may not read
- * the pages.
+ * role of `makeReader` reads the pages, because lo_get needs a right on each object. An owner uses lo_get, because an
+ * owner may not read the pages.
  */
 export async function* readLargeObjects(client: pg.ClientBase, onObject: () => void): AsyncGenerator<Buffer> {
   const { readable, page_bytes: pageBytes } = readableSchema

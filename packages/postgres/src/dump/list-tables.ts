@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { sqlStateOf, TransferError } from '../session/transfer-error';
-import type { SequenceEntry, TableEntry } from './manifest';
+import type { SequenceEntry, TableEntry } from './dump-format';
 
 /** Selects the customer's relations, without temporary relations and those of extensions and system schemas. */
 const ownRelations = `

@@ -34,8 +34,9 @@ function descriptorOf(socket: Socket): number {
 const isNotReady = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 
 /**
- * A connection with synchronous reads and writes, because WebAssembly cannot wait. Node connects, and then the socket's
- * descriptor is used directly. It blocks its thread, so it runs in a worker that can be terminated.
+ * A connection with synchronous reads and writes, because WebAssembly cannot await a promise. Node connects, and then
+ * the socket's descriptor is used directly. The connection blocks its thread, so it runs in a worker that can be
+ * terminated.
  */
 class BlockingSocket {
   private readonly socket: Socket;
@@ -136,7 +137,10 @@ function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8A
   onData(new Uint8Array(Buffer.concat(parts)));
 }
 
-/** Returns the three methods of an embedded database that pg_dump's wrapper calls. They call a real server. */
+/**
+ * Returns the three methods of PGlite, an embedded database, that pg_dump's wrapper calls. The last one passes
+ * pg_dump's messages to a real server. The other two only give the wrapper the answers that it expects.
+ */
 function pretendPglite(socket: BlockingSocket): Pretended {
   const methods = {
     query: () => Promise.resolve({ rows: [{ search_path: '"$user", public' }] }),

@@ -1,7 +1,8 @@
 import { TransferError } from '../session/transfer-error';
 
 /**
- * An SQL statement. Rules use `outline`, which has no comments, single spaces, and no content of strings and bodies.
+ * An SQL statement. `outline` is its text as the rules read it: comments and runs of spaces become one space, and each
+ * string or body becomes `''`.
  */
 export interface Statement {
   text: string;

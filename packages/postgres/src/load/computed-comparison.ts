@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { baseColumn, hashComputed } from '../dump/computed-columns';
+import type { ComputedColumns, DumpManifest } from '../dump/dump-format';
 import { hashRoots, qualify, quoteName } from '../dump/list-tables';
-import type { ComputedColumns, DumpManifest } from '../dump/manifest';
 import { asTransferError, isPermanent } from '../session/transfer-error';
 import type { LoadFinding } from './load-request';
 
@@ -14,7 +14,7 @@ interface Sums {
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;
-  /** The reason why the values could not be read, or null. */
+  /** The reason for which the values could not be read, or null. */
   unknown: string | null;
 }
 
@@ -42,7 +42,10 @@ class ComputedComparison {
     this.of(name, dumped).unknown = error instanceof Error ? error.message : String(error);
   }
 
-  /** Returns findings for differing columns. `baseOf` returns a column that a generated column depends on. */
+  /**
+   * Returns findings for the columns that differ or could not be compared. `baseOf` returns a column that a generated
+   * column depends on.
+   */
   async findings(baseOf: (table: string, column: string) => Promise<string | null>): Promise<LoadFinding[]> {
     const findings: LoadFinding[] = [];
     for (const [name, { written, columns, unknown }] of this.tables) {

@@ -6,15 +6,15 @@ import { isChaos } from '@drydock/testing/scope';
 import { createOwnedDatabase, type OwnedDatabase } from '../../test/databases';
 import { inOwnProcess } from '../../test/own-process';
 import { dumpDatabase } from '../dump/dump-database';
+import { readText, sectionPaths, textBytesMax, textSection } from '../dump/dump-format';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
-import { readText, sectionPaths, textBytesMax, textSection } from '../dump/section';
 import { type PostgresServer, startPostgres } from '../server/postgres';
 import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
 
 /*
- * Large databases are either dumped and loaded in constant memory, or refused before anything changes. `npm test` runs
- * the widest table and a fiftieth of the tables, and `npm run chaos` runs all cases.
+ * Large databases are either dumped and loaded in constant memory, or refused before anything changes. `npm run
+ * test:all` has the widest table and 1,100 tables. `npm run chaos` has all cases, with 50,000 tables.
  */
 
 const mb = 2 ** 20;
@@ -51,7 +51,7 @@ const cases: LargeCase[] = [
   {
     what: `${tables} tables`,
     statements: [makeTables(tables)],
-    // The limit is high, because pg_dump alone takes 360 MB for 50,000 tables.
+    // pg_dump alone takes 360 MB for 50,000 tables.
     rssMaxMb: isChaos ? 500 : 300,
     hasFingerprint: true,
     isInCi: true,

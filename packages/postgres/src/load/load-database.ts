@@ -7,20 +7,22 @@ import {
   propertyStatements,
   rolesOfProperties,
 } from '../dump/database-properties';
-import { writeLargeObjects } from '../dump/large-objects';
-import { hashRoots } from '../dump/list-tables';
 import {
   type DumpManifest,
+  dataPath,
   manifestSchema,
   readJson,
+  SectionReader,
+  sectionPaths,
   sequencesSchema,
   type TablesFile,
   tablesSchema,
-} from '../dump/manifest';
-import { dataPath, SectionReader, sectionPaths } from '../dump/section';
+} from '../dump/dump-format';
+import { writeLargeObjects } from '../dump/large-objects';
+import { hashRoots } from '../dump/list-tables';
 import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
-import { asTransferError, isPermanent, type TransferError } from '../session/transfer-error';
+import { asTransferError, isDenied, isPermanent, type TransferError } from '../session/transfer-error';
 import { compareComputed } from './computed-comparison';
 import {
   type DeferredCheck,
@@ -30,22 +32,21 @@ import {
   validateCheck,
   validationOf,
 } from './deferred-checks';
-import { readStatements, type SqlStatement } from './dumped-statements';
 import type { LoadFinding, LoadRequest, LoadResult, TrialResult } from './load-request';
 import { checkExtensions, checkTarget, LoadSessions } from './load-sessions';
 import { compareCounts, loadSequences, loadTables } from './load-tables';
-import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners, unknownOwners } from './owner-roles';
+import { isOwnRight, OwnerRoles, relationOwners, unknownOwners } from './owner-roles';
 import { OwnerWork } from './owner-work';
 import {
-  extensionOf,
   isOnSchema,
   isPrivilege,
   isPublication,
   isRefresh,
   orderOf,
+  publicOwnerOf,
   schemasLast,
 } from './statement.rules';
-import { attachRunsNoCode, isDenied, rolesOf, runsNoCode, withRolesOf } from './statement-owners';
+import { readStatements, rolesOf, runsNoCode, type SqlStatement, withRolesOf } from './statement-owners';
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -124,10 +125,7 @@ class Load {
     if (properties !== null) this.properties = await readJson(properties, propertiesSchema);
     await this.sessions.use(this.properties);
     const all = [...pre, ...post];
-    await checkExtensions(
-      client,
-      all.map(extensionOf).filter((name) => name !== null),
-    );
+    await checkExtensions(client, all);
     for (const { text } of all) this.budget.allowSchema(text.length);
     await this.learnRoles(head, all);
     if (this.properties?.has_public === false)
@@ -213,8 +211,8 @@ class Load {
   }
 
   /**
-   * Runs statements with the extended protocol. It refuses two commands in one text, which proves that the dump is
-   * split correctly.
+   * Runs statements with the extended protocol. The protocol refuses two commands in one text, which proves that the
+   * dump is split correctly.
    */
   private async execute(statements: SqlStatement[], { isBehindRows = false } = {}): Promise<void> {
     for (const statement of statements) {
@@ -225,7 +223,7 @@ class Load {
         continue;
       }
       const role = this.roleOf(statement.owner);
-      const borrows = runsNoCode(statement.outline) || (await attachRunsNoCode(this.client, statement.outline));
+      const borrows = await runsNoCode(this.client, statement.outline);
       try {
         if (this.hasGone(statement.owner))
           await this.roles.inherit(this.client, { ...statement, owner: statement.owner }, () =>
@@ -338,7 +336,7 @@ class Load {
     }
   }
 
-  /** Runs before row security policies exist, because a policy could hide rows from its owner. */
+  /** Compares generated columns before row security policies exist, because a policy could hide rows from an owner. */
   private async compareComputed({ tables }: DumpManifest): Promise<void> {
     const owners = await relationOwners(this.client);
     const run = (table: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
@@ -346,7 +344,9 @@ class Load {
     this.findings.push(...(await compareComputed(this.client, tables, run)));
   }
 
-  /** Ends a load, but lets a trial continue, so that the trial reports every refused statement. */
+  /**
+   * Throws the error in a load. A trial goes on after a permanent error, so that it reports every refused statement.
+   */
   private refuse(object: string, error: unknown): void {
     if (this.request.isTrial !== true || !isPermanent(error))
       throw asTransferError('statement_failed', object, error, { object });

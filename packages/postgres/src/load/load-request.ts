@@ -1,5 +1,4 @@
-import type { DumpManifest, TablesFile } from '../dump/manifest';
-import type { Section } from '../dump/section';
+import type { DumpManifest, Section, TablesFile } from '../dump/dump-format';
 import type { LoadOwners } from './load-sessions';
 import type { LoadProgress } from './load-tables';
 

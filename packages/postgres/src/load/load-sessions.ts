@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { type DatabaseProperties, decidesValues } from '../dump/database-properties';
 import { openSession, type Session } from '../session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
+import { extensionOf } from './statement.rules';
+import type { SqlStatement } from './statement-owners';
 
 /**
  * The roles that may own objects of a dump, besides the database's owner. Each owner's objects are created in sessions
@@ -31,10 +33,11 @@ interface Opened extends Login {
   session: Session;
 }
 
-/** A third connection gains nothing on two cores. */
+/** The number of parallel connections. A third one gains nothing on two cores. */
 const lanes = 2;
 /**
- * The most kept sessions of other owners in a lane. A database may have more owners than its server accepts sessions.
+ * The most sessions of other owners that a lane keeps. A database may have more owners than its server accepts
+ * sessions.
  */
 const othersMax = 4;
 
@@ -77,8 +80,8 @@ export class LoadSessions {
   }
 
   /**
-   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the session
-   * that was unused for longest is closed. It runs nothing, because the work of a lane is sequential.
+   * Returns an owner's client. Null stands for the database's owner. If the lane has too many sessions, the one that
+   * was unused for longest is closed. No statement runs in it, because the work of a lane is sequential.
    */
   async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
     const others = this.others[lane];
@@ -127,7 +130,8 @@ export class LoadSessions {
 
   /**
    * Applies the dumped settings to all present and future sessions of the load. A setting that Postgres refuses is
-   * skipped. A second call after the text search configurations exist applies the settings that name them.
+   * skipped. The load calls this again after the schema exists, because a setting may name a text search configuration
+   * of the dump.
    */
   async use(properties: DatabaseProperties | null): Promise<void> {
     this.settings = (properties?.settings ?? []).filter(({ key }) => decidesValues(key));
@@ -179,8 +183,9 @@ export async function checkTarget(client: pg.ClientBase): Promise<void> {
   if (filled) throw new TransferError('database_not_empty', 'the target database holds something already');
 }
 
-/** Throws `extension_untrusted` unless an owner may install all these extensions on the server. */
-export async function checkExtensions(client: pg.ClientBase, names: string[]): Promise<void> {
+/** Throws `extension_untrusted` unless an owner may install every extension of the statements on the server. */
+export async function checkExtensions(client: pg.ClientBase, statements: readonly SqlStatement[]): Promise<void> {
+  const names = statements.map(extensionOf).filter((name) => name !== null);
   const { rows } = await client.query(untrustedSql, [names]);
   const refused = z.array(z.object({ name: z.string() })).parse(rows);
   const [first] = refused;

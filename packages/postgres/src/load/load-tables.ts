@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { type Copied, copyIn } from '../dump/copy-table';
+import type { DumpManifest, Section, SequenceEntry, TableEntry, TablesFile } from '../dump/dump-format';
 import { qualify } from '../dump/list-tables';
-import type { DumpManifest, SequenceEntry, TableEntry, TablesFile } from '../dump/manifest';
-import type { Section } from '../dump/section';
 import type { TimeBudget } from '../session/time-budget';
 import { asTransferError, TransferError } from '../session/transfer-error';
 
@@ -14,8 +13,8 @@ export interface LoadProgress {
 
 /**
  * Fills the tables over as many connections as `lanes`. A section is requested while earlier sections are still read. A
- * source that reads one section at a time answers later. The first error is thrown at once, and the caller then closes
- * the sessions, which ends the remaining copies.
+ * source that reads one section at a time answers when the earlier ones are read. The first error is thrown at once,
+ * and the caller then closes the sessions, which ends the remaining copies.
  */
 export async function loadTables(options: {
   tables: TableEntry[];

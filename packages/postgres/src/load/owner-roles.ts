@@ -4,19 +4,9 @@ import { qualify } from '../dump/list-tables';
 import type { LoadFinding } from './load-request';
 import { type OwnedStatement, rolesOf } from './statement-owners';
 
-const identifier = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
-const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${identifier}$`);
-
-/** Returns the owner that the statement gives the schema `public`, or null for another statement. */
-export function publicOwnerOf({ outline }: { outline: string }): string | null {
-  const owner = publicForm.exec(outline)?.[1];
-  if (owner === undefined) return null;
-  return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
-}
-
 /**
  * Tells whether a statement changes a right of the object's own owner. Rows, indexes and foreign keys may need that
- * right.
+ * right, so the statement runs after them.
  */
 export const isOwnRight = ({ outline, text, owner }: OwnedStatement): boolean =>
   /^(?:GRANT|REVOKE) /i.test(outline) && rolesOf(text)[0] === owner;
@@ -84,7 +74,7 @@ const list = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
 
-/** The reason for changed owners in a backup before version 3. */
+/** The reason for changed owners in a dump whose format is older than version 3. */
 export const unknownOwners =
   'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 

@@ -21,8 +21,8 @@ afterAll(() => servers.stop());
 const unique = (what: string): string => `${what}_${randomBytes(4).toString('hex')}`;
 
 /**
- * Backs a database up and restores it like a host, but without a proxy and an archive. `between` has statements that
- * run after the backup.
+ * Backs a database up and restores it as the database agent does, but without a proxy and an archive. The customer runs
+ * the statements of `between` after the backup.
  */
 async function restored(
   customer: Customer,
@@ -92,7 +92,7 @@ const ownersSql = `select kind, object, pg_get_userbyid(o) as owner, acl from ($
 const ownersAt = (url: string, { databaseName }: Customer): Promise<unknown[]> =>
   runSql(withDatabase(url, databaseName), ownersSql);
 
-test('every object is its owner’s again, with the grants that each owner has made, whatever the owner may still do', async () => {
+test('every object has its owner and its grants again, even if the owner could not create it any more', async () => {
   const [name, app, worker] = [unique('whole'), unique('app'), unique('"Worker')];
   const odd = `${worker}"`;
   const customer = await createCustomer(
@@ -227,7 +227,7 @@ test('code of a role that runs while a restore computes runs as that role and as
   ).toEqual([{ n: 1 }]);
 });
 
-test('what a role owned that has gone is the database’s owner’s, and nobody else runs what ran with its rights; a finding names all of it', async () => {
+test('objects of a missing role become those of the database’s owner, nobody else may run code that had the role’s rights, and a finding names all of them', async () => {
   const [name, app, guest] = [unique('left'), unique('app'), unique('guest')];
   const customer = await createCustomer(
     servers,
@@ -258,7 +258,7 @@ test('what a role owned that has gone is the database’s owner’s, and nobody 
   expect(await as(customer, name, 'select peek() as word')).toEqual([{ word: 'hidden' }]);
 });
 
-test('a backup that does not say who owned what is restored as before, and says so', async () => {
+test('a backup without owners gives every object to the database’s owner, and a finding says so', async () => {
   const [name, app] = [unique('earlier'), unique('app')];
   const customer = await createCustomer(
     servers,
@@ -271,7 +271,7 @@ test('a backup that does not say who owned what is restored as before, and says 
   expect(await as(customer, name, 'select id from mine')).toEqual([{ id: 1 }]);
 });
 
-test('code that says it was denied is lent nothing', async () => {
+test('code that raises a denial itself is lent no rights', async () => {
   const [name, app] = [unique('pleading'), unique('app')];
   const customer = await createCustomer(
     servers,
@@ -294,7 +294,7 @@ test('code that says it was denied is lent nothing', async () => {
   expect(await runSql(withDatabase(customer.targetUrl, name), may)).toEqual([{ may: false }]);
 });
 
-test('code that the bound of a partition calls is lent nothing', async () => {
+test('code that the bound of a partition calls is lent no rights', async () => {
   const [name, app] = [unique('bound'), unique('app')];
   const customer = await createCustomer(
     servers,
@@ -316,7 +316,7 @@ test('code that the bound of a partition calls is lent nothing', async () => {
   await expect(restored(customer)).rejects.not.toMatchObject({ reason: 'the secrets are mine' });
 });
 
-test('what an owner could not make today is made, or left out with a finding that names it; the schema public and functions of others are no obstacle', async () => {
+test('an object that its owner could not create any more is restored, or left out with a finding; the schema public and functions of others are no obstacle', async () => {
   const [name, app] = [unique('lacking'), unique('app')];
   const customer = await createCustomer(
     servers,

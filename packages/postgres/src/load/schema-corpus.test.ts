@@ -12,7 +12,7 @@ const isHere = schemas.length > 0;
 
 (isHere ? describe : describe.skip)('dump and load', () => {
   test.each(isHere ? schemas : [missingSchema])(
-    'the schema of $name comes out as it went in, with its privileges and rows',
+    'the schema of $name comes back as it was, with its privileges and rows',
     async ({ name, sql }) => {
       const source = await createOwnedDatabase();
       const { empty, ...filled } = await withClient(source.url, async (client) => {

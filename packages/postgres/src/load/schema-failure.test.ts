@@ -40,7 +40,7 @@ test('a function that is too large to be read ends a dump for good, with its nam
   });
 });
 
-test('a session of a dump that somebody ends is tried again', async () => {
+test('a dump whose session somebody ends fails, and may be tried again', async () => {
   const source = await createOwnedDatabase();
   await runSql(source.url, 'create table t (a int)');
   await withClient(source.url, async (client) => {

@@ -1,6 +1,9 @@
 import pg from 'pg';
 import { z } from 'zod';
-import type { Statement } from '../dump/split-statements';
+import { readText, type SectionReader, textBytesMax } from '../dump/dump-format';
+import { type Statement, splitStatements } from '../dump/split-statements';
+import { isDenied } from '../session/transfer-error';
+import { checkStatement, describeStatement, publicOwnerOf } from './statement.rules';
 
 const name = pg.escapeIdentifier;
 
@@ -10,31 +13,30 @@ export interface OwnedStatement extends Statement {
 }
 
 const isSetting = ({ outline }: Statement): boolean => /^(?:SET |SELECT pg_catalog\.set_config)/i.test(outline);
-const withoutComments = (text: string): string =>
-  text
-    .replace(/^(?:--[^\n]*\n|\s)+/, '')
-    .trim()
-    .replace(/;$/, '');
+/** Removes leading comments, which the splitting leaves in a statement. */
+const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
+const plainSql = (text: string): string => withoutComments(text).trim().replace(/;$/, '');
 const sessionForm =
   /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
 const resetForm = /^RESET SESSION AUTHORIZATION$/i;
 
 /** Tells whether a statement only names an owner. {@link readOwners} reads it, and it is never run. */
 export const isOwnerChange = ({ text }: Pick<Statement, 'text'>): boolean => {
-  const sql = withoutComments(text);
+  const sql = plainSql(text);
   return sessionForm.test(sql) || resetForm.test(sql);
 };
 
 /**
- * Reads from SET SESSION AUTHORIZATION which role runs each statement. A name in single quotes applies to the following
- * entries. A plain name is the grantor within an entry, and RESET returns to the entry's owner.
+ * Reads from SET SESSION AUTHORIZATION which role runs each statement. A name in single quotes is the owner of the
+ * following objects of the dump. Another name is the grantor of the following grants, and RESET returns to the object's
+ * owner.
  */
 export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
   let entryOwner: string | null = null;
   let grantor: string | null = null;
   const owned: OwnedStatement[] = [];
   for (const statement of statements) {
-    const sql = withoutComments(statement.text);
+    const sql = plainSql(statement.text);
     const said = sessionForm.exec(sql);
     if (said) {
       const [, isDefault, literal, quoted, plain] = said;
@@ -48,22 +50,43 @@ export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
   return owned;
 }
 
-/** Tells whether Postgres refused for lack of a right. */
-export const isDenied = (error: unknown): error is Error =>
-  error instanceof Error && 'code' in error && error.code === '42501';
+export interface SqlStatement extends OwnedStatement {
+  object: string;
+}
+
+/** Reads and checks one section of the schema. With `saysOwners`, it also reads the role that creates each object. */
+export async function readStatements(
+  reader: SectionReader,
+  path: string,
+  saysOwners: boolean,
+): Promise<SqlStatement[]> {
+  const statements = splitStatements(await readText(await reader.expect(path), textBytesMax));
+  const isRun = (statement: Statement): boolean => {
+    if (saysOwners && (isOwnerChange(statement) || publicOwnerOf(statement) !== null)) return true;
+    return checkStatement(statement) === 'run';
+  };
+  const run = statements.filter(isRun);
+  const owned = saysOwners ? readOwners(run) : run.map((statement) => ({ ...statement, owner: null }));
+  return owned.map(({ text, outline, owner }) => ({
+    text: withoutComments(text),
+    outline,
+    owner,
+    object: describeStatement(outline),
+  }));
+}
 
 /**
- * Tells whether Postgres refused the statement itself. The customer's code could raise the same error to be run again
- * with more rights, but that error has a position in the code (`where`).
+ * Tells whether Postgres itself refused the statement for lack of a right. The customer's code could raise the same
+ * error in order to be run again with more rights, but that error has a position in the code (`where`).
  */
 export const isRefusedByPostgres = (error: unknown): error is Error =>
   isDenied(error) && !('where' in error && error.where !== undefined);
 
 /**
- * Tells whether Postgres runs no code of the customer for a statement. CREATE TABLE runs code if it computes constants
- * in columns or bounds. {@link attachRunsNoCode} decides about partitions.
+ * Tells whether a statement runs no code of the customer on any table. CREATE TABLE runs code if it computes constants
+ * in columns or bounds.
  */
-export const runsNoCode = (outline: string): boolean => {
+const neverRunsCode = (outline: string): boolean => {
   if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
   if (/^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* NOT VALID$/is.test(outline)) return true;
   if (/^ALTER TABLE /i.test(outline)) return !/ ADD CONSTRAINT | VALIDATE | ATTACH PARTITION /i.test(outline);
@@ -103,11 +126,9 @@ const attachSql = `with recursive named as (
       join pg_catalog.pg_constraint k on k.conrelid = r.oid and k.contype = 'c' where place = 'partition') as is_safe`;
 const attachSchema = z.tuple([z.object({ is_safe: z.boolean() })]);
 
-/**
- * Tells whether Postgres runs no code of the customer when a statement attaches a partition. `client` only reads the
- * catalogue.
- */
-export async function attachRunsNoCode(client: pg.ClientBase, outline: string): Promise<boolean> {
+/** Tells whether Postgres runs no code of the customer for a statement. `client` only reads the catalogue. */
+export async function runsNoCode(client: pg.ClientBase, outline: string): Promise<boolean> {
+  if (neverRunsCode(outline)) return true;
   const form = attachForm.exec(outline);
   if (form === null) return false;
   const [{ is_safe: isSafe }] = attachSchema.parse((await client.query(attachSql, [form[1], form[2]])).rows);

@@ -1,7 +1,7 @@
 import type { Statement } from '../dump/split-statements';
 import { TransferError } from '../session/transfer-error';
 
-/** The statements of pg_dump for objects that a database's owner may have. All others are refused. */
+/** The objects that a database's owner may have. A dump's statement about any other kind of object is refused. */
 const createKinds =
   'SCHEMA|TYPE|DOMAIN|COLLATION|CONVERSION|AGGREGATE|OPERATOR|CAST|STATISTICS|(?:UNLOGGED )?SEQUENCE|' +
   '(?:UNLOGGED )?TABLE|(?:UNIQUE )?INDEX|(?:CONSTRAINT )?TRIGGER|RULE|POLICY|(?:RECURSIVE )?VIEW|' +
@@ -63,7 +63,17 @@ export function extensionOf(statement: Pick<Statement, 'outline'>): string | nul
   return name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
 }
 
-/** Tells whether a statement changes rights. Rights are restored when all objects exist. */
+const ownerForm = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
+const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${ownerForm}$`);
+
+/** Returns the owner that the statement gives the schema `public`, or null for another statement. */
+export function publicOwnerOf({ outline }: { outline: string }): string | null {
+  const owner = publicForm.exec(outline)?.[1];
+  if (owner === undefined) return null;
+  return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
+}
+
+/** Tells whether a statement changes rights. The load runs such statements after the objects exist. */
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 
@@ -85,8 +95,8 @@ export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean 
   /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
 
 /**
- * Returns the position of a statement. An extension's script runs with more rights than the owner's, so only empty
- * schemas come before it.
+ * Returns the position of a statement: 0 for a schema, 1 for an extension, 2 for the rest. An extension's script runs
+ * with more rights than the owner has, so only empty schemas come before it.
  */
 export function orderOf(statement: Pick<Statement, 'outline'>): number {
   if (/^CREATE SCHEMA /i.test(statement.outline)) return 0;
@@ -125,7 +135,7 @@ const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\
  * has. Throws `statement_refused` for everything that a schema does not need: COPY, DO, roles, other databases,
  * languages, foreign servers, event triggers.
  */
-export function judgeStatement(statement: Statement): 'run' | 'skip' {
+export function checkStatement(statement: Statement): 'run' | 'skip' {
   const { outline } = statement;
   if (settings.test(outline) || grantorChange.test(outline) || fixedStatements.has(withoutComments(statement.text)))
     return 'skip';

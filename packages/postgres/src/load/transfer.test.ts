@@ -45,7 +45,7 @@ test('a database that went through a folder has the same fingerprint, and goes o
   );
 });
 
-test('20,000 rows go from one database straight into another, and say how far they are', async () => {
+test('20,000 rows go from one database straight into another, and the progress is reported', async () => {
   const source = await filled(20_000);
   const target = await createOwnedDatabase();
   const progress: number[] = [];
@@ -57,7 +57,7 @@ test('20,000 rows go from one database straight into another, and say how far th
   );
 });
 
-test('a dump knows how many rows it holds, also when Postgres says so a moment after the last of them', async () => {
+test('a dump has the right number of rows, also if Postgres reports the number a moment after the last row', async () => {
   const source = await filled(50);
   const target = await createOwnedDatabase();
   const late = await throughLateCounts(source.readerUrl);
@@ -205,7 +205,7 @@ test('an abort ends a dump at once and leaves no session behind', async () => {
   });
 });
 
-test('an owner who may do nothing with its own tables and schema any more gets all of them back, and may do as little', async () => {
+test('an owner without rights on its own tables and schema gets all of them back, and has no rights again', async () => {
   const source = await createOwnedDatabase();
   await runSql(
     source.url,

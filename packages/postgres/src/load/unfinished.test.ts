@@ -3,7 +3,10 @@ import { dumpDatabase } from '../dump/dump-database';
 import { runSql } from '../testing/run-sql';
 import { loadDatabase, tryDump } from './load-database';
 
-/** Loads content that the new database cannot have unchanged. The load reports it and continues. */
+/**
+ * Creates a database with content that its copy cannot have unchanged, and an empty target. The load reports such
+ * content and goes on.
+ */
 const through = async (
   ...statements: string[]
 ): Promise<{ target: OwnedDatabase; sections: () => ReturnType<typeof dumpDatabase> }> => {
@@ -73,7 +76,7 @@ test('a materialized view whose query fails now is there and empty, and the find
   expect(await runSql(target.url, 'select ten from ratios_by_ten')).toEqual([{ ten: 0 }]);
 });
 
-test('a trial of a schema whose materialized view does not compute refuses nothing, and tells it', async () => {
+test('a trial of a schema whose materialized view cannot be computed refuses nothing, and has a finding', async () => {
   const { target, sections } = await through(
     "create function rate() returns int language plpgsql as 'begin return 1; end'",
     'create materialized view rates as select rate()',
@@ -84,7 +87,7 @@ test('a trial of a schema whose materialized view does not compute refuses nothi
   expect(findings).toEqual([{ kind: 'not_populated', object: 'materialized view public.rates', reason }]);
 });
 
-test('what is left weaker than it was is told with the statement that finishes it: checks of tables and domains, and what its function computes otherwise now', async () => {
+test('an object that is restored only in part is a finding with the statement that completes it: checks of tables and domains, and columns whose function now computes another value', async () => {
   const { target, sections } = await through(
     `create table known (n int); insert into known values (1);
      create function is_known(int) returns boolean language sql as 'select exists (select from known where n = $1)';

@@ -106,8 +106,8 @@ describe('a deployment that was killed in the middle of a migration', () => {
     await owner.end();
   });
 
-  test.each(['comes to its end in Postgres all the same', 'is given up by Postgres'])(
-    'is completed by the next one when the script %s',
+  test.each(['still ends in Postgres', 'is given up by Postgres'])(
+    'is completed by the next deployment if the script %s',
     async (how) => {
       const admin = client();
       await admin.connect();
@@ -162,7 +162,7 @@ describe('the databases of services, made by a job with secrets in files', () =>
   const login = (name: string, password: string): string => `${name}_${fingerprintOf(password)}`;
   const [before, after] = ['a'.repeat(32), 'b'.repeat(32)];
 
-  test('each has a login that enters its own alone and works as its owner; run again the job keeps rows and logins', async () => {
+  test('each service has a login that enters only its own database and acts as its owner; a second run of the job keeps rows and logins', async () => {
     const { stdout } = await make(['boats', 'docks'], before);
     expect(JSON.parse(stdout)).toEqual({ boats: [login('boats', before)], docks: [login('docks', before)] });
     await ask(login('boats', before), before, 'boats', 'CREATE TABLE kept AS SELECT 1 AS number');
@@ -177,7 +177,7 @@ describe('the databases of services, made by a job with secrets in files', () =>
     expect(await ask(login('cranes', before), before, 'cranes', 'SELECT 1 AS number')).toEqual([{ number: 1 }]);
   });
 
-  test('of two passwords each opens the database until one is no longer given; then its sessions end, and no others', async () => {
+  test('each of two passwords opens the database until one of them is no longer given; then the sessions of that one end, and no others', async () => {
     await make(['boats'], `${before},${after}`);
     const [old, next] = [
       await open(login('boats', before), before, 'boats'),
@@ -215,7 +215,7 @@ describe('the databases of services, made by a job with secrets in files', () =>
     await expect(ask('ferries', before, 'ferries', 'SELECT 1')).rejects.toThrow('password authentication failed');
   });
 
-  test('a superuser with two passwords gets the first, whichever it has', async () => {
+  test('a superuser whose URL has two passwords gets the first of them, whichever the server had', async () => {
     const urlWith = (password: string): string => Object.assign(new URL(server.adminUrl), { password }).href;
     const { password: first } = new URL(server.adminUrl);
     const other = 'c'.repeat(32);

@@ -26,8 +26,9 @@ export const loginOf = (name: string, password: string): string => `${name}_${fi
 
 /**
  * Creates, for each service, a role without rights to create roles or databases, and a database of that role to which
- * nobody else may connect. Each password has a login that acts as that role, so that the role owns all objects. It runs
- * at every start and keeps what exists. A login whose password is no longer given is dropped with its sessions.
+ * nobody else may connect. Each password has a login that acts as that role, so that the role owns all objects. The
+ * call is repeated at every start and keeps what exists. A login whose password is no longer given is dropped with its
+ * sessions.
  */
 export async function ensureServiceDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
   const admin = new pg.Client({ connectionString: adminUrl });
@@ -94,8 +95,9 @@ async function removeOtherLogins(
 }
 
 /**
- * Tells whether the owner itself may no longer log in. An earlier release logged in as the owner, so the owner may log
- * in until its password is rotated.
+ * Tells whether the owner can log in but none of the passwords is its own, so that its login must end. The owner can
+ * log in only where an older release created the database. Its processes may still use the owner until the password is
+ * rotated.
  */
 async function isOwnersLoginOver(
   admin: pg.Client,
@@ -126,14 +128,14 @@ async function isOwnersLoginOver(
 const endSessions = (admin: pg.Client, login: string): Promise<unknown> =>
   admin.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = $1', [login]);
 
-/** Tells whether the password is wrong or the role may not log in. */
+/** Tells whether Postgres refused a login: the password is wrong, or the role may not log in (SQLSTATE class 28). */
 export const isLoginRefused = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code?.startsWith('28') === true;
 
 /**
- * Returns a superuser's URL with one password. During a rotation the URL has two, separated by a comma. The server
- * accepts only one of them. So both are tried, and the first becomes the superuser's password. A comma within a
- * password is %2C. `socketFolder` selects a Unix socket.
+ * Returns a superuser's URL with one password. During a rotation `adminUrl` has two passwords, separated by a comma, of
+ * which the server accepts only one. So both are tried, and the first becomes the superuser's password. A comma within
+ * a password is written %2C. `socketFolder` selects a Unix socket.
  * @throws if no password is accepted
  */
 export async function settleSuperuser(adminUrl: string, socketFolder: string | null = null): Promise<string> {
@@ -166,8 +168,8 @@ export async function settleSuperuser(adminUrl: string, socketFolder: string | n
 const run = promisify(execFile);
 
 /**
- * Applies a service's migrations in a process of its own. Returns the names of the applied migrations. @throws with the
- * engine's message
+ * Applies a service's migrations in a process of its own. Returns the names of the applied migrations.
+ * @throws with the engine's message
  */
 export async function runMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {
   const output: unknown = JSON.parse(await runCli(['deploy', serviceDir], databaseUrl));
@@ -175,15 +177,19 @@ export async function runMigrations(serviceDir: string, databaseUrl: string): Pr
 }
 
 /**
- * Returns the SQL from a service's migrations to its schema files, or null. It runs in a process of its own. `adminUrl`
- * must be allowed to create databases. @throws with the engine's message
+ * Returns the SQL that leads from a service's migrations to its schema files, or null if they agree. The engine runs in
+ * a process of its own. The role of `adminUrl` must be allowed to create databases.
+ * @throws with the engine's message
  */
 export async function readPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
   const output: unknown = JSON.parse(await runCli(['pending', serviceDir], adminUrl));
   return typeof output === 'string' ? output : null;
 }
 
-/** Runs the compiled command-line tool, because this module may be TypeScript under jest. Returns its output. */
+/**
+ * Runs the compiled cli.js and returns its output. Its path leads to the build output, because this module is
+ * TypeScript under jest.
+ */
 async function runCli(args: readonly string[], databaseUrl: string): Promise<string> {
   const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
   try {

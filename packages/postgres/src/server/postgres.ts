@@ -51,8 +51,8 @@ interface PostgresOptions {
   major?: number;
   /**
    * The uid of a server that customers use. If this process is root, the server runs under this account, which no other
-   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server of root
-   * runs as nobody.
+   * process has. Otherwise the server runs in a box (packages/process). With null there is no box, and a server that
+   * root starts runs as `nobody`.
    */
   account?: number | null;
   /**
@@ -61,8 +61,8 @@ interface PostgresOptions {
    */
   files?: Readonly<Record<string, string>>;
   /**
-   * The most private memory of a session. A statement that needs more fails with 53200. Without the limit, a statement
-   * with a value of a gigabyte keeps both cores busy for seconds.
+   * The limit of a session's private memory in bytes. A statement that needs more fails with SQLSTATE 53200. Without
+   * the limit, a statement with a value of a gigabyte keeps both cores busy for seconds.
    */
   sessionBytes?: number;
   /**
@@ -72,8 +72,8 @@ interface PostgresOptions {
    */
   isSocketOnly?: boolean;
   /**
-   * True for a smaller cluster without fsync. It may lose data in a power cut, but not after a kill -9.
-   * DRYDOCK_EPHEMERAL=1, which tests set, has this effect on every cluster.
+   * True for a server without fsync. It may lose data in a power cut, but not after a kill -9. DRYDOCK_EPHEMERAL=1,
+   * which tests set, has this effect on every cluster.
    */
   isEphemeral?: boolean;
   /** Further settings of postgresql.conf. They override the built-in ones. */
@@ -106,7 +106,7 @@ const bindTimeoutMs = 5_000;
 /**
  * Starts Postgres on loopback TCP or a Unix socket, with scram-sha-256 and `wal_level=logical`. The first start creates
  * the cluster. A server that an earlier run left on the same data is ended first. Resolves when the server answers a
- * query. @throws with the end of the server's output when it does not start
+ * query. If the server does not start, the error has the end of its output.
  */
 export function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   return startOnFreePort(options.port, (port) => startOn(port, options));
@@ -333,8 +333,8 @@ function isPostmaster(pid: number): boolean {
 }
 
 /**
- * The most private memory of a customer's session. A larger value fails its statement and does not harm the machine.
- * The limit is twice the memory for building an index during a site's restore.
+ * The limit of private memory for a customer's session in bytes. A statement that needs more fails and does not harm
+ * the machine. The limit is twice the memory for building an index during a site's restore.
  */
 export const customerSessionBytes = 512 * 2 ** 20;
 

@@ -18,9 +18,9 @@ export const defaultCaps: MessageCaps = { rowBytes: 64 * 2 ** 20, resultBytes: 2
 const names: Record<string, string> = { D: 'result', N: 'notice', E: 'error', A: 'notification', S: 'setting' };
 
 /**
- * Reads the headers in a stream of the server's messages. It keeps no content except the last error. A length precedes
- * its content, so an oversized message is refused before it arrives. COPY data has no cap, because its readers process
- * it as it comes.
+ * Reads the headers in a stream of the server's messages. It keeps no content except the last error. A header has the
+ * length of its message, so an oversized message is refused before it arrives. COPY data has no cap, because it is
+ * processed piece by piece.
  */
 export class MessageMeter {
   private readonly caps: MessageCaps;
@@ -88,6 +88,7 @@ export class MessageMeter {
   private isHandOver(type: string): boolean {
     if (type !== 'R') return type === 'Z' || type === 'G' || type === 'W';
     const code = this.header.readUInt32BE(headerBytes);
+    // AuthenticationOk (0) and the end of SASL (12) need no answer.
     return code !== 0 && code !== 12;
   }
 

@@ -46,7 +46,7 @@ test.each([
   expect([received.includes(password), /md5[0-9a-f]{32}/.test(received), messages]).toEqual([false, false, '']);
 });
 
-test('our own servers let it in', async () => {
+test('our own servers accept the client', async () => {
   const { url } = await createOwnedDatabase();
   const client = new ScramClient(url);
   await client.connect();

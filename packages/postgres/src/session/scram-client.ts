@@ -12,8 +12,8 @@ const driver = pg.Client.prototype as unknown as Record<'_handleAuthSASLFinal' |
 
 /**
  * A client that proves its password without sending it. It refuses a server that requests the password in clear text or
- * as MD5, and a server that does not prove its own knowledge. While a server is down, another program may take its
- * port.
+ * as MD5, and a server that does not prove that it knows the password's verifier. While a server is down, another
+ * program may take its port.
  */
 export class ScramClient extends pg.Client {
   private hasServerProof = false;

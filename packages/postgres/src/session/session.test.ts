@@ -62,7 +62,7 @@ const asking = (url: string, way: 'driver' | 'session', bytes: number): string =
 
 // The driver alone takes several times 540 MB of memory, so only the chaos run tests it.
 test.each([['session', 'told: message_too_large\ngoes on\n'] as const, ...(isChaos ? [['driver', ''] as const] : [])])(
-  'a value of over 512 MB, asked for by the %s, ends a process only where nothing refuses it at its header',
+  'a value of over 512 MB, asked for by the %s, ends the process only if nothing refuses it by its header',
   async (way, printed) => {
     const { url } = await createOwnedDatabase();
     const ended = await promisify(execFile)(process.execPath, ['-e', asking(url, way, 540_000_000)], {
@@ -92,7 +92,7 @@ test.each([
   });
 });
 
-test('what stays below the caps passes, however its bytes are cut', async () => {
+test('a message below the caps passes, however its bytes are split', async () => {
   const database = await createOwnedDatabase();
   const [row] = await withSession(
     database.url,
@@ -106,7 +106,7 @@ test('what stays below the caps passes, however its bytes are cut', async () => 
   expect(answers.indexOf(true)).toBe(message.length - 1);
 });
 
-test('what the owner of a database sets for it, and for its roles, does not reach our sessions', async () => {
+test('the settings of an owner for the database and its roles do not reach our sessions', async () => {
   const database = await createOwnedDatabase();
   const settings = [
     `role = '${database.name}'`,
@@ -149,7 +149,7 @@ test('what the owner of a database sets for it, and for its roles, does not reac
   expect(shown).toEqual({ role: login, ...expected, datestyle: 'ISO, YMD', row_security: 'off' });
 });
 
-test('a session that reads is told when a relation has become a view', async () => {
+test('a session that reads gets an error if a relation has become a view', async () => {
   const database = await createOwnedDatabase();
   await runSql(database.url, 'create view v as select 1 as one');
   await withSession(database.adminUrl, { purpose: 'read' }, async (client) => {

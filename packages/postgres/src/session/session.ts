@@ -66,9 +66,7 @@ const ownSettings = {
 
 /** Row security must not hide rows from a reader, so a table with hidden rows is an error. */
 const readSettings = { row_security: 'off', restrict_nonsystem_relation_kind: 'view,foreign-table' };
-/**
- * A materialised view is filled with the rows that its owner sees: through views, and under the policies for the owner.
- */
+/** Row security and views work in a load, because a materialised view is filled with the rows that its owner sees. */
 const loadSettings = { row_security: 'on', restrict_nonsystem_relation_kind: '', maintenance_work_mem: '256MB' };
 
 interface StartupSettings {

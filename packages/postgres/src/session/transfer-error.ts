@@ -65,11 +65,16 @@ export function isPermanentSqlState(code: unknown): boolean {
 export const isPermanent = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
 
-/** Codes of undefined names. A reader also gets them if an object was dropped after it was listed. */
+/** Tells whether Postgres refused for lack of a right. */
+export const isDenied = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && error.code === '42501';
+
+/** The SQLSTATEs of undefined names. */
 const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
 
 /**
- * Tells whether a code is permanent for a reader of listed objects. A dropped object is not a permanent error for it.
+ * Tells whether a code is permanent for a reader of listed objects. An undefined name is not permanent there, because
+ * the object may have been dropped after it was listed.
  */
 export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
 

@@ -113,7 +113,7 @@ test('an error while making a role tells its name and no verifier', async () => 
   expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('SCRAM');
 });
 
-test('roles that were left behind are swept with their sessions; those of others stay, and one that made something goes with its database', async () => {
+test('leftover roles are dropped with their sessions; roles of others stay, and a role that owns an object is dropped after its database', async () => {
   const left = await databaseWithLogins();
   const customers = `rd_${'0'.repeat(24)}`;
   await runAsAdmin(`create role ${customers}; create role maker_${left.name} createrole; grant ${customers} to maker_${left.name} with admin true;

@@ -11,7 +11,7 @@ export interface TransferLogin {
   password: string;
 }
 
-/** Names of the roles that this module creates. No customer may choose such a name. */
+/** Matches the names of the roles that dumps, loads and upgrades create. No customer may choose such a name. */
 export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
 
 /**
@@ -116,10 +116,10 @@ async function makeLogin(
 }
 
 /**
- * Creates a role that can read everything in a database, despite row security, and change nothing. CONNECT is revoked
- * from PUBLIC on all databases, because the role could read each of them. The role can also read all verifiers of the
- * cluster, so its password never leaves the host. It may use reserved connections, so that a backup works when a
- * customer uses all others.
+ * Creates a role that can read everything in a database, despite row security, and change nothing. The role could read
+ * every database of the cluster, so the platform revokes CONNECT on all of them from PUBLIC. The role can also read all
+ * verifiers of the cluster, so its password never leaves the host. It may use reserved connections, so that a backup
+ * works when customers use all others.
  */
 export function makeReader(request: NewRole): Promise<TransferLogin> {
   return makeLogin(
@@ -132,8 +132,8 @@ export function makeReader(request: NewRole): Promise<TransferLogin> {
 
 /**
  * Creates a role that can act only as `owner`, with the startup option `role=owner`. After RESET ROLE, a customer's
- * code has a role that owns nothing. Such code could change that role's password, so a loader is dropped after its
- * load.
+ * code acts as the loader itself, which owns nothing. That code could change the loader's password, so a loader is
+ * dropped after its load.
  */
 export function makeLoader(request: NewRole & { owner: string }): Promise<TransferLogin> {
   return makeLogin(
@@ -169,9 +169,9 @@ const namesSchema = z.array(z.object({ name: z.string() }));
 const dependentsCode = '2BP01';
 
 /**
- * Ends a role's sessions, revokes its rights and drops it. A role stays without a login if something depends on it: an
- * object that a customer's code created, or a right that another customer granted. When the database of that dependency
- * is dropped, another call drops the role. Resolves with whether the role is gone.
+ * Ends a role's sessions, revokes its rights and drops it. The role stays, without its login, if something depends on
+ * it: an object that a customer's code created, or a right that a customer granted. Another call drops the role after
+ * the database of that dependency was dropped. Returns whether the role is gone.
  */
 export async function dropLogin(admin: pg.ClientBase, role: string): Promise<boolean> {
   if ((await admin.query(existsSql, [role])).rowCount === 0) return true;

@@ -15,7 +15,7 @@ test('two clones of one template do not see each other, and their owner is no su
   await expect(runSql(one.url, 'SELECT 1')).rejects.toMatchObject({ code: '3D000' });
 });
 
-test('a session that is just ending is not ended by force when its database is dropped', async () => {
+test('a session that is about to end is not ended by force when its database is dropped', async () => {
   const database = await testPostgres();
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();

@@ -2,7 +2,7 @@
  * A database like a shop's, with every kind of content that an incorrect transfer would lose. Sizes are those on disk.
  */
 
-/** The size of a customer with orders and events: about 1.75 kB of heap, index and side tables. */
+/** A customer with orders and events takes about 1.75 kB of tables and indexes. */
 const bytesPerCustomer = 1_750;
 const documentBytes = 48_000;
 

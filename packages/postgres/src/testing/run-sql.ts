@@ -3,7 +3,7 @@ import pg from 'pg';
 /** A URL, or settings of pg. */
 export type Target = string | pg.ClientConfig;
 
-/** Runs work on its own connection. A connection that the server ends is no error of the test. */
+/** Runs work on a connection of its own. A connection that the server ends does not end the process. */
 export async function withClient<T>(target: Target, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client(target);
   client.on('error', () => undefined);

@@ -25,7 +25,7 @@ const namedGrant = /^(GRANT\b[^;]*\bTO\s+)\w+(\s*;)/gim;
 /** Matches the part of a file that removes the schema. */
 const downMigration = /^-- \d+ down$[\s\S]*?(?=^-- \d+ up$|$(?![\s\S]))/gm;
 
-/** `npm test` uses these small schemas, and `npm run chaos` uses all. */
+/** `npm run test:all` uses these small schemas, and `npm run chaos` uses all. */
 const inCi = ['gnokii-smsd-pgsql', 'icingadb', 'pdns-backend-pgsql', 'roundcube-core'];
 
 /** The title of the skipped test if there are no schemas. */
@@ -49,9 +49,9 @@ export function listRealSchemas(): RealSchema[] {
 }
 
 /**
- * Returns a statement as Postgres writes it after reading its own output. Two expressions change their form once. In a
- * list of varchar compared with text, the list's cast becomes a cast of each element. In EXTRACT, a string becomes a
- * name.
+ * Returns a statement as Postgres writes it after reading its own output. Two kinds of expressions then have another
+ * form. The cast of a list of varchar, which is compared with text, becomes a cast of each element. The field of
+ * EXTRACT is written in lower case.
  */
 export const asReadAgain = (statement: string): string =>
   statement

@@ -3,7 +3,7 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { dataPath, type Section, sectionPaths } from '../dump/section';
+import { dataPath, type Section, sectionPaths } from '../dump/dump-format';
 import { TransferError } from '../session/transfer-error';
 
 const dataPathPattern = /^data\/(\d{1,7})\.copy$/;

@@ -17,7 +17,7 @@ const tableSql =
 /** The table of the writers. The owner creates it before an upgrade. */
 export const writerTableSql = `${tableSql}; grant all on written to public`;
 
-/** Writes rows to Postgres. Each row also has a number from a sequence. */
+/** Writes rows to Postgres. Each transaction also draws a number from the sequence `invoice_no`. */
 export class SteadyWriter extends AnySteadyWriter {
   constructor({ config, name, rowsPerSecond }: SteadyWriterOptions) {
     super({ rowsPerSecond, connect: () => connect(config, name) });

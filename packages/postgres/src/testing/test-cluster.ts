@@ -15,7 +15,10 @@ export function publishSharedCluster(cluster: SharedCluster): void {
   process.env[ownerPasswordVariable] = cluster.ownerPassword;
 }
 
-/** Returns the shared cluster. @throws outside jest, whose global set-up starts it */
+/**
+ * Returns the shared cluster, which jest's global set-up starts.
+ * @throws outside jest
+ */
 export function readSharedCluster(): SharedCluster {
   const adminUrl = process.env[adminUrlVariable];
   const ownerPassword = process.env[ownerPasswordVariable];
@@ -31,7 +34,7 @@ export function withDatabase(url: string, database: string): string {
   return changed.href;
 }
 
-/** The owner's URL of a database. */
+/** Returns the owner's URL of a database. */
 export function ownerUrl(cluster: SharedCluster, database: string): string {
   const url = new URL(withDatabase(cluster.adminUrl, database));
   url.username = ownerRole;

@@ -99,12 +99,12 @@ interface Prepared {
 
 const warmMs = 5_000;
 /**
- * The limit for the last changes during the pause. Before the pause, the target is at most a second behind. After the
- * limit the customer gets the old server back.
+ * The longest wait for the last changes during the pause. Before the pause, the target is at most a second behind.
+ * After a longer wait the customer gets the old server back.
  */
 const finalMs = 5_000;
 
-async function levelServers(stage: Stage): Promise<void> {
+async function syncRolesAndRights(stage: Stage): Promise<void> {
   const [old, target] = [await stage.server('old'), await stage.server('target')];
   const isUpgrade = stage.move.path !== 'restore';
   await syncRoles(old, target, stage.move.databaseName, { dropsGone: isUpgrade, withDatabase: isUpgrade });
@@ -112,13 +112,13 @@ async function levelServers(stage: Stage): Promise<void> {
 }
 
 /**
- * Reads the facts for the pause, and copies everything that probably stays the same. Throws UpgradeError
+ * Reads the facts for the pause, and copies everything that probably stays the same until then. Throws UpgradeError
  * `not_caught_up` or `rights_differ`, so that no pause begins in vain.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
   await liftConnectionLimit(await stage.server('old'), databaseName);
-  await levelServers(stage);
+  await syncRolesAndRights(stage);
   if (path === 'restore') return { sequences: [], unlogged: [], horizon: null, checks: [] };
   await rehearseOpening(stage);
   const [old, keeper] = [await stage.reader('old'), await stage.keeper()];
@@ -150,17 +150,17 @@ export async function bringLevel(
   onPart: (part: string) => void = () => undefined,
 ): Promise<void> {
   if (stage.move.path === 'restore') {
-    await levelServers(stage);
+    await syncRolesAndRights(stage);
     onPart('roles');
     return;
   }
-  const outcomes = await Promise.allSettled([levelRows(stage, prepared, onPart), levelServers(stage)]);
+  const outcomes = await Promise.allSettled([copyLastRows(stage, prepared, onPart), syncRolesAndRights(stage)]);
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed) throw failed.reason;
   onPart('roles');
 }
 
-async function levelRows(stage: Stage, prepared: Prepared, onPart: (part: string) => void): Promise<void> {
+async function copyLastRows(stage: Stage, prepared: Prepared, onPart: (part: string) => void): Promise<void> {
   const { path } = stage.move;
   const [old, keeper] = [await stage.reader('old'), await stage.keeper()];
   if (path === 'logical') await sendMarker(stage, finalMs);
@@ -201,9 +201,9 @@ async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
 }
 
 /**
- * Marks a CHECK as validated if the old catalogue has it as validated, like pg_upgrade. The rows are the same and were
- * checked when they were written. To check them again would call the customer's functions for each row during the
- * pause, and the functions may return another result today.
+ * Marks the CHECKs as validated without checking the rows, as pg_upgrade does. The rows are the same as on the old
+ * server and were checked when they were written. To check them again would call the customer's functions for each row
+ * during the pause, and the functions may return another result today.
  */
 async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;

@@ -1,5 +1,5 @@
 /**
- * Content that depends on settings of its database.
+ * Content that depends on settings of its database comes back as it was.
  *
  * @tier long
  * @processes
@@ -29,7 +29,7 @@ const rowsSql = `create table t (n int primary key check (n < 100 * public.rate(
     search tsvector generated always as (public.words(body)) stored);
   create index by_rate on t ((n + public.rate())); insert into t (n, body) values (1, 'Häuser'), (250, 'gegangen')`;
 
-test('an upgrade computes by the settings of the database, which are the present ones at its end', async () => {
+test('an upgrade computes values under the settings of the database, and the target ends with the present settings', async () => {
   const servers = await startTwoServers();
   try {
     const move = await createCustomer(servers, 'set_shop', ...contentOf('set_shop'));
@@ -62,7 +62,7 @@ test('an upgrade computes by the settings of the database, which are the present
   }
 });
 
-test('a load computes by the settings of the dumped database, and the database has them', async () => {
+test('a load computes values under the settings of the dumped database, and the new database has these settings', async () => {
   const [source, target] = [await createOwnedDatabase(), await createOwnedDatabase()];
   for (const statement of contentOf(source.name)) await runSql(source.url, statement);
   await runSql(source.url, rowsSql);

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-test('what an owner could change before it can change after: its database’s comment and settings, its extensions, objects of several owners with their grants', async () => {
+test('an owner can change after an upgrade what it could change before: its database’s comment and settings, its extensions, objects of several owners with their grants', async () => {
   const move = await createCustomer(
     servers,
     'kept_shop',
@@ -63,7 +63,7 @@ test('what an owner could change before it can change after: its database’s co
   await endMove(move);
 });
 
-test('a schema that the new version refuses is told before anything is begun: the object, the reason, and nothing else of it', async () => {
+test('a schema that the new version refuses is a finding before the upgrade begins: the object, the reason, and nothing else', async () => {
   const move = await createCustomer(
     servers,
     'refused_shop',
@@ -139,7 +139,7 @@ test.each(['logical', 'offline'] as const)(
   },
 );
 
-test('rows that the new version does not take stop the copy for good, with the name of their table', async () => {
+test('rows that the new version refuses end the copy with a permanent error that names their table', async () => {
   const move = await createCustomer(
     servers,
     'picky_shop',

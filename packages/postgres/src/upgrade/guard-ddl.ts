@@ -4,16 +4,16 @@ import { z } from 'zod';
 import { type OwnObjects, platformRole } from './copy/own-objects';
 import { readRows, type Stage, UpgradeError } from './session';
 
-/** How long to wait for transactions that began before DDL was refused. */
+/** The longest wait for transactions that began before DDL was refused. */
 const waitSeconds = 60;
 
 const message = 'the schema of this database cannot be changed while it is being upgraded to a newer version';
 const hint = 'Try again when the upgrade has finished. Reading and writing rows goes on.';
 
 /**
- * Returns the statements that refuse DDL. They use plain CREATE, which fails for an existing name, and name only
- * objects of pg_catalog and of the move. So the superuser's session never uses an object of the customer. The trigger's
- * function runs with the rights of the role that changes the schema.
+ * Returns the statements that refuse DDL. They use plain CREATE, which fails for an existing name. They name only
+ * objects of pg_catalog and of the move, so that the superuser's session never uses an object of the customer. The
+ * trigger's function runs with the rights of the role that changes the schema.
  */
 function guardStatements({ guardSchema: schema, publisher }: OwnObjects): string[] {
   const trigger = (event: string): string[] => [

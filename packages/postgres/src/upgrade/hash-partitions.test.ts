@@ -33,7 +33,7 @@ const content = [
   `create table by_colour (id int, colour colour, words text, search tsvector generated always as (to_tsvector('english', words)) stored,
     primary key (id, colour)) partition by hash (colour)`,
   'create table by_colour_0 partition of by_colour for values with (modulus 4, remainder 0)',
-  // This partition has another order of columns, and is partitioned itself.
+  // The columns of this partition have another order than its parent's, and it is partitioned itself.
   "create table by_colour_1 (colour colour not null, id int not null, words text, search tsvector generated always as (to_tsvector('english', words)) stored) partition by range (id)",
   'create table low partition of by_colour_1 for values from (minvalue) to (50); create table high partition of by_colour_1 default',
   'alter table by_colour attach partition by_colour_1 for values with (modulus 4, remainder 1)',
@@ -92,7 +92,7 @@ describe.each([
   });
 });
 
-test('a row that went missing from a partition is a difference of its whole table, and a computed value is told of it', async () => {
+test('a row that is missing from a partition is a difference of the whole partitioned table, and a recomputed column is reported for that table', async () => {
   const servers = await startTwoServers();
   try {
     const move: Customer = { ...(await createCustomer(servers, 'fewer', ...content)), path: 'offline' };

@@ -116,7 +116,7 @@ async function removeHostile(): Promise<void> {
 const adminOf = (side: 'old' | 'target'): string => withDatabase(servers[side].adminUrl, 'hostile_shop');
 
 test.each(['logical', 'offline'] as const)(
-  'nothing that a customer has put into a database runs as anybody but that customer when it is moved, and nobody becomes a superuser (%s)',
+  'no code of a customer’s database runs as anybody but that customer during an upgrade, and nobody becomes a superuser (%s)',
   async (path) => {
     const move = await makeHostile(path);
     const own = ownObjects(move.secret);
@@ -167,7 +167,7 @@ test('a sequence that becomes a view between listing and reading is refused, and
   await removeHostile();
 });
 
-test('an owner who lets itself in again while it is locked out does not stay: nobody is left, or the lock is refused', async () => {
+test('an owner who grants access again while it is locked out does not stay: no session is left, or the lock-out fails', async () => {
   const move = await createCustomer(servers, 'stubborn');
   const open = 'grant connect on database stubborn to public, stubborn';
   let isOver = false;

@@ -17,7 +17,7 @@ import {
   type TwoServers,
 } from '../../test/two-servers';
 import { dumpDatabase } from '../dump/dump-database';
-import type { Section } from '../dump/section';
+import type { Section } from '../dump/dump-format';
 import { loadDatabase } from '../load/load-database';
 import { dropTransferRole, loginUrl, makeLoader, makeReader } from '../session/transfer-roles';
 import { Canaries } from '../testing/canaries';
@@ -157,7 +157,7 @@ async function* watched(sections: AsyncIterable<Section>, seen: { secret: boolea
   }
 }
 
-/** Backs the database up, restores it into a second database, and drops the second one. A host does the same. */
+/** Backs the database up, restores it into a second database as an agent does, and drops the second one. */
 async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boolean): Promise<void> {
   const copy = `${name}_copy`;
   const { adminUrl } = servers.old;
@@ -170,7 +170,7 @@ async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boo
         for await (const { content } of sections) for await (const part of content) void part;
         return;
       }
-      // Like the role of a site, this role cannot create roles.
+      // This role cannot create roles, as the role of a site cannot.
       await admin.query(`create role ${copy}`);
       await admin.query(`create database ${copy} owner ${copy} template template0`);
       await admin.query(`revoke connect on database ${copy} from public`);
@@ -233,7 +233,7 @@ test.each(batches)(
   },
 );
 
-test('a trap tells of a superuser who calls it, and takes what that one may take', async () => {
+test('a trap records a superuser who calls it, and takes every right that the superuser may take', async () => {
   const move = await createCustomer(servers, 'trapped');
   const traps = trapStatements({ owner: 'trapped', file: '/dev/null', pid: 999_999_999, applicationName: 'nobody' });
   await withClient(move.ownUrl, async (client) => {

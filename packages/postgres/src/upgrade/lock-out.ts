@@ -7,10 +7,10 @@ import { readRows, UpgradeError } from './session';
 const name = pg.escapeIdentifier;
 const pollMs = 2;
 const limitMs = 10_000;
-/** How long to wait for the lock. A session that holds it longer is ended before the next attempt. */
+/** The longest wait for the lock. A session that holds it longer is ended before the next attempt. */
 const lockMs = 200;
 
-/** Selects the roles with CONNECT, without the platform's. Null stands for PUBLIC. */
+/** Selects the roles with CONNECT, except the platform's. Null stands for PUBLIC. */
 const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_build_object('grantee', g.rolname)) as
     grantees
   from pg_catalog.pg_database d
@@ -37,9 +37,9 @@ const leftSchema = z.object({ left: z.coerce.number() });
 const lockTimeoutCode = '55P03';
 
 /**
- * Ends all sessions of customers and revokes their access to the database. The change is on disk, so it survives a
- * restart. A connected owner could grant access again, so the call repeats the change until there is no session and no
- * grant. `kept` are roles of the platform. Afterwards nobody writes. Throws `not_sealed` after 10 s.
+ * Ends all sessions of customers and revokes their access to the database. The revocation is committed to disk, so it
+ * survives a restart. A connected owner could grant access again, so both are repeated until there is no session and no
+ * grant. Roles of the platform in `kept` keep their access. Throws `not_sealed` after 10 s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];

@@ -29,7 +29,7 @@ const moveUpTo = async (move: Customer): Promise<void> => {
   for (const stage of [copySchema, copyData, catchUp]) await stage(move);
 };
 
-test('roles go over with passwords, memberships and settings, and so does what changes about them while the rows move', async () => {
+test('roles are copied with passwords, memberships and settings, and so are changes of them during the copy of the rows', async () => {
   const move = await createCustomer(
     servers,
     'roles_shop',
@@ -58,7 +58,7 @@ test('roles go over with passwords, memberships and settings, and so does what c
   await endMove(move);
 });
 
-test('what replication does not carry is there all the same: large objects, unlogged rows, sequences, range types, aggregates, forced row security, triggers that fire always', async () => {
+test('content that replication does not carry is copied too: large objects, unlogged rows, sequences, range types, aggregates, forced row security, triggers that fire always', async () => {
   const move = await createCustomer(
     servers,
     'odd_shop',
@@ -106,7 +106,7 @@ test('what replication does not carry is there all the same: large objects, unlo
   await endMove(move);
 });
 
-test('a row that went missing on the new side is found by the comparison', async () => {
+test('the comparison finds a row that is missing on the new server', async () => {
   const move = await createCustomer(
     servers,
     'missing_shop',
@@ -124,7 +124,7 @@ test('a row that went missing on the new side is found by the comparison', async
   await endMove(move);
 });
 
-test('changes of the schema are refused while the move lasts, temporary tables are not, and a schema change under way is waited for', async () => {
+test('changes of the schema are refused during a move, temporary tables are not, and a schema change that has begun is waited for', async () => {
   const move = await createCustomer(
     servers,
     'ddl_shop',
@@ -168,7 +168,7 @@ test('changes of the schema are refused while the move lasts, temporary tables a
   await endMove(move);
 });
 
-test('prechecks tell a key from none and a type that can be compared from one that cannot', async () => {
+test('prechecks distinguish tables with and without a key, and types with and without an equality', async () => {
   const check = async (name: string, columns: string) => {
     const move = await createCustomer(
       servers,
@@ -195,7 +195,7 @@ test('prechecks tell a key from none and a type that can be compared from one th
   ).toBe('offline');
 });
 
-test('prechecks of two majors at one moment leave each other alone', async () => {
+test('concurrent prechecks for two majors do not disturb each other', async () => {
   const { oldUrl: url, databaseName } = await createCustomer(
     servers,
     'check_twice',

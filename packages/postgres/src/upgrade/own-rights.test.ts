@@ -1,5 +1,5 @@
 /**
- * Owners who have revoked their own rights.
+ * Owners who have revoked their own rights are upgraded, and have no more rights afterwards.
  *
  * @tier long
  * @processes
@@ -39,7 +39,7 @@ const rightsOf = (url: string): Promise<unknown[]> =>
   );
 
 test.each(['logical', 'offline'] as const)(
-  'an owner who may do nothing with its own tables any more is upgraded (%s), and may do as little afterwards',
+  'an owner without rights on its own tables is upgraded (%s), and has no rights afterwards',
   async (path) => {
     const name = `modest_${path}`;
     const made: Customer = await createCustomer(
@@ -92,7 +92,7 @@ const lostRights = (name: string, app: string): string[] => [
 ];
 
 test.each(['logical', 'offline'] as const)(
-  'what owners could not make today is upgraded (%s), and they have no more rights afterwards',
+  'objects that their owners could not create any more are upgraded (%s), and the owners have no more rights afterwards',
   async (path) => {
     const [name, app] = [`lost_${path}`, `lost_app_${path}`];
     const move = { ...(await createCustomer(servers, name, ...lostRights(name, app))), path };
@@ -169,7 +169,7 @@ const makePleader = (statements: readonly string[]): Promise<Customer> => {
   );
 };
 
-test.each(Object.entries(pleas))('code of %s that says it was denied is lent nothing', async (_, statements) => {
+test.each(Object.entries(pleas))('code of %s that raises a denial itself is lent no rights', async (_, statements) => {
   const move = await makePleader(statements);
   const outcome: unknown = await copySchema(move)
     .then(() => copyData(move))
@@ -178,13 +178,16 @@ test.each(Object.entries(pleas))('code of %s that says it was denied is lent not
   expect(outcome).toMatchObject({ code: 'statement_failed', reason: 'insufficient_privilege', isPermanent: true });
 });
 
-test.each(Object.entries(unheard))('code of %s that would say it was denied is not called', async (_, statements) => {
-  const move = await makePleader(statements);
-  for (const stage of [copySchema, copyData, catchUp, cutOver]) await stage(move);
-  const checks =
-    "select conname, convalidated, pg_get_constraintdef(oid) from pg_constraint where contype = 'c' and connamespace = 'public'::regnamespace";
-  const before = await runSql(withDatabase(move.oldUrl, move.databaseName), checks);
-  expect(before).toHaveLength(1);
-  expect(await runSql(withDatabase(move.targetUrl, move.databaseName), checks)).toEqual(before);
-  await endMove(move);
-});
+test.each(Object.entries(unheard))(
+  'code of %s that would raise a denial itself is not called',
+  async (_, statements) => {
+    const move = await makePleader(statements);
+    for (const stage of [copySchema, copyData, catchUp, cutOver]) await stage(move);
+    const checks =
+      "select conname, convalidated, pg_get_constraintdef(oid) from pg_constraint where contype = 'c' and connamespace = 'public'::regnamespace";
+    const before = await runSql(withDatabase(move.oldUrl, move.databaseName), checks);
+    expect(before).toHaveLength(1);
+    expect(await runSql(withDatabase(move.targetUrl, move.databaseName), checks)).toEqual(before);
+    await endMove(move);
+  },
+);

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { splitStatements } from '../dump/split-statements';
 import { deniedSchema, lackingRights } from '../load/owner-roles';
-import { attachRunsNoCode, isRefusedByPostgres, lendRights, runsNoCode } from '../load/statement-owners';
+import { isRefusedByPostgres, lendRights, runsNoCode } from '../load/statement-owners';
 import { openSession, runStatement } from '../session/session';
 import { platformRole } from './copy/own-objects';
 import type { PlannedStatement, SchemaPlan } from './copy/schema-statements';
@@ -12,8 +12,8 @@ import { readRows, type Stage, UpgradeError, withDatabase } from './session';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction of a loader as its owner. The customer's code may have changed the session's role or settings
- * before.
+ * Begins a transaction in a loader's session, which then acts as the owner. The customer's code may have changed the
+ * session's role or settings before.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
@@ -71,7 +71,10 @@ async function readLeft(stage: Stage, part: string): Promise<StoredStatement[]> 
   return readRows(await stage.keeper(), statementSchema, sql, [part]);
 }
 
-/** Plans the copying of tables unless it was planned before. Returns the tokens of tables that are not copied yet. */
+/**
+ * Plans the copying of tables unless it was planned before. Returns the tokens of the tables that are not copied yet,
+ * by the table's name.
+ */
 export async function planRows(stage: Stage, tables: readonly string[]): Promise<Map<string, string>> {
   const part = 'rows';
   const keeper = await stage.keeper();
@@ -105,7 +108,7 @@ export interface FailedStatement {
 }
 
 interface PartOptions {
-  /** How many statements run at the same time. */
+  /** The number of statements that run at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
   /**
@@ -193,7 +196,7 @@ async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatemen
     const [{ outline } = { outline: '' }] = splitStatements(`${statement.sql}\n;`);
     if (await lendLacking(stage, maker, { schema: deniedSchema(error), outline }))
       return makeAsOwner(stage, maker, statement);
-    if (!runsNoCode(outline) && !(await attachRunsNoCode(await stage.keeper(), outline))) throw error;
+    if (!(await runsNoCode(await stage.keeper(), outline))) throw error;
     await withAllRights(stage, owner, run);
   }
 }
@@ -238,7 +241,7 @@ interface Refused {
 
 /**
  * Lends the owner the right that is missing according to the error. Returns false if none is missing, or nobody can
- * lend it. The revocation is planned before the grant.
+ * lend it. The revocation is planned before the grant, so that a crash leaves no lent right behind.
  */
 async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
   const keeper = await stage.keeper();

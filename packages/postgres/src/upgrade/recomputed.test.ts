@@ -58,7 +58,7 @@ const tableOf = ([language, text]: [string, string]): string => `
   create index ${language}_search on ${language} using gin (search);
   insert into ${language} (id, body) values (1, '${text}')`;
 
-test('text search columns of twelve languages are computed by the new version: told with what is made of them, and no difference in content', async () => {
+test('text search columns of twelve languages are computed by the new version: they are reported with the indexes and views that use them, and are no difference', async () => {
   const move = await createCustomer(
     servers,
     'words_shop',
@@ -109,7 +109,7 @@ test('text search columns of twelve languages are computed by the new version: t
   await endMove(move);
 });
 
-test('a materialized view that computes no more goes over without its contents, and so do those that are made of it: no difference, and told', async () => {
+test('a materialized view that cannot be computed any more is copied without its content, and so are the views that use it: they are reported, and are no difference', async () => {
   const move = await createCustomer(
     servers,
     'views_shop',
@@ -149,7 +149,7 @@ test('a materialized view that computes no more goes over without its contents, 
   await endMove(move);
 });
 
-test('a written value that differs is a difference, also beside a generated column; without its snapshot it is undecided', async () => {
+test('a written value that differs is a difference, also beside a generated column; without the snapshot the outcome is undecided', async () => {
   const move = await createCustomer(
     servers,
     'written_shop',

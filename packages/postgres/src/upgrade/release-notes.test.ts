@@ -256,7 +256,7 @@ const during = [
   "insert into odd.rooms values (1, '[2021-01-01, 2021-01-02)'); update odd.deferred set other = 1; insert into odd.child values (2, 'c', 'd'); refresh materialized view odd.pathed_view",
 ];
 
-test('an ordinary database of many kinds goes from 16 to 18 while it is written to: a preflight without an error, and no difference in content', async () => {
+test('a database with many kinds of content is upgraded from 16 to 18 while it is written to: the preflight has no error, and nothing differs', async () => {
   const databaseName = 'set_notes';
   const move = await createCustomer(servers, databaseName, ...odd, ...allTypes, ...newWords);
   const { path, findings } = await checkUpgrade({

@@ -11,7 +11,9 @@ import { customerTables, restoreIdentities } from './copy/customer-tables';
 import { readRows, type Stage, UpgradeError } from './session';
 
 const pollMs = 50;
-/** A subscriber repeats a failed attempt by itself. After this many failures the cause is permanent. */
+/**
+ * A subscriber repeats a failed attempt by itself. After more failures than this, the cause is taken to be permanent.
+ */
 const errorsMax = 20;
 /** The most tables in a statement. */
 const tablesAtOnce = 500;
@@ -87,9 +89,9 @@ const isSubscribed = (client: pg.ClientBase, stage: Stage): Promise<boolean> =>
   isThere(client, subscriptionSql, [stage.own.subscription, stage.move.databaseName]);
 
 /**
- * Starts replication: a copy of each table, and then all changes. An existing subscription continues. A subscription of
- * an owner without superuser rights must contain a password. The password is a parameter that only the server inserts,
- * so that no statement contains it.
+ * Starts replication: a copy of each table, and then all changes. An existing subscription goes on. A subscription
+ * whose owner is no superuser must contain a password. The password is a parameter that only the server inserts, so
+ * that no statement contains it.
  */
 export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;
@@ -149,8 +151,8 @@ async function findRefusedTable(stage: Stage): Promise<void> {
 }
 
 /**
- * Resolves when all tables are copied and follow the old ones. Throws `replication_failed`, after which another attempt
- * may succeed, and TransferError `copy_failed` if Postgres refuses rows permanently.
+ * Resolves when all tables are copied and replicate their changes. Throws `replication_failed`, after which another
+ * attempt may succeed, and TransferError `copy_failed` if Postgres refuses rows permanently.
  */
 export async function waitUntilCopied(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const keeper = await stage.keeper();
@@ -184,7 +186,10 @@ const slotsSql = `select slot_name, active_pid from pg_catalog.pg_replication_sl
   where database = $2 and (slot_name = $1 or slot_name ~ '^pg_[0-9]+_sync_')`;
 const slotSchema = z.object({ slot_name: z.string(), active_pid: z.number().nullable() });
 
-/** Drops the slots and ends their readers. A remaining slot would make the old server keep its log for ever. */
+/**
+ * Drops the slots and ends the sessions that read them. A remaining slot would make the old server keep its log for
+ * ever.
+ */
 export async function dropSlots(stage: Stage): Promise<void> {
   const server = await stage.server('old');
   for (const { slot_name: name, active_pid: pid } of await readRows(server, slotSchema, slotsSql, [
@@ -231,7 +236,10 @@ export async function sendMarker(stage: Stage, limitMs: number): Promise<number>
 
 const horizonSchema = z.object({ horizon: z.string() });
 
-/** Reads the horizon from the target: large objects are copied up to it. Returns null before the first copy. */
+/**
+ * Reads the horizon that `copyLargeObjects` returned last. It is stored on the target, and null before the first
+ * copy.
+ */
 export async function readHorizon(stage: Stage): Promise<string | null> {
   return (
     (await readRows(await stage.keeper(), horizonSchema, `select horizon from ${stage.own.schema}.horizon`))[0]

@@ -38,7 +38,7 @@ const isHere = schemas.length > 0;
 
   test.each(
     (isHere ? schemas : [missingSchema]).map(({ name, sql }, index) => ({ name, sql, database: `real_${index}` })),
-  )('the schema of $name goes over with every object, and its rows', async ({ sql, database }) => {
+  )('the schema of $name is upgraded with every object and its rows', async ({ sql, database }) => {
     const move = await createCustomer(servers, database, sql);
     expect(await trySchema(move)).toEqual([]);
     const before = await presentStatements(servers.old.adminUrl, database);

@@ -28,8 +28,8 @@ export interface UpgradeErrorOptions extends ErrorOptions {
 
 /**
  * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, and belongs only in the
- * log. `object` and `reason` may be shown to the customer. The old instance stays unchanged. After `busy` and
- * `not_caught_up` another attempt may succeed.
+ * log. `object` and `reason` may be shown to the customer. The customer's content on the old instance stays unchanged.
+ * After `busy` and `not_caught_up` another attempt may succeed.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
@@ -175,9 +175,7 @@ export class Stage {
     ).client;
   }
 
-  /**
-   * Returns a loader's URL, for programs that connect by themselves. The session's `role` makes them act as `owner`.
-   */
+  /** Returns a loader's URL, for code that opens its own session. The session must set `role` to `owner`. */
   async loaderUrl(owner: string): Promise<string> {
     return (await this.loaderLogin('loader', owner)).url;
   }

@@ -83,10 +83,10 @@ export async function openDatabase(server: pg.ClientBase, statements: readonly s
   await server.query(['begin', ...statements, 'commit'].join('; '));
 }
 
-/** Returns how many sessions of customers the database allows; -1 if only the server limits them. */
+/** Returns the database's connection limit, or -1 if only the server limits its sessions. */
 export async function readConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<number> {
   const { limit } = await readDatabase(server, databaseName);
-  // Earlier versions set 0 to keep customers out.
+  // A database that an older release of Drydock has closed to customers has the limit 0.
   return limit > 0 ? limit : -1;
 }
 
@@ -144,7 +144,10 @@ export async function makeEmptyRestored(stage: Stage): Promise<string> {
 const findSql = `select r.rolname as owner from pg_catalog.pg_roles r
   where r.rolname = any ($1) and not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql}`;
 
-/** Returns the owners of a restore's objects. None may create roles until the switch, which restores their rights. */
+/**
+ * Returns the roles that may own objects of a restore. None may create roles until the switch, which gives them their
+ * rights back.
+ */
 export function ownersOf(stage: Stage): LoadOwners {
   const found = new Set<string>();
   const close = async (): Promise<void> => {

@@ -26,7 +26,7 @@ const detailsOf = (findings: Finding[]): string[] =>
   findings.map(({ level, code, detail }) => `${level} ${code} ${detail}`);
 
 test.each(changedFunctions)(
-  '$name: rows that no longer fit a function are told, and nothing before it changes',
+  '$name: rows that no longer fit a function are a finding, and there is none before the function changes',
   async ({ name, made, later, detail }) => {
     const move = await createCustomer(servers, name, define('$1'), ...made);
     expect(await ask(move)).toEqual([]);
@@ -36,7 +36,7 @@ test.each(changedFunctions)(
   },
 );
 
-test('the statement of a finding tells when it is mended, and that of a partition key mends it', async () => {
+test('the statement of a finding succeeds once the rows are mended, and the statement for a partition key mends them', async () => {
   const move = await createCustomer(
     servers,
     'mended',
@@ -69,7 +69,7 @@ const byCode = (name: string, body: string, declared = ''): string[] => {
   ];
 };
 
-test('code that means ill gets nothing of a preflight but a finding', async () => {
+test('hostile code gets nothing out of a preflight except a finding', async () => {
   const becomeSuperuser = "begin execute 'alter role hostile_rows superuser'; exception when others then null; end";
   const move = await createCustomer(
     servers,
@@ -120,7 +120,7 @@ test('code that means ill gets nothing of a preflight but a finding', async () =
   expect(await runSql(servers.old.adminUrl, oursSql)).toEqual([]);
 });
 
-test('code that takes its time, and does not end when its time is over, is ended; what is behind it is asked all the same', async () => {
+test('code that exceeds its time limit, or ignores it, is ended, and the questions after it are still asked', async () => {
   const move = await createCustomer(
     servers,
     'slow_rows',
@@ -147,7 +147,7 @@ test('code that takes its time, and does not end when its time is over, is ended
   expect(await runSql(servers.old.adminUrl, oursSql)).toEqual([]);
 });
 
-test('what could not be asked is told by its name: behind a lock, a policy, a right that was taken, or when there is no time left', async () => {
+test('an object that could not be checked is named: it is locked, has a policy, its owner lost a right, or no time was left', async () => {
   const collides = (name: string): string =>
     `create table ${name} (a int); create unique index by_${name} on ${name} (f(a)); insert into ${name} values (1), (2)`;
   const move = await createCustomer(
@@ -194,7 +194,7 @@ test('a question has the memory of one process, whatever is set for the database
   expect(await ask(move)).toEqual([]);
 });
 
-test('an exclusion that compares pair by pair is asked where the rows are few, and is not checked where they are many', async () => {
+test('an exclusion that is compared pair by pair is checked for few rows, and not for many', async () => {
   const move = await createCustomer(
     servers,
     'pairs',
@@ -215,7 +215,7 @@ test('an exclusion that compares pair by pair is asked where the rows are few, a
   ]);
 });
 
-test('each object is asked as its owner: a table of pg_database_owner as the owner of the database, one of the superuser as nobody', async () => {
+test('each object is checked as its owner: a table of pg_database_owner as the database’s owner, a table of the superuser not at all', async () => {
   const whoSql = "raise exception 'as %', current_user";
   const move = await createCustomer(
     servers,
@@ -239,7 +239,7 @@ test('each object is asked as its owner: a table of pg_database_owner as the own
   ]);
 });
 
-test('a large schema without such code is asked by one query of the catalogue, as an empty one is, and nobody logs in for it', async () => {
+test('a large schema without such code takes one query of the catalogue, like an empty schema, and no further login', async () => {
   const table = (
     number: number,
   ): string => `create table t${number} (a int primary key, b text, c int generated always as (a + 1) stored);

@@ -18,7 +18,7 @@ export interface RowLimits {
 }
 
 const defaultLimits: RowLimits = { statementMs: 10_000, totalMs: 30_000, tempFileKb: 1_048_576 };
-/** Code that runs beyond its time limit is ended after this further time. */
+/** Code that ignores its time limit is ended after this further time. */
 const graceMs = 2_000;
 /** A question waits only this long for a lock, because a customer's ALTER may wait behind the question. */
 const lockMs = 1_000;
@@ -74,7 +74,10 @@ export function askRows({
   });
 }
 
-/** Returns null if the definitions cannot be read in time, for example while the customer locks a table. */
+/**
+ * Reads the questions. Returns null if the definitions cannot be read in time, for example while the customer locks a
+ * table.
+ */
 async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promise<RowQuestion[] | null> {
   await reader.query(`set local lock_timeout = ${lockMs}`);
   await reader.query(`set local statement_timeout = ${statementMs}`);
@@ -97,18 +100,16 @@ const tagOf = (databaseName: string, toMajor: number): string => `rows ${databas
 
 interface Answer {
   object: string;
-  /**
-   * `refused` is the reason for which the upgrade would fail, and `unknown` the reason for a missing answer. Without
-   * both, the rows are valid.
-   */
+  /** The reason for which the upgrade would fail. Without this and `unknown`, the rows are valid. */
   refused?: string;
+  /** The reason for which there is no answer. */
   unknown?: string;
 }
 const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
 
 /**
- * Tells whether the upgrade would certainly fail with the same error. Despite a missing right, a refused write or a
- * domain's CHECK, the upgrade may succeed. An object may also have been dropped after it was listed.
+ * Tells whether the upgrade would certainly fail with the same error. It may succeed despite a missing right, a refused
+ * write, or a domain's CHECK. It may also succeed if an object was dropped after it was listed.
  */
 function isSure(error: unknown): error is pg.DatabaseError {
   const state = String(sqlStateOf(error));
@@ -119,7 +120,7 @@ function isSure(error: unknown): error is pg.DatabaseError {
 const timeoutCode = '57014';
 const lockCode = '55P03';
 
-interface Surroundings {
+interface AskContext {
   /** The superuser's session in `postgres`. */
   admin: pg.Client;
   url: string;
@@ -131,13 +132,13 @@ interface Surroundings {
   signal: AbortSignal | undefined;
 }
 
-/** Asks questions. Each owner has a login, and each question a session. */
+/** Asks questions. Each owner has a login, and each question has a session. */
 class Asker {
-  private readonly around: Surroundings;
+  private readonly context: AskContext;
   private readonly logins = new Map<string, TransferLogin>();
 
-  constructor(around: Surroundings) {
-    this.around = around;
+  constructor(context: AskContext) {
+    this.context = context;
   }
 
   /** Asks a question. It throws only if the whole request is aborted. */
@@ -148,7 +149,7 @@ class Asker {
     try {
       return await this.run(question, role, { ms, late });
     } catch (error) {
-      this.around.signal?.throwIfAborted();
+      this.context.signal?.throwIfAborted();
       if (!late.aborted && sqlStateOf(error) !== timeoutCode) return unknown(question, reasonOf(error));
       await this.endLogin(role);
       return unknown(question, `it took longer than ${Math.ceil(ms / 1000)} s`);
@@ -160,7 +161,7 @@ class Asker {
   }
 
   /**
-   * Runs a question after the statement that imports the snapshot. From then on no code can make the transaction
+   * Runs a question after the session has imported the snapshot. From then on no code can make the transaction
    * writable.
    */
   private async run(
@@ -168,7 +169,7 @@ class Asker {
     role: string,
     { ms, late }: { ms: number; late: AbortSignal },
   ): Promise<Answer> {
-    const { url, databaseName, snapshot, signal } = this.around;
+    const { url, databaseName, snapshot, signal } = this.context;
     const { client, close } = await openSession(loginUrl(url, await this.login(role), databaseName), {
       purpose: 'load',
       role,
@@ -192,7 +193,7 @@ class Asker {
   private async login(role: string): Promise<TransferLogin> {
     const known = this.logins.get(role);
     if (known !== undefined) return known;
-    const { admin, databaseName: database, tag, limits } = this.around;
+    const { admin, databaseName: database, tag, limits } = this.context;
     const login = await makeLoader({ admin, database, tag, owner: role });
     this.logins.set(role, login);
     await admin.query(`alter role ${pg.escapeIdentifier(login.role)} set temp_file_limit = '${limits.tempFileKb}kB'`);
@@ -203,7 +204,7 @@ class Asker {
   private async endLogin(role: string): Promise<void> {
     const login = this.logins.get(role);
     this.logins.delete(role);
-    if (login !== undefined) await dropTransferRole(this.around.admin, login.role);
+    if (login !== undefined) await dropTransferRole(this.context.admin, login.role);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Facts, judgeUpgrade, remedyFor } from './prechecks.rules';
+import { type Facts, remedyFor, reportUpgrade } from './prechecks.rules';
 
 const quiet: Facts = {
   fromMajor: 16,
@@ -27,10 +27,10 @@ const quiet: Facts = {
 };
 const keyless = { table: 'log', rows: 100_000, changes: 0, cannotCompare: false };
 const codesOf = (facts: Partial<Facts>): string[] =>
-  judgeUpgrade({ ...quiet, ...facts }).findings.map(({ level, code }) => `${level} ${code}`);
+  reportUpgrade({ ...quiet, ...facts }).findings.map(({ level, code }) => `${level} ${code}`);
 
-test('a database with nothing special goes online, and is told that its schema stands still', () => {
-  expect(judgeUpgrade(quiet)).toMatchObject({ path: 'logical', pauseSeconds: 0, neededBytes: 2_200_000_000 });
+test('a database with nothing special is upgraded online, with a note that its schema cannot be changed meanwhile', () => {
+  expect(reportUpgrade(quiet)).toMatchObject({ path: 'logical', pauseSeconds: 0, neededBytes: 2_200_000_000 });
   expect(codesOf({})).toEqual(['INFO ddl_refused']);
 });
 
@@ -39,24 +39,24 @@ test.each<[string, Partial<Facts>]>([
   ['extension_missing', { extensions: ['adminpack'] }],
   ['extension_tables', { extensionTables: ['topology.layer'] }],
   ['not_enough_space', { freeBytes: 2_199_999_999 }],
-])('%s keeps an upgrade from beginning', (code, facts) => {
+])('%s forbids an upgrade', (code, facts) => {
   expect(codesOf(facts)[0]).toBe(`ERROR ${code}`);
 });
 
-test('a table without a key goes online unless its changes could not be found again, or not in time', () => {
-  expect(judgeUpgrade({ ...quiet, keyless: [keyless] }).path).toBe('logical');
-  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
-  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({
+test('a table without a key is upgraded online unless its changed rows could not be found on the target, or not in time', () => {
+  expect(reportUpgrade({ ...quiet, keyless: [keyless] }).path).toBe('logical');
+  expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
+  expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({
     path: 'offline',
     pauseSeconds: 25,
   });
-  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
+  expect(reportUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
 });
 
 test.each([
   ['function unaccent(text) does not exist', 'search_path'],
   ['text search dictionary "unaccent" does not exist', 'search_path'],
   ['column "buffers_backend" does not exist', 'Change or drop it first'],
-])('what to do about: %s', (reason, advice) => {
+])('advice for: %s', (reason, advice) => {
   expect(remedyFor(reason)).toContain(advice);
 });

@@ -38,7 +38,7 @@ export interface Finding {
   detail: string;
 }
 
-export interface Judgement {
+export interface UpgradeReport {
   path: 'logical' | 'offline';
   findings: Finding[];
   sizeBytes: number;
@@ -242,7 +242,7 @@ function notesOf(facts: Facts): Finding[] {
 }
 
 /** Returns the findings, errors first. An ERROR forbids the upgrade. */
-export function judgeUpgrade(facts: Facts): Judgement {
+export function reportUpgrade(facts: Facts): UpgradeReport {
   const neededBytes = Math.ceil(facts.sizeBytes * spaceFactor);
   const reasons = offlineReasons(facts);
   return {

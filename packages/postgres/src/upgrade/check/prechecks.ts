@@ -5,7 +5,7 @@ import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '../.
 import { withoutIdentitySql } from '../copy/customer-tables';
 import { isOwnRoleSql } from '../copy/own-objects';
 import { readRows } from '../session';
-import { type Facts, type Judgement, judgeUpgrade } from './prechecks.rules';
+import { type Facts, reportUpgrade, type UpgradeReport } from './prechecks.rules';
 
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 
@@ -98,15 +98,16 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
 const namedSchema = z.object({ name: z.string() });
 
 /**
- * Text search and Unicode normalization use tables that belong to a major, so a newer major may compute other values.
- * The SQL ends with {@link callsSql}, because a function of the customer may use these tables as well.
+ * Returns SQL that tells whether an expression may have another value in a newer major, whose tables for text search
+ * and Unicode normalization differ. {@link callsSql} must end the SQL, because a function of the customer may use these
+ * tables as well.
  */
 const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|` +
   `jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
 /**
- * Returns SQL for objects that call a function of the customer, which pg_depend lists. pg_depend does not list
- * Postgres' own functions, so they are searched in the expression.
+ * Returns the end of the SQL of {@link changingSql}: or the object calls a function of the customer, which pg_depend
+ * lists. It does not list Postgres' own functions, so those are searched in the expression's text.
  */
 const callsSql = (catalogue: string, id: string): string =>
   ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass ` +
@@ -149,19 +150,19 @@ export interface PrecheckRequest {
 }
 
 /** Returns the problems of an upgrade to a newer major, and the path that it would take. Changes nothing. */
-export const checkUpgrade = (request: PrecheckRequest): Promise<Judgement> =>
+export const checkUpgrade = (request: PrecheckRequest): Promise<UpgradeReport> =>
   withReader({ ...request, tag: `precheck ${request.databaseName} ${request.toMajor}` }, async ({ admin, reader }) =>
-    judgeUpgrade(await gatherFacts(admin, reader, request)),
+    reportUpgrade(await gatherFacts(admin, reader, request)),
   );
 
-export interface LookedAt extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
+export interface ReaderRequest extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
   /** A name for the check's roles. Leftover roles with the same name are dropped. */
   tag: string;
 }
 
 /** Runs work with a superuser's session in `postgres` and a session of a temporary reader. */
 export async function withReader<T>(
-  { url, databaseName, tag, signal }: LookedAt,
+  { url, databaseName, tag, signal }: ReaderRequest,
   work: (sessions: { admin: pg.Client; reader: pg.Client }) => Promise<T>,
 ): Promise<T> {
   const server = await openSession(url, { purpose: 'admin', signal });

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 test.each(changedFunctions)(
-  '$name: the rows that a preflight tells of stop an upgrade for good',
+  '$name: rows that the preflight reports end an upgrade with a permanent error',
   async ({ name, made, later, detail }) => {
     const move = await createCustomer(servers, name, define('$1'), ...made, define(later));
     const findings = await askRows({ url: move.oldUrl, databaseName: name, toMajor: 18, limits: unhurried });
@@ -32,7 +32,7 @@ test.each(changedFunctions)(
   },
 );
 
-test('rows that fit the changed functions are upgraded, whatever they were stored as', async () => {
+test('rows that fit the changed functions are upgraded, whatever value the old functions had', async () => {
   const made = changedFunctions.filter(({ name }) => ['unique_index', 'exclusion_of_ranges'].includes(name));
   for (const { name, made: statements } of made) {
     const move = await createCustomer(servers, `fits_${name}`, define('$1'), ...statements, define('$1 + 10'));

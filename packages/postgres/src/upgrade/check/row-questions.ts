@@ -7,11 +7,11 @@ import { readRows } from '../session';
 export interface RowQuestion {
   /** The object in the customer's words, such as `index public.orders_code`. */
   object: string;
-  /** The role whose code is called and that may read the rows. Null if it is no role of the customer. */
+  /** The owner, whose code is called and who may read the rows. Null if the owner is no role of the customer. */
   role: string | null;
   /** The recorded number of pages. The exact size would need a lock. */
   pages: number;
-  /** Returns a row if the upgrade would be refused. It calls the customer's functions. */
+  /** A query that returns a row, or fails, if the upgrade would be refused. It calls the customer's functions. */
   sql: string;
   /** Returns the complaint with advice. `found` has the rows of `sql`. */
   complain: (found: readonly unknown[]) => string;
@@ -48,7 +48,7 @@ const indexSchema = sourceSchema.extend({
 });
 const partitionsSchema = sourceSchema.extend({
   kind: z.literal('partitions'),
-  /** A writable column. */
+  /** A column that the UPDATE of the advice can set. */
   column: z.string(),
   partitions: z.array(z.object({ name: z.string(), bounds: z.string() })),
 });
@@ -59,8 +59,8 @@ const isOwnTable = (kind: string): string => `c.relkind = '${kind}' and c.relper
     select n.oid from pg_catalog.pg_namespace n where n.nspname !~ '^pg_' and n.nspname <> 'information_schema')`;
 
 /**
- * Returns the role for the row `o` of pg_roles. Nobody can act as pg_database_owner, so the result is then the
- * database's owner, who has the same rights.
+ * SQL for the role that asks for the owner `o`, a row of pg_roles. Nobody can act as pg_database_owner, so the
+ * database's owner asks instead, who has the same rights.
  */
 const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end
     from pg_catalog.pg_roles s
@@ -71,8 +71,8 @@ const collate = (oid: string): string =>
   `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
 
 /**
- * Returns SQL for a table as the upgrade fills it, with generated columns computed again. Its alias is the table's
- * name, because an expression may use that name for the row.
+ * SQL for a table as the upgrade fills it, with generated columns computed again. The subquery has the table's name,
+ * because an expression may use that name for the row.
  */
 const computedSourceSql = `(select pg_catalog.format('(select %s from only %s) as %I', pg_catalog.string_agg(
       coalesce(g.expression || ' as ', '') || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum),
@@ -158,6 +158,7 @@ export async function readQuestions(reader: pg.ClientBase): Promise<RowQuestion[
   return questions.sort((one, other) => one.pages - other.pages);
 }
 
+/** Asks whether a generated column can be computed. Without NOT NULL, `< 0` is never true: the query only computes. */
 function askColumn({
   role,
   pages,

@@ -49,12 +49,15 @@ function findingOf({ sql, error }: FailedStatement): Finding {
 const sentenceOf = ({ object, reason }: FailedStatement['error']): string =>
   `${object ?? 'A statement'} cannot be made in the new version: ${reason}. ${remedyFor(reason)}`;
 
-/** Lost races of a reader, apart from lost names: a lock not granted in time, a deadlock, an object gone while read. */
+/**
+ * SQLSTATEs of a reader that lost a race: a lock or a statement that took too long, a deadlock, and an object that was
+ * dropped while it was read.
+ */
 const raceCodes: ReadonlySet<unknown> = new Set(['55P03', '57014', '40P01', 'XX000']);
 
 /**
- * Returns a finding for an error of a check that read the customer's schema: the schema cannot be read, or it changed
- * or was locked meanwhile. Throws every other error, such as a lost connection.
+ * Returns a finding for the error of a check that could not read the customer's schema: something in it cannot be read,
+ * or it changed or was locked meanwhile. Throws every other error, such as a lost connection.
  */
 export function unreadFinding(error: unknown): Finding {
   const known = error instanceof TransferError || error instanceof UpgradeError ? error : null;

@@ -11,9 +11,7 @@ export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   names: readonly string[];
-  /**
-   * Values that Postgres computes, and that the two versions compute differently. They are no difference in content.
-   */
+  /** Values that the two versions of Postgres compute differently. They do not count as a difference. */
   recomputed: readonly Recomputed[];
 }
 

@@ -51,7 +51,7 @@ export async function copyData(move: Move): Promise<void> {
     else await copyLogical(stage, report(0, 0.7));
     await runPart(stage, 'keys');
     await runPart(stage, 'indexes', { lanes: 2, onDone: report(0.7, 0.9) });
-    await runPart(stage, 'rest', { onFailure: passOverRefresh });
+    await runPart(stage, 'rest', { onFailure: ignoreFailedRefresh });
     const keeper = await stage.keeper();
     await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), keeper, await readHorizon(stage)));
     // ANALYZE runs the customer's functions as the table's owner, and does not let them change the role.
@@ -61,7 +61,7 @@ export async function copyData(move: Move): Promise<void> {
 }
 
 /** Ignores a failed materialised view. It stays empty, and the comparison reports it. */
-function passOverRefresh({ sql, error }: FailedStatement): void {
+function ignoreFailedRefresh({ sql, error }: FailedStatement): void {
   if (!isRefresh({ outline: sql })) throw error;
 }
 
@@ -153,7 +153,9 @@ export async function copyUnlogged(stage: Stage): Promise<CopiedTable[]> {
   return copied;
 }
 
-/** Copies the unlogged tables again that have changed. All sessions of customers must have ended. */
+/**
+ * Copies each unlogged table again whose rows have changed since its copy. All sessions of customers must have ended.
+ */
 export async function copyChangedUnlogged(stage: Stage, copied: readonly CopiedTable[]): Promise<void> {
   const old = await stage.reader('old');
   for (const { table, state } of copied) if ((await readState(old, table)) !== state) await copy(stage, table);

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { z } from 'zod';
+import type { TableEntry } from '../../dump/dump-format';
 import { hashRoots, listTables, qualify } from '../../dump/list-tables';
-import type { TableEntry } from '../../dump/manifest';
 import { readRows, type Stage } from '../session';
 import type { OwnObjects } from './own-objects';
 
@@ -57,7 +57,10 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
-/** Makes each change of a row without a key carry the whole old row. The tables' previous identities are recorded. */
+/**
+ * Sets REPLICA IDENTITY FULL on tables without a usable key, so that each change carries the whole old row. The tables'
+ * previous identities are recorded.
+ */
 export async function widenIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();

@@ -9,7 +9,7 @@ export const sessionPrefix = 'drydock-upgrade/';
 
 /** The objects of a move on both servers. None of them remains on the new instance. */
 export interface OwnObjects {
-  /** Random digits in all names of the move, and in no other name. */
+  /** Hexadecimal digits from the secret. All names of the move contain them, and no other name does. */
   digits: string;
   /**
    * A schema for the marker and the move's records. Its owner is the publisher on the old server, and the keeper on the

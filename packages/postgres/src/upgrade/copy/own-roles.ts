@@ -26,7 +26,10 @@ async function ensureRole(server: pg.ClientBase, { role, password }: TransferLog
 
 const rights = 'login nosuperuser nocreatedb nocreaterole inherit';
 
-/** Grants the rights again before each attempt, because the database's owner can revoke them. */
+/**
+ * Grants rights on the database, and membership in the owners' roles. This is repeated before each attempt, because the
+ * database's owner can revoke them.
+ */
 async function grantAll(
   server: pg.ClientBase,
   role: string,

@@ -166,26 +166,34 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
   return settings.filter(({ role }) => role === null).map((entry) => setStatement(entry, databaseName));
 }
 
-interface Levelling {
+interface SyncOptions {
+  /**
+   * False for no memberships on the target. Owners can then be lent each other's rights, which is a membership too, and
+   * Postgres refuses cyclic ones. Default: true.
+   */
   withMemberships?: boolean;
+  /**
+   * True to drop roles that are missing on the old server. Otherwise they stay without any right, because a backup's
+   * policies may name them. Default: true.
+   */
   dropsGone?: boolean;
-  /** True to copy the settings of the whole database. A restored database takes them from its backup. */
+  /**
+   * True to copy those settings of the whole database that {@link decidesValues} selects. The others would apply to the
+   * subscriber, so they are set when customers are let in. False for a restored database, which takes its settings from
+   * its backup. Default: true.
+   */
   withDatabase?: boolean;
 }
 
 /**
- * Makes the target's roles equal to the old server's: verifiers, comments, memberships and settings. With `dropsGone`,
- * roles that are missing on the old server are dropped. Without it, they stay without any right, because a backup's
- * policies may name them. Without `withMemberships`, owners can be lent each other's rights. With `withDatabase`,
- * settings of the whole database are copied only if {@link decidesValues} selects them. The others come when customers
- * are let in, because they would apply to the subscriber. `databaseName` must exist on both servers. Returns the number
- * of statements.
+ * Makes the target's roles equal to the old server's: verifiers, comments, memberships and settings. `databaseName`
+ * must exist on both servers. Returns the number of statements.
  */
 export async function syncRoles(
   old: pg.ClientBase,
   target: pg.ClientBase,
   databaseName: string,
-  { withMemberships = true, dropsGone = true, withDatabase = true }: Levelling = {},
+  { withMemberships = true, dropsGone = true, withDatabase = true }: SyncOptions = {},
 ): Promise<number> {
   const [wanted, there] = await Promise.all([readRoles(old, databaseName), readRoles(target, databaseName)]);
   const names = new Set(wanted.roles.map((role) => role.rolname));
@@ -193,7 +201,7 @@ export async function syncRoles(
   // Dropping a role also drops its memberships.
   const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
     !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
-  const isLevelled = ({ role, key }: Setting): boolean =>
+  const isSynced = ({ role, key }: Setting): boolean =>
     role === null ? withDatabase && decidesValues(key) : names.has(role);
   const plain = [
     ...gone.map(({ rolname }) =>
@@ -204,7 +212,7 @@ export async function syncRoles(
     ),
     ...commentStatements(wanted.roles, there.roles),
     ...membershipStatements(withMemberships ? wanted.memberships : [], there.memberships.filter(isKept)),
-    ...settingStatements(wanted.settings.filter(isLevelled), there.settings.filter(isLevelled), databaseName),
+    ...settingStatements(wanted.settings.filter(isSynced), there.settings.filter(isSynced), databaseName),
   ];
   const steps = [...roleSteps(wanted.roles, there.roles), ...plain.map((sql): Step => ({ sql }))];
   for (const { sql, password } of steps)

@@ -4,7 +4,7 @@ import { type PlannedStatement, sortStatements } from './schema-statements';
 
 const owners = { databaseOwner: 'shop', extensionOwners: new Map([['hstore', 'shop']]) };
 
-test('every statement is made by the role that pg_dump names, and what it names nobody for by the owner of the database or of the extension', () => {
+test('every statement runs as the role that pg_dump names, and a statement without a role as the owner of the database or of the extension', () => {
   const statements = splitStatements(`SET SESSION AUTHORIZATION 'o''hara';
     CREATE TABLE public.a (id integer);
     SET SESSION AUTHORIZATION "Some Body";
@@ -22,7 +22,7 @@ test('every statement is made by the role that pg_dump names, and what it names 
   expect(plan.extensions).toEqual([{ sql: expect.stringContaining('dblink'), owner: null }]);
 });
 
-test('keys come before the rows, indexes and the rest after them, and what would touch arriving rows last of all', () => {
+test('keys come before the rows, indexes and the rest after the rows, and statements that would change arriving rows last of all', () => {
   const pre = readOwners(
     splitStatements(`CREATE TABLE public.a (id integer);
     ALTER TABLE public.a SET (fillfactor = 50);

@@ -30,8 +30,9 @@ function* slices(names: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Reads all positions in one round trip, because the customer's writes are waiting. A position is read as a row's text,
- * `(last_value,is_called)`. So no cast or function of the customer is called, whatever object has the sequence's name.
+ * Reads the positions of 500 sequences in each round trip, because the customer's writes are waiting. A position is
+ * read as a row's text, `(last_value,is_called)`. So no cast or function of the customer is called, whatever object has
+ * the sequence's name.
  */
 export async function readPositions(client: pg.ClientBase, names: readonly string[]): Promise<Position[]> {
   const positions: Position[] = [];
@@ -65,7 +66,7 @@ export async function copySequences(
   }
 }
 
-/** Pages of 2 kB that are read and written at once. */
+/** The number of pages that are read and written at once. */
 const pagesAtOnce = 512;
 const pageBytes = 2048;
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
@@ -80,8 +81,9 @@ const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
 const horizonSchema = z.object({ horizon: z.string() });
 
 /**
- * Finds the large objects whose content, owner or grants were written by a transaction at or after the horizon. Ages
- * are compared, because transaction numbers wrap around.
+ * Finds the large objects whose content, owner or grants may have been written since the previous copy. The horizon
+ * `$1` is the oldest transaction that was still running at that copy. Ages are compared, because transaction numbers
+ * wrap around.
  */
 const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner,
     pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
@@ -129,9 +131,9 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon`, with owners, grants and numbers. If `horizon` is null, it
- * copies all large objects. It also removes dropped large objects, because replication does not transfer them. `old` is
- * a reader, `target` the keeper. Returns the horizon for the next call.
+ * Copies the large objects that were written since `horizon`, with owners, grants and numbers, because replication does
+ * not transfer them. If `horizon` is null, all are copied. Those that were dropped are removed from the target. `old`
+ * is a reader's session, and `target` the keeper's. Returns the horizon for the next call.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
@@ -160,7 +162,7 @@ const hashSql = `
     from pg_catalog.pg_largeobject l where l.loid = $1) p
   where p.data <> '' having exists (select from pg_catalog.pg_largeobject_metadata where oid = $1)`;
 
-/** A hash of one large object's content; null when the object is not there. */
+/** Returns a hash of a large object's content, or null if there is no such object. */
 export async function hashLargeObject(client: pg.ClientBase, oid: number): Promise<string | null> {
   return (await readRows(client, z.object({ hash: z.string() }), hashSql, [oid]))[0]?.hash ?? null;
 }
