@@ -14,6 +14,17 @@ const optionsOf = ({
 export const transfer = (from: MysqlServer, to: MysqlServer): Promise<LoadResult> =>
   loadDatabase({ ...optionsOf(to), sections: dumpDatabase(optionsOf(from)) });
 
+/** Loads the definitions of one server into another. The load fails if it asks for anything after them. */
+export async function transferDefinitions(from: MysqlServer, to: MysqlServer): Promise<LoadResult> {
+  async function* definitions(): AsyncGenerator<Section> {
+    for await (const section of dumpDatabase(optionsOf(from))) {
+      yield section;
+      return;
+    }
+  }
+  return loadDatabase({ ...optionsOf(to), sections: definitions(), isTrial: true });
+}
+
 export interface Held {
   content: Record<string, unknown>;
   manifest: Manifest;

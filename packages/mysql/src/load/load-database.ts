@@ -84,7 +84,8 @@ export async function loadDatabase({
       return await loadSections(admin, { login, flavour, sections, areAccountsLocked, isTrial, signal });
     } finally {
       await admin.run(`SET GLOBAL max_allowed_packet = ${Number(packetBytes)}`).catch(() => undefined);
-      if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = ON');
+      // A lost session has failed the load already, and that error says more.
+      if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = ON').catch(() => undefined);
     }
   } catch (error) {
     throw asTransferError('load_failed', error);

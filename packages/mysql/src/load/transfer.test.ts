@@ -8,7 +8,7 @@ import { demandingContent, histories } from '../../test/demanding-content';
 import { allEngines, describeEngines } from '../../test/engines';
 import { customerAccounts, laterGrants, oddContent } from '../../test/odd-content';
 import { ask, Servers } from '../../test/servers';
-import { changed, holdDump, transfer } from '../../test/transfer';
+import { changed, holdDump, transfer, transferDefinitions } from '../../test/transfer';
 import { dumpDatabase } from '../dump/dump-database';
 import { sweepTransferAccounts } from '../dump/transfer-account';
 import type { MysqlServer } from '../server/mysql';
@@ -54,6 +54,18 @@ describeEngines(allEngines, (engine) => {
     ]);
     const users = await ask(to.admin, "SELECT User FROM mysql.user WHERE User LIKE 'drydock%'");
     expect(users).toEqual([]);
+  });
+
+  test('a trial loads every definition without reading a row', async () => {
+    const to = await servers.start(engine, { account });
+    const { findings } = await transferDefinitions(from, to);
+    expect(findings.map(({ object }) => object)).toEqual(['view `other`.`broken`']);
+    const [loaded, whole] = [await holdDump(to), await holdDump(from)];
+    const namesOf = (key: string, { content }: typeof loaded): string[] =>
+      (content[key] as { name: string }[]).map(({ name }) => name).filter((name) => name !== 'broken');
+    for (const key of ['tables', 'programs', 'accounts'])
+      expect(namesOf(key, loaded)).toEqual(namesOf(key, whole));
+    expect(loaded.manifest.tables.reduce((sum, { rows }) => sum + rows, 0)).toBe(0);
   });
 
   test('the schema of an application with many features comes back as it was', async () => {

@@ -266,8 +266,9 @@ export async function compareServers(
   progress: (share: number) => void = () => undefined,
 ): Promise<Comparison> {
   const frozen = await Moment.open(old);
-  const opened = moment === null ? await Moment.open(target) : null;
+  let opened: Moment | null = null;
   try {
+    if (moment === null) opened = await Moment.open(target);
     await frozen.take();
     await opened?.take();
     return await compareMoments(frozen, (moment ?? opened) as Moment, { isOfTheSwitch: moment !== null, progress });

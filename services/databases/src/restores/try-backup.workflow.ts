@@ -12,10 +12,10 @@ import { databaseResourceKey, databaseSubject, type ManagedDatabase } from '../d
 import { definitely } from '../providers/database-errors';
 
 /*
- * The trial load of a preflight. It loads the schema of a backup into an instance that exists only for the trial;
- * MariaDB and MySQL load the rows too. A worker carries it out, because no other process has the key of the archives.
- * It locks the database as every workflow does, so a restore at the same moment is refused with
- * `operation_in_progress`. It gets one attempt of one minute.
+ * The trial load of a preflight. It loads the schema of a backup into an instance that exists only for the trial.
+ * A worker carries it out, because no other process has the key of the archives. It locks the database as every
+ * workflow does, so a restore at the same moment is refused with `operation_in_progress`. It gets one attempt of one
+ * minute.
  */
 
 const trialSeconds = 60;

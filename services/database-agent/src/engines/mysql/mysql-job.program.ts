@@ -9,7 +9,7 @@ import {
   type TryDumpResult,
   verifyDumpJobSchema,
 } from '@drydock/agent/database';
-import { isDiskFull, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
+import { isDiskFull, JobProblem, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
 import {
   catchUpServer,
   checkServer,
@@ -122,20 +122,23 @@ function dump(
 
 type Sections = ReturnType<typeof readSections>;
 
-/**
- * Loads a dump into the server and compares the checksums. The server is emptied first, because an interrupted attempt
- * may have left a part.
- */
-async function load(
-  { login: admin, flavour }: MysqlServerSetup,
-  sections: Sections,
-): Promise<{ manifest: Manifest; loaded: Omit<LoadedDump, 'read_from'> }> {
+/** Empties the server, because an interrupted attempt may have left a part of its dump there. */
+async function emptied({ login: admin, flavour }: MysqlServerSetup): Promise<void> {
   const server = await openAdmin(admin, flavour);
   try {
     await emptyServer(server);
   } finally {
     await server.close();
   }
+}
+
+/** Loads a dump into the emptied server and compares the checksums. */
+async function load(
+  setup: MysqlServerSetup,
+  sections: Sections,
+): Promise<{ manifest: Manifest; loaded: Omit<LoadedDump, 'read_from'> }> {
+  await emptied(setup);
+  const { login: admin, flavour } = setup;
   const counting = countingSections(sections);
   const { findings } = await loadDatabase({ admin, flavour, sections: counting.sections, areAccountsLocked: true });
   const manifest = counting.manifest();
@@ -194,7 +197,7 @@ const clientName = 'drydock_client';
 
 /**
  * Reads a row over TLS as a client, from the first table that should have one. Resolves with the name of the table;
- * null if no table should have a row, or if the read found none.
+ * null if no table should have a row. Throws JobProblem `transfer.counts_differ` if the row is missing.
  */
 async function readOneRow(
   setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
@@ -213,19 +216,25 @@ async function readOneRow(
   client.on('error', () => undefined);
   try {
     const [rows] = await client.query(`select 1 from ${name} limit 1`);
-    return Array.isArray(rows) && rows.length === 1 ? name : null;
+    if (Array.isArray(rows) && rows.length === 1) return name;
+    throw new JobProblem('transfer.counts_differ', `no row could be read back from ${name}`);
   } finally {
     client.destroy();
   }
 }
 
 /**
- * Loads an archive on trial, schema and rows, because the schema of MySQL is not loaded without its rows. If the server
- * refuses a part, the trial ends with `content_refused`.
+ * Loads only the schema into a scratch server. If the server refuses a part, the trial ends with `content_refused`. A
+ * preflight waits for the trial, so it must not last longer for a larger database.
  */
-async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
-  const { tables, findings } = await verifyDump(setup, context);
-  return { tables, refused: [], findings };
+function tryDump({ server, ...setup }: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
+  return withArchives(context, async (archives) => {
+    await emptied(server);
+    const { login: admin, flavour } = server;
+    const sections = readSections(archives, setup.database_id, setup.archive);
+    const { content, findings } = await loadDatabase({ admin, flavour, sections, isTrial: true });
+    return { tables: content.tables.length, refused: [], findings: [...findingsOfMysql(findings)] };
+  });
 }
 
 const nameProblem: NameProblem = (error) => {
