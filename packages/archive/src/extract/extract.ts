@@ -72,7 +72,7 @@ export interface ExtractOptions {
    */
   owner?: Owner;
   limits?: Partial<ArchiveLimits>;
-  /** Worker threads. More than two gain nothing. */
+  /** The number of worker threads, by default two. More than two gain nothing. */
   workers?: number;
   /**
    * Tells whether the target's file system ignores case or Unicode normalisation in names. By default a trial with test

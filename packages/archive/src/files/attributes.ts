@@ -15,8 +15,8 @@ import { cPath, cString, lastErrorCode, libc } from './libc';
 export type Holder = number | string | Buffer;
 
 /**
- * The reasons why an archive or a restored tree has a path without its attributes or its hard link. Only for `noFifo`
- * the restored tree lacks the path itself.
+ * The parts of a path that an archive or a restored tree can lack: attributes, access lists, hard links. `noFifo` is
+ * the only reason for which the restored tree lacks the path itself.
  */
 export const lostParts = {
   accounts: 'its access list names other accounts, which were left out',

@@ -36,11 +36,10 @@ export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.bl
 
 const noBytes = Buffer.alloc(0);
 
-/*
- * The path that stands for the directory of a tree root. The tree does not contain its own directory, so a caller can
- * keep that directory's mode, time and attributes in a stream of the same archive.
+/**
+ * The path under which {@link describeFolder} encodes a directory. A tree root does not contain its own directory. So a
+ * caller keeps that directory's mode, time and attributes in a stream of the same archive.
  */
-
 const itself = '.';
 
 /** Encodes the metadata of a directory. Calls `onLost` for each part that is not kept. */
