@@ -176,8 +176,8 @@ export const createCard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof createCardEndpoint, Tx, undefined>;
 
 /**
- * Returns the place to which a card is moved. Without `wanted.position`, a card keeps its position in its own column, and goes
- * to the end of another column. A position behind the end becomes the end.
+ * Returns the place to which a card is moved. Without `wanted.position`, a card keeps its position in its own column,
+ * and goes to the end of another column. A position behind the end becomes the end.
  */
 export function placeOf(
   from: Place,

@@ -20,7 +20,7 @@ const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-/** Turns that the test grants. */
+/** Records the turns that are taken. After `hold`, turns wait until `release`. */
 class Turns {
   private waiting: (() => void)[] | null = null;
   readonly takenBy: string[] = [];

@@ -26,10 +26,10 @@ type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
 type Greeting = Startup | Cancel;
 
 /**
- * The one address of a site's database. It changes the database's name in the client's first packet to that of the live
- * release, and from then on only passes bytes on. Clients prove their passwords to Postgres itself (SCRAM), and cancels
- * are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own application do not wait,
- * because the freeze waits for the application's last requests.
+ * The one address of a site's database. It replaces the database's name in the client's first packet by the name of the
+ * live release's database, and from then on only passes bytes on. Clients prove their passwords to Postgres itself
+ * (SCRAM), and cancels are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own
+ * application do not wait, because the freeze waits for the application's last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -50,7 +50,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       if (greeting.kind === 'cancel') void this.cancels.run(() => this.forwardCancel(client, greeting));
       else void this.admit(client, greeting, settle);
     };
-    this.address = new DatabaseAddress(judgeGreeting, admit, options.inTurn);
+    this.address = new DatabaseAddress(classifyGreeting, admit, options.inTurn);
   }
 
   sessionsBegun = 0;
@@ -192,7 +192,7 @@ function startsLate(parameters: Map<string, string>): boolean {
   return settings.some((setting) => /^post[_-]auth[_-]delay(?:=|$)/i.test(setting));
 }
 
-function judgeGreeting(data: Buffer): Verdict<Greeting> {
+function classifyGreeting(data: Buffer): Verdict<Greeting> {
   const first = readFirstPacket(data);
   if (first.kind === 'encryption') return 'decline_encryption';
   if (first.kind === 'startup') return { ...first, rest: data.subarray(first.bytes) };

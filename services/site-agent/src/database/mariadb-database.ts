@@ -151,7 +151,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   async look(): Promise<DatabaseLook | null> {
     if (!this.woken.isStarted) return null;
     const { dataDir, proof } = this.running;
-    // Data and temporary files.
+    // The server's folder has the data and the temporary files.
     const bytes = await bytesOf(path.dirname(dataDir));
     if (bytes === null) return null;
     const ask = async (admin: Admin): Promise<boolean> => {

@@ -28,6 +28,7 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
   private readonly doors = new Map<ReleaseDatabase, Server>();
+  /** The database of each client that comes by an application's own network or by a door of pages. */
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /**
    * Clients for whom the server has no place yet, in the order of their arrival. A newer client that got a place first
@@ -38,9 +39,10 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    const judge = (): object => ({});
+    // The server speaks first, so there is no greeting to classify.
+    const classify = (): object => ({});
     this.address = new DatabaseAddress(
-      judge,
+      classify,
       (client, _greeting, settle) => void this.admit(client, settle),
       options.inTurn,
     );

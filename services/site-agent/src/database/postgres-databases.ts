@@ -181,5 +181,5 @@ export async function probePostgres(url: string, deadlineMs: number): Promise<Sq
   }
 }
 
-/** Whether the server starts, stops or has no connection left: SQLSTATE classes 57P, 53 and 08. */
+/** Whether the server is starting, is stopping or has no connection left: SQLSTATE classes 57P, 53 and 08. */
 const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

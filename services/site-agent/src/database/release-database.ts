@@ -3,7 +3,7 @@ import type { InTurn, Newcomers } from '@drydock/agent/host';
 import type { ProgramDatabase } from '@drydock/agent/site';
 import type { ReleaseRecord, SiteRecord } from '../on-disk/site-folder';
 
-/** The address in the form that `net.connect` takes. */
+/** The address of a database server, in the form that `net.connect` takes. */
 export type ServerAddress = { path: string } | { host: string; port: number };
 
 /** The fields of release.json about a database: its name and its cluster. */
@@ -100,7 +100,7 @@ export interface EndpointOptions {
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;
-  /** Each piece, in either direction, waits for a turn of the site's organisation. */
+  /** Runs a callback in a turn of the site's organisation. Each piece of data waits for a turn, in both directions. */
   inTurn: InTurn;
   /** Called when a client has logged in. */
   sessionBegan: () => void;
@@ -112,7 +112,7 @@ export interface SiteEndpoint {
   /** The number of sessions so far. If it stays the same and no session is open, nobody has written. */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
-  /** Serves a client that came through the own network of this release's application, not through this address. */
+  /** Serves a client of this release's application. It comes through the application's own network. */
   accept(client: Socket, database: ReleaseDatabase): void;
   /**
    * Opens a socket for the pages of a release. The socket also works while the site is frozen, because a probe then

@@ -14,7 +14,7 @@ import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
-/** How many of the cluster's `max_connections` are not for the sites. */
+/** The connections of `max_connections` that sites do not get. They are for this host, its jobs and the superuser. */
 const keptSessions = 20;
 /**
  * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads have
@@ -49,7 +49,7 @@ const contentSql = `
   select from pg_database where not datistemplate and datname <> 'postgres'
   union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
 const leftRolesSql = `select rolname as name from pg_roles where rolname ~ '^site_' and not rolcanlogin`;
-/** How long a statement of ours may wait for sessions of sites, in milliseconds. */
+/** The pause before sessions of sites are ended that keep a statement of this host waiting. */
 const patienceMs = 500;
 const endBlockersSql = `
   select pg_terminate_backend(pid) from unnest(pg_blocking_pids($1)) blocker join pg_stat_activity on pid = blocker
@@ -325,7 +325,7 @@ export class SitesCluster {
 
   /**
    * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted.
-   * `readOnlyMark` marks the setting as the host's, because a customer can set the same.
+   * `readOnlyMark` marks the setting as the host's, because a customer can make sessions read-only too.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;

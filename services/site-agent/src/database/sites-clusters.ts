@@ -25,7 +25,7 @@ const settings: Readonly<Record<string, string>> = {
   max_locks_per_transaction: String(locksMax / connectionsMax),
   shared_buffers: '32MB',
   min_wal_size: '32MB',
-  // The queue may take 128 MB of the disk that all sites share. The server's own limit is 8 GB.
+  // The queue of NOTIFY may take 128 MB of the disk that all sites share. Postgres' default is 8 GB.
   max_notify_queue_pages: '16384',
   // No server replicates this cluster.
   wal_level: 'replica',

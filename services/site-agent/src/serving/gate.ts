@@ -23,7 +23,7 @@ type FreezeStore = Pick<SiteFolder, 'readFreeze' | 'writeFreeze' | 'removeFreeze
  */
 export class Gate {
   private readonly store: FreezeStore;
-  /** The record and the timer change together. */
+  /** Runs one change at a time, so that the record and the timer agree. */
   private readonly changes = new SerialQueue();
   private timer: NodeJS.Timeout | undefined;
   private readonly held = new Set<() => void>();

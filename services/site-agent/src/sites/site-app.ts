@@ -14,7 +14,7 @@ interface SiteAppSettings {
   /** The site's account. Null stands for this process's account. */
   uid: number | null;
   isolation: Isolation;
-  /** Whether applications run without isolation. */
+  /** Whether the operator lets applications run without isolation. */
   isRiskTaken: boolean;
   network: AppNetwork | null;
   isDiskFull(): boolean;

@@ -28,8 +28,8 @@ export interface SiteDiskSettings {
 
 /**
  * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
- * until the files are within the limit. A database that is too large is switched to `keepReadOnly`. If it exceeds the
- * limit by more than a fifth, it gets no sessions. A new live release starts as `within` the limit.
+ * until the files are within the limit. A database above the limit takes no more data (`keepReadOnly`). A database that
+ * exceeds the limit by more than a fifth gets no sessions. A new live release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
@@ -90,7 +90,7 @@ export class SiteDisk {
     }
     const isFull = this.database !== 'within';
     if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    // Nobody connects to a closed database, but its events begin sessions of their own.
+    // Nobody connects to a closed database, but its scheduled events (MariaDB) begin sessions of their own.
     if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
   }
 
@@ -143,15 +143,15 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** The pause between two counts of a site's files. A site may exceed its limit in between. */
+/** The shortest pause between two counts of a site. The site may exceed its limit in between. */
 const everyMs = 5_000;
 /**
- * A site that takes long to count is counted less often, in proportion, so that a tree of a million folders costs only
- * its own site.
+ * The pause is longer by this multiple of the time that the last count took. So a site with a million folders takes
+ * little of the time in which other sites are counted.
  */
 const restFactor = 10;
 const lookMs = 1_000;
-/** Sites that are counted at a time, shared between organisations. */
+/** The most sites that are counted at a time. Organisations share these places fairly. */
 const countedAtOnce = 4;
 
 export interface WatchedSite {
@@ -160,7 +160,7 @@ export interface WatchedSite {
   checkDisk(): Promise<void>;
 }
 
-/** Makes each site count its disk space, repeatedly. */
+/** Makes each site count its disk space again and again. */
 export class DiskWatch {
   private readonly sites: () => Iterable<WatchedSite>;
   private readonly onError: (error: unknown) => void;

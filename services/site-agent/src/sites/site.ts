@@ -98,7 +98,10 @@ export class Site {
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /** Serves the release that the link `current` names, or answers 503. A second call continues after a failure. */
+  /**
+   * Opens both addresses, which serve the release that the link `current` names. Visitors of a site without a release
+   * get a 503. After a failure, a second call does what is missing.
+   */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);
@@ -189,7 +192,7 @@ export class Site {
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
   }
 
-  /** The URL of the live database for the site's role, by the site's address, because the caller is in a box. */
+  /** Returns the URL of the live database for the site's role, for a job. It names the site's own address. */
   currentUrl(): string {
     if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
     return this.databases.urlOf(this.record, this.endpointPlace, this.current.database);
@@ -330,7 +333,7 @@ export class Site {
     return settled;
   }
 
-  /** The site's own address, where its connections are counted. */
+  /** The address of the site's database. Its sessions count towards the site's share. */
   private get endpointPlace(): { host: string; port: number } {
     return { host: this.around.host, port: this.record.database_port };
   }
