@@ -103,7 +103,7 @@ afterAll(async () => {
 
 const said = (): number => heard.join('').replaceAll(/[^x]/g, '').length;
 
-test('an application that writes outside a byte at a time has one piece carried for each turn of its organisation; what comes meanwhile is one piece', async () => {
+test('a connection of an application passes one piece for each turn, with all bytes that came before', async () => {
   await writeFile(`${site.files_dir}/app.js`, source((server.address() as AddressInfo).port));
   const say = async (count: number): Promise<void> => {
     expect(await (await fetch(new URL(String(count), site.url))).text()).toBe('said');
@@ -129,7 +129,7 @@ test('an application that writes outside a byte at a time has one piece carried 
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 
-test('so has a session of a site’s database, and one that is not let in yet', async () => {
+test('so does a session of a site’s database, even before its login', async () => {
   const client = new pg.Client({ connectionString: site.database_url });
   await client.connect();
   await client.query('select 1');

@@ -51,7 +51,7 @@ describe('a site of the agent', () => {
     await expectEmptyTrash();
   });
 
-  test('nothing beside the site goes with it, wherever its links lead', async () => {
+  test('nothing outside of a deleted site is removed with it, wherever its links lead', async () => {
     const canary = path.join(host.config.SITES_DIR, 'canary');
     await mkdir(path.join(canary, 'deep'), { recursive: true });
     await writeFile(path.join(canary, 'deep', 'file'), 'not yours');
@@ -63,7 +63,7 @@ describe('a site of the agent', () => {
     expect((await stat(path.join(canary, 'deep', 'file'))).nlink).toBe(1);
   });
 
-  test('with old releases in the trash that take more than it may have on disk gets no next one yet', async () => {
+  test('gets no next release while its old ones in the trash take more than it may have on disk', async () => {
     await host.stop();
     host = await startHost({ ...host.config, SITE_DISK_GB: 0.02 }, { pace: stalled });
     for (const fence of [3, 5]) {
@@ -91,7 +91,7 @@ describe('a site of the agent', () => {
 
 const isRoot = process.getuid?.() === 0;
 
-test("an old release goes with what is not the site's own: files and folders that an operator has made as root", async () => {
+test('an old release is removed with the files and folders that an operator has made in it as root', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
   await chmod(folder, 0o711);
   const files = path.join(folder, 'old', 'files');
@@ -129,7 +129,7 @@ async function folderThatStays(sitesDir: string, name: string): Promise<string> 
 }
 const boxless = { kind: 'none', reason: 'no box can be made here' } as const;
 
-test('what cannot be removed keeps nothing else, is named, is an alarm after a day, and goes at a later try', async () => {
+test('files that cannot be removed delay nothing, are named, raise an alarm after a day, and go later', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
   await chmod(folder, 0o711);
   const hour = 3_600_000;
@@ -330,7 +330,7 @@ async function leftAfterExchange(
   throw new Error('the folder was never exchanged in time: nothing was tested');
 }
 
-test('a folder that becomes a link while it is removed leads the removal out of the site without its box, and nowhere with it', async () => {
+test('a folder that becomes a link during its removal leads nowhere in a box, and out of the site without', async () => {
   expect(await leftAfterExchange(boxless, { isFollowed: true })).toBeLessThan(fileNames.length);
   const isolation = await detectIsolation();
   expect(isolation.kind).not.toBe('none');

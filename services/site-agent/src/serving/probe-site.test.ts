@@ -35,7 +35,7 @@ async function probe(http: string | null, sql: Buffer | null, withinMs = patient
   return probeSite({ url: `http://${await listening(http)}/`, headers: {}, database }, withinMs);
 }
 
-test('an answer that does not come says which of the two it is, and that it says nothing about the site', async () => {
+test('a probe without answers names both time limits, and does not count as an answer of the database', async () => {
   const silent = await probe(null, null, 100);
   expect(silent).toMatchObject({ http_status: null, sql_ok: false, sql_answered: false });
   expect(silent.detail).toMatch(/^http: .*timeout.*; sql: .*timeout/i);
