@@ -1,9 +1,9 @@
 import { createHash, hash } from 'node:crypto';
 import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
 import { setFileTime } from '../files/libc';
+import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/metadata';
 import { ArchiveError, asWriteError, refuse, systemErrorCode } from '../format/archive-error';
 import { blockName } from '../format/archive-objects';
 import { decodeAttributes, type Entry } from '../format/entry';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';
-import type { LostPart } from '../files/attributes';
+import type { LostPart } from '../files/metadata';
 import { ArchiveError, type ArchiveReason, asWriteError, refuse } from '../format/archive-error';
 import type { ByteString } from '../format/path-bytes';
 import type { BlockTask } from '../read/check-tree';

@@ -1,9 +1,8 @@
 import { createHash, hash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { posix } from 'node:path';
-import { type LostPart, lostParts, readAttributes } from '../files/attributes';
 import { libc } from '../files/libc';
-import { describeStat, isSparse } from '../files/top-folder';
+import { describeStat, isSparse, type LostPart, lostParts, readAttributes } from '../files/metadata';
 import { refuse } from '../format/archive-error';
 import { defaultLimits, formatBounds } from '../format/archive-limits';
 import { type Entry, isUnchanged, pathProblem, symlinkProblem, tombstoneOf } from '../format/entry';
