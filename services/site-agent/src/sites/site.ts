@@ -13,6 +13,7 @@ import {
 import { faultpoint, type GuardedChild, type Isolation, pointDurably } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import { AppNetwork } from '../apps/app-network';
+import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
 import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
 import type { SiteFolder, SiteRecord } from '../on-disk/site-folder';
@@ -20,7 +21,6 @@ import { closeToOthers, Release, ReleaseStore } from '../releases/release-store'
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
-import { SiteApp } from './site-app';
 import { SiteDisk } from './site-disk';
 import type { SiteSurroundings } from './site-surroundings';
 
