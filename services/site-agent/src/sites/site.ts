@@ -21,8 +21,8 @@ import { closeToOthers, Release, ReleaseStore } from '../releases/release-store'
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
+import type { SiteContext } from './site-context';
 import { SiteDisk } from './site-disk';
-import type { SiteSurroundings } from './site-surroundings';
 
 /**
  * The time that running requests get to end before a switch. It is longer than a page's statement may take, and shorter
@@ -54,7 +54,7 @@ export class Site {
   readonly folder: SiteFolder;
   readonly gate: Gate;
   private settings: SiteRecord;
-  private readonly around: SiteSurroundings;
+  private readonly context: SiteContext;
   private readonly releases: ReleaseStore;
   private readonly web: SiteWeb;
   private readonly databases: SiteDatabases;
@@ -67,17 +67,17 @@ export class Site {
   private readonly served = new Set<Release>();
   private readonly disk: SiteDisk;
 
-  constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
+  constructor(folder: SiteFolder, record: SiteRecord, context: SiteContext) {
     this.folder = folder;
     this.gate = new Gate(folder);
     this.settings = record;
-    this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
-    this.databases = around.databases.of(record);
-    this.releases = new ReleaseStore(folder, this.databases, around.removal);
+    this.context = { ...context, log: context.log.child({ site_id: record.site_id }) };
+    this.databases = context.databases.of(record);
+    this.releases = new ReleaseStore(folder, this.databases, context.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
-    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
-    const inTurn = (go: () => void): void => around.places.carried.take(this.organisation, go);
+    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.context.log });
+    const inTurn = (go: () => void): void => context.places.carried.take(this.organisation, go);
     this.endpoint = this.databases.openEndpoint({
       gate: this.gate,
       siteId: record.site_id,
@@ -87,15 +87,15 @@ export class Site {
       isDiskFull: () => this.disk.isDatabaseClosed,
       served: () => [...this.served].map(({ database }) => database),
       inTurn,
-      sessionBegan: () => around.cpu.sessionBegan(),
+      sessionBegan: () => context.cpu.sessionBegan(),
     });
     const network =
-      around.network.kind === 'machine'
+      context.network.kind === 'machine'
         ? null
-        : new AppNetwork({ databasePort: record.database_port, policy: around.outgoing, inTurn });
-    this.app = new SiteApp({ ...this.around, folder, uid: record.uid, network, isDiskFull, onStart });
+        : new AppNetwork({ databasePort: record.database_port, policy: context.outgoing, inTurn });
+    this.app = new SiteApp({ ...this.context, folder, uid: record.uid, network, isDiskFull, onStart });
     const watch = (child: GuardedChild): void => this.watch(child, 'job');
-    this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
+    this.disk = new SiteDisk({ ...this.context, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
   /**
@@ -109,7 +109,7 @@ export class Site {
     if (currentId !== null) this.current ??= await this.openRelease(currentId);
     await this.current?.database.serve();
     await this.gate.resume();
-    const { host } = this.around;
+    const { host } = this.context;
     if (!this.web.server.listening) await listenStubbornly(this.web.server, this.record.http_port, host, portLimitMs);
     await listenStubbornly(this.endpoint.server, this.record.database_port, host, portLimitMs);
   }
@@ -132,7 +132,7 @@ export class Site {
   /** Records the organisation for a job. The change takes turns with the site's other changes. */
   async learnOrganisation(organisationId: string): Promise<void> {
     if (organisationId === this.settings.organisation_id) return;
-    await this.around.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
+    await this.context.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
   }
 
   get organisation(): string {
@@ -144,7 +144,7 @@ export class Site {
    * process starts.
    */
   watch(child: GuardedChild, kind: WorkKind): void {
-    this.around.cpu.watch(child, this.organisation, kind);
+    this.context.cpu.watch(child, this.organisation, kind);
   }
 
   /** Counts the disk space of the live release, and keeps the site within its share. */
@@ -170,7 +170,7 @@ export class Site {
       site_id,
       mode,
       domain,
-      url: `http://${this.around.host}:${http_port}/`,
+      url: `http://${this.context.host}:${http_port}/`,
       current_release: this.current?.releaseId ?? null,
       frozen: this.gate.isFrozen,
       releases: await this.folder.listReleases(),
@@ -179,11 +179,11 @@ export class Site {
   }
 
   get log(): Log {
-    return this.around.log;
+    return this.context.log;
   }
 
   get isolation(): Isolation {
-    return this.around.isolation;
+    return this.context.isolation;
   }
 
   /** The folder of a release and the access to its database, for a job that reads them. */
@@ -203,8 +203,8 @@ export class Site {
    * uses the live database.
    */
   async prepareRelease(releaseId: string, contents: 'all' | 'files', signal: AbortSignal): Promise<PreparedRelease> {
-    await this.around.removal.waitForRoom(this.record.site_id, signal);
-    const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
+    await this.context.removal.waitForRoom(this.record.site_id, signal);
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.context.inTurn(this.record.site_id, work);
     const kept = contents === 'files' ? (this.current?.releaseId ?? firstReleaseId) : null;
     const release = await inTurn(async () => {
       this.requireNotCurrent(releaseId);
@@ -275,7 +275,7 @@ export class Site {
     try {
       await release.retire();
     } catch (error) {
-      this.around.log.warn({ err: error }, 'processes of the old release did not end');
+      this.context.log.warn({ err: error }, 'processes of the old release did not end');
     }
     this.served.delete(release);
     await this.endpoint.closeDoors();
@@ -290,7 +290,7 @@ export class Site {
         sql_answered: true,
         detail: 'the site has no release yet',
       };
-    const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
+    const url = `http://${this.context.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, database: this.current.database });
   }
 
@@ -306,7 +306,7 @@ export class Site {
   async destroy(): Promise<void> {
     await this.close();
     await this.releases.dropAll(this.record);
-    await this.around.removal.moveAside(this.folder.root, this.record);
+    await this.context.removal.moveAside(this.folder.root, this.record);
   }
 
   async close(): Promise<void> {
@@ -335,7 +335,7 @@ export class Site {
 
   /** The address of the site's database. Its sessions count towards the site's share. */
   private get endpointPlace(): { host: string; port: number } {
-    return { host: this.around.host, port: this.record.database_port };
+    return { host: this.context.host, port: this.record.database_port };
   }
 
   /** In its own network the application finds the same port at its loopback, whatever address this host has. */
@@ -343,7 +343,7 @@ export class Site {
     const place = this.endpointPlace;
     return this.databases.urlOf(
       this.record,
-      this.around.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place,
+      this.context.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place,
       database,
     );
   }
@@ -367,7 +367,7 @@ export class Site {
   }
 
   private openContent(filesDir: string, database: ReleaseDatabase, door: string | null): Content {
-    const { isolation, log, places } = this.around;
+    const { isolation, log, places } = this.context;
     const url = this.databases.pagesUrlOf(this.record, this.endpointPlace, database, door);
     const pages = { url, socketFolder: door === null ? null : path.dirname(door) };
     const organisation = (): string => this.organisation;
