@@ -12,7 +12,8 @@ import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 
-/** Attacks that once succeeded: a customer's site takes resources of other sites, or more than its share. */
+/* A customer's site tries to take resources of other sites, or more than its share. */
+
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;

@@ -120,7 +120,7 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
       return path;
     }
   };
-  /** Places for calls that take no bytes. */
+  /** Returns an ASCII path, for calls that take no other bytes. */
   const plainPlace = (): string => `${top}/p${taken.add(String(taken.size)).size}`;
   const makers: (() => void)[] = [
     () => {

@@ -12,10 +12,11 @@ import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/**
+/*
  * All sites share one event loop. An organisation's connections may take only a bounded part of it, so each piece of
  * data needs a turn.
  */
+
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
@@ -113,7 +114,7 @@ test('a connection of an application passes one piece for each turn, with all by
   expect(heard.find((text) => text.startsWith('POST'))).toMatch(
     /^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is,
   );
-  // These bytes use up the turn that each connection already has.
+  // Each connection has taken a turn for its next piece already. These bytes use it up.
   turns.hold();
   await say(1);
   await until(() => Promise.resolve(said() === 6), { what: 'a piece of each' });

@@ -59,8 +59,8 @@ interface Login {
 }
 
 /**
- * Returns a function that reads Postgres' first answer to a login: the code of a refusal, or the request for a
- * password. The function also runs in app.js.
+ * The source of a function that reads Postgres' first answer to a login: the code of a refusal, or the request for a
+ * password. It runs in this process and in app.js.
  */
 const firstWord = `({ port, user, database }) => new Promise((resolve) => {
   const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');

@@ -171,7 +171,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   expect(findPostmaster(dataDir)).not.toBeNull();
   const sizeOf = async () => (await own.cluster.look(role, 'shop'))?.bytes ?? 0;
   const before = await sizeOf();
-  // The comment counts for no database, but takes space on disk.
+  // Comments on databases are in a table that all databases share. They take space on disk, but count for no database.
   const comment =
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);

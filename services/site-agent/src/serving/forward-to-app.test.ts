@@ -12,7 +12,8 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/** Tests how an application's answers reach its visitors, in whatever pieces they come. */
+/* Tests how an application's answers reach its visitors, in whatever pieces they come. */
+
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;

@@ -11,7 +11,8 @@ import { errorCodeOf } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
-/** Sites that fill more disk than their limit, which is 50 MB here. */
+/* Sites fill more disk than their limit, which is 50 MB here. */
+
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
