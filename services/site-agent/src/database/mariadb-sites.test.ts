@@ -174,7 +174,7 @@ const suite = (): void => {
     await expect(connect(crossed.href)).rejects.toMatchObject({ code: 'ER_ACCESS_DENIED_ERROR' });
   });
 
-  test('clients that send nothing keep nobody out and cost the host no session; a site has twenty at most', async () => {
+  test('clients that send nothing keep nobody out and cost no session of the host; a site has twenty', async () => {
     const sessionsSoFar = async (): Promise<number> =>
       Number(((await run("show global status like 'Connections'")) as string[][])[0]?.[1]);
     const before = await sessionsSoFar();
