@@ -247,7 +247,7 @@ test('a site that holds the settings of its role and database open in a transact
   await cluster.dropDatabase(replaced);
   await hold(`alter role ${role} in database ${name} set work_mem = '5MB'`);
   await cluster.keepReadOnly(role, name, true);
-  expect(await cluster.look(role, name)).toMatchObject({ isReadOnly: true });
+  expect(await cluster.readUsage(role, name)).toMatchObject({ isReadOnly: true });
   await cluster.close();
   await host.client.destroySite(id, claim(2));
 });

@@ -46,9 +46,9 @@ export class DatabaseEndpoint implements SiteEndpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    const admit = (client: Socket, greeting: Greeting, settle: () => void): void => {
+    const admit = (client: Socket, greeting: Greeting, onAuthenticated: () => void): void => {
       if (greeting.kind === 'cancel') void this.cancels.run(() => this.forwardCancel(client, greeting));
-      else void this.admit(client, greeting, settle);
+      else void this.admit(client, greeting, onAuthenticated);
     };
     this.address = new DatabaseAddress(classifyGreeting, admit, options.inTurn);
   }
@@ -85,7 +85,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     return this.address.close();
   }
 
-  private async admit(client: Socket, startup: Startup, settle: () => void): Promise<void> {
+  private async admit(client: Socket, startup: Startup, onAuthenticated: () => void): Promise<void> {
     const refusal = this.refusalOf(startup);
     if (refusal) {
       client.end(refusal);
@@ -93,7 +93,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     }
     const asked = this.findServed(startup.parameters.get('database') ?? '');
     if (asked !== null) {
-      this.join(client, startup, asked, settle);
+      this.join(client, startup, asked, onAuthenticated);
       return;
     }
     const held = await this.options.gate.admit(client);
@@ -104,7 +104,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     const current = this.options.current();
     if (client.destroyed) return;
     if (current === null) client.end(writeFatal('57P03', 'the site has no database yet'));
-    else this.join(client, startup, current, settle);
+    else this.join(client, startup, current, onAuthenticated);
   }
 
   private findServed(name: string): ReleaseDatabase | null {
@@ -127,7 +127,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     client: Socket,
     { protocol, parameters, rest }: Startup,
     database: ReleaseDatabase,
-    settle: () => void,
+    onAuthenticated: () => void,
   ): void {
     const { siteId, inTurn } = this.options;
     const startup = Buffer.concat([
@@ -143,7 +143,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       siteId,
       starts: this.starts,
       onAuthenticated: () => {
-        settle();
+        onAuthenticated();
         this.options.sessionBegan();
       },
       inTurn,

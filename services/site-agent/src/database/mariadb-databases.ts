@@ -46,7 +46,7 @@ export class MariadbDatabases implements SiteDatabases {
     return { version: engine.version, account: await this.options.accounts.allocate() };
   }
 
-  settle(record: SiteRecord): SiteRecord {
+  completeRecord(record: SiteRecord): SiteRecord {
     return record;
   }
 
@@ -56,7 +56,7 @@ export class MariadbDatabases implements SiteDatabases {
 
   async create(record: SiteRecord, place: DatabasePlace): Promise<MariadbDatabase> {
     const database = this.openNow(record, place.database);
-    await database.settleAccount();
+    await database.ensureAccount();
     return database;
   }
 

@@ -43,7 +43,7 @@ export class MariadbEndpoint implements SiteEndpoint {
     const classify = (): object => ({});
     this.address = new DatabaseAddress(
       classify,
-      (client, _greeting, settle) => void this.admit(client, settle),
+      (client, _greeting, onAuthenticated) => void this.admit(client, onAuthenticated),
       options.inTurn,
     );
   }
@@ -97,14 +97,14 @@ export class MariadbEndpoint implements SiteEndpoint {
     if (typeof file === 'string') await rm(path.dirname(file), { recursive: true, force: true });
   }
 
-  private async admit(client: Socket, settle: () => void): Promise<void> {
+  private async admit(client: Socket, onAuthenticated: () => void): Promise<void> {
     if (this.options.isDiskFull()) {
       client.end(writeMysqlError(diskFull, 'the site has used up its disk space'));
       return;
     }
     const meant = this.meant.get(client);
     if (meant !== undefined) {
-      if (this.isServed(meant)) this.join(client, meant, settle);
+      if (this.isServed(meant)) this.join(client, meant, onAuthenticated);
       else client.end(writeMysqlError(notAvailable, 'the release of this application is no longer served'));
       return;
     }
@@ -117,7 +117,7 @@ export class MariadbEndpoint implements SiteEndpoint {
       // Another release may be live by now.
       const current = this.options.current();
       if (current === null) client.end(writeMysqlError(notAvailable, 'the site has no database yet'));
-      else if (!client.destroyed) this.join(client, current, settle);
+      else if (!client.destroyed) this.join(client, current, onAuthenticated);
     });
     client.once('close', () => this.waiting.delete(client));
     this.goOn();
@@ -128,7 +128,7 @@ export class MariadbEndpoint implements SiteEndpoint {
     return false;
   }
 
-  private join(client: Socket, database: ReleaseDatabase, settle: () => void): void {
+  private join(client: Socket, database: ReleaseDatabase, onAuthenticated: () => void): void {
     const { siteId, inTurn } = this.options;
     // The session is added before anything is awaited, so that a switch finds it.
     const session = new EndpointSession(client, {
@@ -138,7 +138,7 @@ export class MariadbEndpoint implements SiteEndpoint {
       newcomers: [this.newcomers, database.newcomers],
       siteId,
       starts: null,
-      onAuthenticated: settle,
+      onAuthenticated,
       inTurn,
     });
     this.sessions.add(session);

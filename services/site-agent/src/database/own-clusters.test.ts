@@ -169,7 +169,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await session.connect();
   await own.stopIfUnused(performance.now() + idleMs);
   expect(findPostmaster(dataDir)).not.toBeNull();
-  const sizeOf = async () => (await own.cluster.look(role, 'shop'))?.bytes ?? 0;
+  const sizeOf = async () => (await own.cluster.readUsage(role, 'shop'))?.bytes ?? 0;
   const before = await sizeOf();
   // Comments on databases are in a table that all databases share. They take space on disk, but count for no database.
   const comment =
@@ -193,7 +193,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await own.stopIfUnused(performance.now() + 2 * idleMs);
   expect(findPostmaster(dataDir)).toBeNull();
   // The check of the disk every five seconds must not keep a cluster running.
-  expect(await own.cluster.look(role, 'shop')).toBeNull();
+  expect(await own.cluster.readUsage(role, 'shop')).toBeNull();
   expect(findPostmaster(dataDir)).toBeNull();
   expect(await own.cluster.listDatabases(role)).toEqual(['shop']);
   await own.remove();

@@ -81,7 +81,7 @@ export class OwnCluster {
 
   /** Opens the cluster, and makes it when it does not exist. */
   static async open(options: OwnClusterOptions): Promise<OwnCluster> {
-    const own = new OwnCluster(options, await settleRecord(options));
+    const own = new OwnCluster(options, await ensureRecord(options));
     try {
       await own.woken.wake();
       if (own.server === null) throw new Error('a server that is up says where');
@@ -122,7 +122,7 @@ export class OwnCluster {
  */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 
-async function settleRecord({ folder, accounts }: OwnClusterOptions): Promise<z.infer<typeof recordSchema>> {
+async function ensureRecord({ folder, accounts }: OwnClusterOptions): Promise<z.infer<typeof recordSchema>> {
   const file = path.join(folder, 'cluster.json');
   const text = await readIfThere(file);
   if (text !== null) return recordSchema.parse(JSON.parse(text));

@@ -106,7 +106,7 @@ test('an old release is removed with the files and folders that an operator has 
   const removal = new SlowRemoval(folder, await detectIsolation(), createLog({ service: 'test', level: 'silent' }));
   await removal.resume();
   await removal.moveAside(path.join(folder, 'old'), { site_id: 'site' });
-  await removal.settle();
+  await removal.untilTried();
   expect(await readdir(path.join(folder, 'trash'))).toEqual([]);
   await removal.stop();
   await rm(folder, { recursive: true, force: true });
@@ -139,7 +139,7 @@ test('files that cannot be removed delay nothing, are named, raise an alarm afte
   const log = createLog({ service: 'test', destination: { write: (line) => void lines.push(line) } });
   const removal = new SlowRemoval(folder, boxless, log, { againMs: 20 });
   await removal.resume();
-  await removal.settle();
+  await removal.untilTried();
   for (const files of [old, young]) expect(await readdir(files)).toEqual(['closed']);
   // The folders of two sites are removed at the same time, so the order of the lines varies.
   const told = lines.map((line): { level: string } => JSON.parse(line));
@@ -150,7 +150,7 @@ test('files that cannot be removed delay nothing, are named, raise an alarm afte
   expect(removal.oldestSeconds).toBeGreaterThanOrEqual(25 * 3_600);
   for (const files of [old, young]) await chmod(path.join(files, 'closed'), 0o700);
   await until(async () => (await readdir(path.join(folder, 'trash'))).length === 0, { what: 'a later try' });
-  await removal.settle();
+  await removal.untilTried();
   expect(removal.oldestSeconds).toBe(0);
   await removal.stop();
   await rm(folder, { recursive: true, force: true });
@@ -306,7 +306,7 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
   // Without a box, a child of the site's account needs a way to the files.
   await chmod(path.join(folder, 'trash'), 0o711);
   await removal.moveAside(path.join(folder, 'site'), { site_id: 'site' });
-  await removal.settle();
+  await removal.untilTried();
   await removal.stop();
   app.kill('SIGKILL');
   const [exitCode]: unknown[] = await gone;

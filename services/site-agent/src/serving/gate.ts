@@ -132,16 +132,16 @@ export class Gate {
     if (this.held.size >= heldMax) return Promise.reject(new GateError('too many wait'));
     return new Promise((resolve, reject) => {
       const leave = (why: string) => (): void => {
-        settle();
+        stopWaiting();
         reject(new GateError(why));
       };
       const onAbort = leave('the client left');
       const timer = setTimeout(leave('frozen for too long'), heldMsMax);
       const go = (): void => {
-        settle();
+        stopWaiting();
         resolve();
       };
-      const settle = (): void => {
+      const stopWaiting = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', onAbort);
         this.held.delete(go);

@@ -28,8 +28,8 @@ function fatal(code: string): Buffer {
 
 const page = 'HTTP/1.1 500 Oops\r\ncontent-length: 0\r\nconnection: close\r\n\r\n';
 /** The limit is long, because an answer may be slow on a busy machine. */
-const patientMs = 120_000;
-async function probe(http: string | null, sql: Buffer | null, withinMs = patientMs) {
+const longMs = 120_000;
+async function probe(http: string | null, sql: Buffer | null, withinMs = longMs) {
   const url = `postgres://a:b@${await listening(sql)}/c`;
   const database = { probe: (deadlineMs: number) => probePostgres(url, deadlineMs) };
   return probeSite({ url: `http://${await listening(http)}/`, headers: {}, database }, withinMs);

@@ -155,9 +155,9 @@ export class Site {
   /** Makes the parts that a crash may have left out: role, first release, link `current`. */
   async complete(): Promise<void> {
     await closeToOthers(this.folder.root, this.record.uid);
-    if (this.current !== null) return this.current.database.settleAccount();
+    if (this.current !== null) return this.current.database.ensureAccount();
     await this.releases.remove(this.record, firstReleaseId);
-    await this.releases.create(await this.settleDatabases(), firstReleaseId);
+    await this.releases.create(await this.completeRecord(), firstReleaseId);
     await this.point(firstReleaseId);
     this.current = await this.openRelease(firstReleaseId);
     await this.current.database.serve();
@@ -209,7 +209,7 @@ export class Site {
     const release = await inTurn(async () => {
       this.requireNotCurrent(releaseId);
       await this.releases.remove(this.record, releaseId);
-      return this.releases.prepare(await this.settleDatabases(), releaseId, kept);
+      return this.releases.prepare(await this.completeRecord(), releaseId, kept);
     });
     const discard = (): Promise<void> => inTurn(() => release.discard());
     const publish = (): Promise<void> => inTurn(() => release.publish());
@@ -326,11 +326,11 @@ export class Site {
   }
 
   /** Fixes and records the place of the site's databases before the first database is made. */
-  private async settleDatabases(): Promise<SiteRecord> {
-    const settled = this.databases.settle(this.settings, this.organisation);
-    if (settled !== this.settings) await this.folder.writeRecord(settled);
-    this.settings = settled;
-    return settled;
+  private async completeRecord(): Promise<SiteRecord> {
+    const completed = this.databases.completeRecord(this.settings, this.organisation);
+    if (completed !== this.settings) await this.folder.writeRecord(completed);
+    this.settings = completed;
+    return completed;
   }
 
   /** The address of the site's database. Its sessions count towards the site's share. */
