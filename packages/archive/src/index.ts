@@ -1,6 +1,5 @@
 export { extract } from './extract/extract';
-export { lostParts } from './files/attributes';
-export { describeFolder, restoreFolder } from './files/top-folder';
+export { describeFolder, lostParts, restoreFolder } from './files/metadata';
 export { ArchiveError, type ArchiveReason, archiveReasons, refuse, systemErrorCode } from './format/archive-error';
 export { type DerivedKeys, decodeKeys, deriveKeys, encodeKeys, type RootKey, saltBytes } from './format/archive-keys';
 export { completeLimits, formatBounds } from './format/archive-limits';

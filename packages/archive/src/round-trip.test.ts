@@ -229,7 +229,7 @@ test('sockets are left out and reported', async () => {
   expect(result).toMatchObject({ entries: 1, skipped: 1 });
 });
 
-test('an absolute link that names a release is packed as it is written, and told of', async () => {
+test('an absolute link that names a release is packed as it is written, and reported', async () => {
   const releases = freshFolder();
   const site = join(releases, 'initial', 'files');
   mkdirSync(site, { recursive: true });
@@ -326,7 +326,7 @@ async function packNowhere(site: string): Promise<{ entries: number; skipped: { 
   return { entries, skipped };
 }
 
-test('a path longer than the format takes is left out and reported, and keeps nothing else out', async () => {
+test('a path longer than the format takes is left out and reported, and everything else is packed', async () => {
   const site = freshFolder();
   const name = 'n'.repeat(249);
   makeDeep(site, name, 263);
@@ -401,7 +401,7 @@ test('an increment takes a path whose attributes alone have changed', async () =
   expect(describeFully(await restore([full, next]))).toEqual(describeFully(site));
 });
 
-test('what an archive does not keep of a path is said, and the path is kept', async () => {
+test('the parts of a path that an archive does not keep are reported, and the path is kept', async () => {
   const site = freshFolder();
   writeFileSync(join(site, 'able'), 'x');
   const isAble = setAttribute(

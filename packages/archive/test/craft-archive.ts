@@ -18,11 +18,11 @@ export interface Craft {
   kind?: 'tree' | 'stream';
   /** Changes the manifest just before a valid MAC is made for it. */
   manifest?: (manifest: Manifest) => Manifest;
-  /** Last word on the objects. */
+  /** Changes the sealed objects. */
   objects?: (archive: MemoryArchive) => void;
 }
 
-/** An archive made by an attacker who holds the key: all MACs are valid, whatever the content is. */
+/** Creates an archive like an attacker who has the key: all MACs are valid, whatever the content is. */
 export async function craftArchive(craft: Craft): Promise<ArchiveLink & { source: MemoryArchive }> {
   const source = new MemoryArchive();
   const keys = archiveKeysOf(craftKey, randomBytes(16), 'crafted');

@@ -12,7 +12,8 @@ import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../test/host';
 
-/** Attacks that once succeeded: a customer's site takes resources of other sites, or more than its share. */
+/* A customer's site tries to take resources of other sites, or more than its share. */
+
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
@@ -98,7 +99,7 @@ describe('an application', () => {
     expect(new Set(await Promise.all(asked))).toEqual(new Set(['myself']));
   });
 
-  it('ends no agent by an answer that Node reads and does not write', async () => {
+  it('cannot end the agent by an answer that Node can read but not write', async () => {
     const answer = await ask(`require('net').createServer((socket) => {
         socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 000 Nothing\\r\\nContent-Length: 9\\r\\n\\r\\n'));
       }).listen(1)`);
@@ -168,7 +169,7 @@ describe('a page', () => {
     expect(text.split(',').slice(-2)).toEqual(['1000', '']);
   });
 
-  it('cannot lift the limit on its statements: not in the one before, and not while a statement is planned', async () => {
+  it('cannot lift the limit of its statements, neither by an earlier one nor while one is planned', async () => {
     await put(
       'before.html',
       "<?sql select set_config('statement_timeout', '0', false) ?><?sql select pg_sleep(100) ?>",
@@ -179,7 +180,7 @@ describe('a page', () => {
     await until(async () => (await sessionsOf()).length === 0, { timeoutMs: 30_000 });
   });
 
-  it('that ends its process costs itself; the next request finds a fresh one', async () => {
+  it('that ends its process fails alone; the next request gets a fresh process', async () => {
     await put('slow.html', '<?sql select pg_sleep(1.5) ?>');
     const slow = fetch(url('slow.html'));
     await until(async () => (await sessionsOf()).some(({ query }) => query.includes('pg_sleep')), {
@@ -201,7 +202,7 @@ function contentChildren(): number[] {
   return pids.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('content/server.js'));
 }
 
-test('one site gets twenty sessions of its database and a clear word at the twenty-first; its neighbour gets its own', async () => {
+test('one site gets twenty sessions and a clear refusal of the twenty-first; its neighbour gets its own', async () => {
   const clients: pg.Client[] = [];
   const codes: string[] = [];
   for (let n = 0; n < 24; n += 1) {

@@ -16,13 +16,13 @@ import { OutgoingPolicy } from './apps/outgoing';
 import type { SiteHostConfig } from './config';
 import { PagePlaces } from './content/page-places';
 import { controlRoutes } from './control-routes';
-import { DatabasesByEngine } from './database/databases-by-engine';
 import { MariadbDatabases } from './database/mariadb-databases';
 import { PostgresDatabases } from './database/postgres-databases';
 import { SitesCluster } from './database/sites-cluster';
 import { SitesClusters } from './database/sites-clusters';
 import { type RemovalPace, SlowRemoval } from './releases/slow-removal';
 import { HostedSites } from './sites/hosted-sites';
+import { DatabasesByEngine } from './sites/site-context';
 import { DiskWatch } from './sites/site-disk';
 
 interface HostSettings {
@@ -86,7 +86,7 @@ export async function composeSiteHost(
     log,
   });
   lifetime.onClose('MariaDBs of sites', () => mariadb.close(), 22_000);
-  const surroundings = {
+  const context = {
     host: config.HOST,
     databases: new DatabasesByEngine(new PostgresDatabases(clusters), mariadb),
     removal,
@@ -99,7 +99,7 @@ export async function composeSiteHost(
     isRiskTaken,
     log,
   };
-  const sites = new HostedSites(sitesDir, ledger, accounts, surroundings);
+  const sites = new HostedSites(sitesDir, ledger, accounts, context);
   lifetime.onClose('sites', () => sites.close(), 12_000);
   await sites.open();
   cpu.start();

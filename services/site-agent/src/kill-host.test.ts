@@ -53,7 +53,7 @@ test.each([
   await rm(faults, { recursive: true });
 });
 
-test('killed with -9 again and again, a freeze of a worker that is gone ends by itself all the same', async () => {
+test('the freeze of a worker that is gone ends by itself, even after repeated kill -9 of the host', async () => {
   const config = await hostConfig();
   const siteId = newSiteId();
   const die = async ({ child, client }: Awaited<ReturnType<typeof spawnHost>>): Promise<void> => {

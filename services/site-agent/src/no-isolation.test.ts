@@ -33,7 +33,7 @@ test('where nothing keeps sites apart, files are served and applications are ref
   await clearHost(host, [siteId, appId]);
 });
 
-test('a flag that says what it risks lets a developer run their own', async () => {
+test('a setting that names its risk lets a developer run their own applications', async () => {
   const host = await startHost({
     ...(await hostConfig()),
     DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: 'sites-may-take-over-this-machine',
@@ -45,7 +45,7 @@ test('a flag that says what it risks lets a developer run their own', async () =
   await clearHost(host, [siteId]);
 });
 
-test('where a box can have no network of its own, an application runs in a box on the machine’s', async () => {
+test('where a box can have no network of its own, its application uses the machine’s network', async () => {
   hasBoxes = true;
   const host = await startHost(await hostConfig());
   const siteId = newSiteId();

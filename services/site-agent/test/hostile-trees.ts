@@ -120,7 +120,7 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
       return path;
     }
   };
-  /** Places for calls that take no bytes. */
+  /** Returns an ASCII path, for calls that take no other bytes. */
   const plainPlace = (): string => `${top}/p${taken.add(String(taken.size)).size}`;
   const makers: (() => void)[] = [
     () => {
@@ -197,8 +197,8 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
 }
 
 /**
- * `node -e`: makes the steps that come on standard input, in the working directory. What the system refuses is left
- * out.
+ * A script for `node -e`. It makes the steps that come on standard input, in the working directory. Steps that the
+ * system refuses are left out.
  */
 export const treeBuilder = `
 const fs = require('node:fs');
@@ -226,8 +226,8 @@ process.stdout.write(String(refused));
 setImmediate(() => process.exit(0));`;
 
 /**
- * `node -e`, with races as its argument: swaps files as fast as it can until its standard input ends. It works in its
- * working directory, even if the directory is moved.
+ * A script for `node -e`, with races as its argument. It swaps files as fast as it can until its standard input ends.
+ * It works in its working directory, even if the directory is moved.
  */
 export const treeRacer = `
 const fs = require('node:fs');

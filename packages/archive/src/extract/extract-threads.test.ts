@@ -22,7 +22,7 @@ async function extractSite({ link }: { link: PackedLink }): Promise<string> {
   return target;
 }
 
-test('extractions one after the other and side by side are each their own archive, also after one that was refused', async () => {
+test('extractions in sequence and in parallel each give their own archive, also after a refused one', async () => {
   const sites = await Promise.all(['first', 'second', 'third'].map(packSite));
   const [first] = sites;
   if (first === undefined) throw new Error('no site');
@@ -38,7 +38,7 @@ test('extractions one after the other and side by side are each their own archiv
   }
 });
 
-test('an aborted extraction writes nothing any more, whatever its threads were still waiting for', async () => {
+test('an aborted extraction writes nothing any more, even if its threads still wait for an object', async () => {
   const [aborted, next] = [await packSite('aborted'), await packSite('next')];
   const target = join(freshFolder(), 'target');
   const stop = new AbortController();
@@ -61,7 +61,7 @@ test('an aborted extraction writes nothing any more, whatever its threads were s
   expect(describeTree(target)).toEqual(left);
 });
 
-test('a thread that has extracted is there for the next extraction, one that ended at rest is not, and no more than two are kept', async () => {
+test('the next extraction reuses an idle thread, and at most two idle threads are kept', async () => {
   const [first, second, third] = [takeThread(), takeThread(), takeThread()];
   for (const thread of [first, second, third]) restThread(thread);
   expect(takeThread() === second).toBe(true);
@@ -71,7 +71,7 @@ test('a thread that has extracted is there for the next extraction, one that end
   for (const thread of [second, fresh]) await endThread(thread);
 });
 
-test('threads at rest do not keep a process from ending', () => {
+test('idle threads do not keep a process alive', () => {
   const script = `
     const { restThread, takeThread } = require(${JSON.stringify(join(__dirname, '../../dist/extract/extract-workers.js'))});
     const thread = takeThread();

@@ -1,9 +1,9 @@
 import { createHash, hash } from 'node:crypto';
 import { closeSync, constants, fchmodSync, fchownSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
 import { setFileTime } from '../files/libc';
+import { giveAccessLists, giveUserAttributes, type LostPart } from '../files/metadata';
 import { ArchiveError, asWriteError, refuse, systemErrorCode } from '../format/archive-error';
 import { blockName } from '../format/archive-objects';
 import { decodeAttributes, type Entry } from '../format/entry';
@@ -20,9 +20,7 @@ import type { LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup,
  * check costs nothing.
  */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-/**
- * During the extraction only this process's user may enter a directory. Each directory gets its own mode at the end.
- */
+/** During the extraction only this process's user may enter a directory. Each directory gets its mode at the end. */
 const stagingMode = 0o700;
 /** The set-id and sticky bits are set last, because the kernel clears them when a file gets its owner or content. */
 const setIdAndSticky = 0o7000;
@@ -159,7 +157,7 @@ class BlockExtraction {
       if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
   }
 
-  /** Makes a directory. Returns false when its parent does not exist. */
+  /** Returns false if the parent directory does not exist. An existing directory counts as made. */
   private mkdir(path: ByteString): boolean {
     try {
       mkdirSync(this.places.at(path), stagingMode);
@@ -199,9 +197,9 @@ function writeAll(file: number, content: Buffer): void {
   for (let at = 0; at < content.length; ) at += writeSync(file, content, at);
 }
 
-/**
- * The program of a worker thread of `extract`. The program runs extractions one after another. It requests objects from
- * the main thread, because a worker cannot read the source.
+/*
+ * From here on this file is the program of a worker thread of `extract`. It runs extractions one after another, and
+ * requests objects from the main thread, because a worker cannot read the source.
  */
 const port = parentPort ?? refuse('write_failed', 'to be loaded as a worker thread only');
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';
-import type { LostPart } from '../files/attributes';
+import type { LostPart } from '../files/metadata';
 import { ArchiveError, type ArchiveReason, asWriteError, refuse } from '../format/archive-error';
 import type { ByteString } from '../format/path-bytes';
 import type { BlockTask } from '../read/check-tree';
@@ -51,12 +51,12 @@ export type WorkerAnswer = { id: number; task: BlockTask | null } | { id: number
 
 /** The memory for new JavaScript objects is small, because a worker's objects live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
-/** How many idle threads are kept. One extraction uses as many. */
+/** The most idle threads that are kept: as many as one extraction uses by default. */
 const restingMax = 2;
 
 /**
- * Idle threads of earlier extractions. Their code is already compiled. A new thread spends a fifth of the time for
- * 20,000 files on compiling.
+ * Idle threads of earlier extractions. Their code is already compiled. A new thread would add a fifth to the time of an
+ * extraction of 20,000 files.
  */
 const resting: Worker[] = [];
 
@@ -71,8 +71,8 @@ export function takeThread(): Worker {
 }
 
 /**
- * Promises by thread. A promise resolves when its thread closes the port, because the thread has loaded everything or
- * has ended.
+ * For each thread, a promise that resolves when the thread closes its port: when it has loaded everything, or has
+ * ended.
  */
 const loaded = new WeakMap<Worker, Promise<unknown>>();
 

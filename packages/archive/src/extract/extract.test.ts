@@ -89,7 +89,7 @@ test('progress ends at the totals', async () => {
   expect(seen.at(-1)).toEqual({ entries: 3, entriesTotal: 3, rawBytes: 27, rawBytesTotal: 27 });
 });
 
-test('a target without room is refused before the first write, and a write that fails is told as no_space', async () => {
+test('a target without room is refused before the first write, and ENOSPC becomes no_space', async () => {
   expect(await reasonOf(checkSpace(freshFolder(), Number.MAX_SAFE_INTEGER))).toBe('no_space');
   expect(asWriteError(Object.assign(new Error('full'), { code: 'ENOSPC' })).reason).toBe('no_space');
 });

@@ -1,9 +1,9 @@
 import { chmodSync, chownSync, lchownSync, linkSync, symlinkSync } from 'node:fs';
 import { lstat, mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { giveAccessLists, giveUserAttributes, lostParts } from '../files/attributes';
 import { DeepPaths } from '../files/deep-paths';
 import { cPath, libc, setPathTime } from '../files/libc';
+import { giveAccessLists, giveUserAttributes, lostParts } from '../files/metadata';
 import { asWriteError, refuse, systemErrorCode } from '../format/archive-error';
 import type { ArchiveKey } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
@@ -72,7 +72,7 @@ export interface ExtractOptions {
    */
   owner?: Owner;
   limits?: Partial<ArchiveLimits>;
-  /** Worker threads. More than two gain nothing. */
+  /** The number of worker threads, by default two. More than two gain nothing. */
   workers?: number;
   /**
    * Tells whether the target's file system ignores case or Unicode normalisation in names. By default a trial with test

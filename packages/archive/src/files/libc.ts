@@ -56,7 +56,7 @@ const codeOfNumber = new Map(Object.entries(koffi.os.errno).map(([name, number])
 /** Returns a path or name for the calls: its bytes with a closing NUL. */
 export const cString = (bytes: ByteString): Buffer => Buffer.from(`${bytes}\0`, 'latin1');
 
-/** Returns {@link cString} of a path for Node's file calls. */
+/** Converts a path from the form of Node's file calls (text or bytes) to the form of {@link cString}. */
 export const cPath = (location: string | Buffer): Buffer =>
   cString(typeof location === 'string' ? bytesOfText(location) : location.toString('latin1'));
 

@@ -6,7 +6,7 @@ export interface ArchiveLimits {
   rawBytesMax: number;
   /** The number of names in a path. */
   depthMax: number;
-  /** The most hard links and files with several names. A reader keeps them in memory while it checks a tree. */
+  /** The most files with several names. A reader keeps their paths in memory while it checks a tree. */
   linkedFilesMax: number;
 }
 
@@ -31,8 +31,8 @@ export const formatBounds = {
    */
   blockRawBytes: 15 * 2 ** 20,
   /**
-   * Bytes of an index block. One file of 2 TB fits, with a row of 44 bytes for each segment. A writer ends a block at
-   * half of this size, so that any further entry fits.
+   * Bytes of an index block. One file of 4 TB fits, with a row of 40 bytes for each segment of 8 MB. A writer ends a
+   * block at half of this size, so that any further entry fits.
    */
   blockIndexRawBytes: 24 * 2 ** 20,
   /** A manifest has 80 bytes for each block, so 16 MB are enough for about 400 million small files. */

@@ -27,7 +27,7 @@ export interface ArchiveSource {
   hold?(piece: SealedPiece): Promise<void>;
 }
 
-/** An object with its record in the manifest or in a block. */
+/** An object as the manifest or a block records it, with a check of its bytes. */
 export interface SealedPiece {
   name: string;
   /** The object's size in bytes. */
@@ -73,7 +73,7 @@ export function folderSink(folder: string): ArchiveSink {
       await rename(temporary, path);
       // The manifest is written last. Its rename must not reach the disk before the renames of the objects that it
       // names.
-      if (name === 'manifest') await syncFolder(folder);
+      if (name === manifestName) await syncFolder(folder);
     },
   };
 }

@@ -40,7 +40,7 @@ async function packAs(
   return { source, expected: { archiveId, siteId: 'site', orgId: 'org', manifestMac }, keys };
 }
 
-test('a chain is packed and restored by the keys of its own archives, and by the archive key as ever', async () => {
+test('a chain is packed and restored with derived keys, and restored with the archive key too', async () => {
   await writeFile(path.join(folder, 'live', 'a.txt'), 'one');
   const full = await packAs('full', 1, []);
   await writeFile(path.join(folder, 'live', 'b.txt'), 'two');
@@ -55,7 +55,7 @@ test('a chain is packed and restored by the keys of its own archives, and by the
   await verifyChain([full, next], archiveKey, { contents: true });
 });
 
-test('the keys of one archive open no other, not even one of the same id', async () => {
+test('derived keys open no other archive, not even another packing of the same archive id', async () => {
   const [one, other] = [await packAs('one', 1, []), await packAs('other', 1, [])];
   const again = await packAs('one', 1, []);
   await expect(verifyChain([other], [one.keys])).rejects.toMatchObject({ reason: 'wrong_key' });
@@ -65,7 +65,7 @@ test('the keys of one archive open no other, not even one of the same id', async
   });
 });
 
-test('while the archive key is rotated, new links of a chain are sealed with the new one and older ones are opened by the old one', async () => {
+test('during a rotation, new archives of a chain get the new key, and older ones open with the old key', async () => {
   const [before, after] = [archiveKey, randomBytes(32)];
   await writeFile(path.join(folder, 'live', 'a.txt'), 'one');
   const full = await packAs('full', 1, [], [before, after]);

@@ -193,11 +193,7 @@ function checkFields(entry: Entry, flags: number): void {
     refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
 }
 
-/*
- * An extended attribute or an access list. It is encoded as name length u16, value length u32, name, value. Names are
- * in ascending order.
- */
-
+/** An extended attribute or an access list. The attributes of an entry are in ascending order of their names. */
 export interface Attribute {
   name: ByteString;
   value: Buffer;
@@ -205,7 +201,7 @@ export interface Attribute {
 
 const accessList = 'system.posix_acl_access';
 const defaultList = 'system.posix_acl_default';
-/** The kernel's own limits. */
+/** Linux's own limits. */
 const attributeNameBytesMax = 255;
 export const attributeValueBytesMax = 65_536;
 export const attributeHeadBytes = 6;
@@ -214,6 +210,7 @@ export const attributeHeadBytes = 6;
 export const isKeptAttribute = (name: ByteString): boolean =>
   name.startsWith('user.') || name === accessList || name === defaultList;
 
+/** Encodes name length u16, value length u32, name, value. */
 export function encodeAttribute(name: ByteString, content: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(attributeHeadBytes + name.length + content.length);
   bytes.writeUInt16BE(name.length, 0);

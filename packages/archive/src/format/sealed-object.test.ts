@@ -46,7 +46,7 @@ test('a bomb is refused before it is decoded, whether it declares its size or li
   }
 });
 
-test('frames beyond what the object declares, or short of it, are refused', async () => {
+test('an object with more or less content than it declares is refused', async () => {
   const keys = archiveKeysOf(Buffer.alloc(32), Buffer.alloc(16), 'a');
   const place = { kind: 'block', number: 3 } as const;
   for (const [declared, reason] of [

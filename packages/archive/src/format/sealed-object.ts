@@ -8,8 +8,8 @@ import { releaseMemory } from './release-memory';
 const frameMagic = 0xfd2fb528;
 const blockBytesMax = 128 * 1024;
 /**
- * Content of 8 MB never needs a larger window, and level 3 uses 2 MB. A larger window is refused, because a decoder
- * allocates the whole window before it reads a byte.
+ * The largest zstd window that a reader accepts. Our writer uses 2 MB (level 3), and a segment has only 8 MB of
+ * content. A larger window is refused, because a decoder allocates the whole window before it reads a byte.
  */
 const windowBytesMax = 8 * 2 ** 20;
 
@@ -202,8 +202,8 @@ export async function compressFrame(raw: Buffer): Promise<Buffer> {
 }
 
 /**
- * Encrypts the frames with AES-256-CTR and a random IV, and overwrites them with the ciphertext. Then authenticates
- * header and ciphertext with HMAC-SHA256.
+ * Encrypts the frames with AES-256-CTR and a random IV, and frees their memory. Then authenticates header and
+ * ciphertext with HMAC-SHA256.
  */
 export function sealFrames(
   keys: ArchiveKeys,
@@ -261,8 +261,8 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
 
 /**
  * Verifies an object and yields its content, frame by frame. Nothing is decrypted before the MACs are verified.
- * Decryption is in place, so the object cannot be used afterwards. A frame is decoded only if its declared size is at
- * most 1 MB and fits into the object's declared size.
+ * The memory of `bytes` is freed at the end, so the caller cannot use it afterwards. A frame is decoded only if its
+ * declared size is at most 1 MB and fits into the object's declared size.
  * @throws ArchiveError `truncated`, `foreign`, `tampered`, `limit_exceeded` or `mismatch`
  */
 export async function* openFrames(

@@ -5,7 +5,7 @@ import { type Entry, encodeEntry } from '../format/entry';
 import { encodeBlock, type SegmentSeal } from '../format/index-block';
 import { compressFrame, type ObjectSeal, sealFrames, sealObject } from '../format/sealed-object';
 
-/** The most frames that are being filled, or compressed by the thread pool. */
+/** The most frames in memory that are being filled or compressed. The thread pool compresses them. */
 const buffersMax = 2;
 /** The most segments that are sealed and written at the same time. */
 const sealingMax = 2;
@@ -147,7 +147,7 @@ export class BlockWriter {
     this.segments = new SegmentWriter(sink, keys);
   }
 
-  /** Ends the current block. Further blocks belong to the root `name`. */
+  /** Ends the current block. Further blocks belong to the root `name`. Returns the number of the next block. */
   async startRoot(name: string): Promise<number> {
     await this.closeBlock();
     this.root = name;

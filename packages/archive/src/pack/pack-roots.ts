@@ -1,4 +1,4 @@
-import { lostParts } from '../files/attributes';
+import { lostParts } from '../files/metadata';
 
 /** A named content of a stream root. Its length is unknown. */
 export interface StreamEntry {

@@ -1,9 +1,8 @@
 import { createHash, hash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { posix } from 'node:path';
-import { type LostPart, lostParts, readAttributes } from '../files/attributes';
 import { libc } from '../files/libc';
-import { describeStat, isSparse } from '../files/top-folder';
+import { describeStat, isSparse, type LostPart, lostParts, readAttributes } from '../files/metadata';
 import { refuse } from '../format/archive-error';
 import { defaultLimits, formatBounds } from '../format/archive-limits';
 import { type Entry, isUnchanged, pathProblem, symlinkProblem, tombstoneOf } from '../format/entry';
@@ -41,8 +40,8 @@ class HardLinks {
   }
 
   /**
-   * Counts a path whose file has several names but is packed separately. No name of the file is known as the first, so
-   * each name counts for an equal share of the copies. @throws ArchiveError `limit_exceeded`
+   * Counts a path whose file has several names but is packed separately. The file's other names are not remembered, so
+   * each name counts for an equal share of the surplus copies. @throws ArchiveError `limit_exceeded`
    */
   countCopy({ size, nlink }: BigIntStats): void {
     this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
@@ -149,7 +148,10 @@ async function packPath(
   return 'present';
 }
 
-/** Returns the entry of a path as far as its metadata determines it, or null for a path that an archive cannot hold. */
+/**
+ * Returns the entry of a path without a file's content, SHA-256 and attributes. Returns null for a path that is left
+ * out, because a restore would refuse an archive that has it.
+ */
 function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
   const { path, stat } = live;
   const problem = pathProblem(path, defaultLimits.depthMax);
@@ -207,7 +209,7 @@ function leadsInto(folder: string | undefined, target: ByteString): boolean {
   return written.startsWith(`${folder}/`) && written.length > folder.length + 1;
 }
 
-/** Reports a path and leaves it out, because an archive with a path that a restore refuses would be useless. */
+/** Reports a path. A caller that leaves the path out returns the null, which stands for no entry. */
 function skip(packing: TreePacking, path: ByteString, reason: string): null {
   packing.onSkip({ path: textOfBytes(path), reason });
   return null;
@@ -219,8 +221,8 @@ async function addEntry(packing: TreePacking, entry: Entry): Promise<void> {
 }
 
 /**
- * How often a file that changes during its reading is read. The content of the last reading is recorded even if the
- * file has changed.
+ * The most readings of a file that changes while it is read. The content of the last reading is recorded even if the
+ * file has changed again.
  */
 const attemptsMax = 3;
 

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { noAttributes } from '../files/attributes';
+import { noAttributes } from '../files/metadata';
 import { refuse } from '../format/archive-error';
 import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, saltBytes, saltOf } from '../format/archive-keys';
 import { completeLimits, defaultLimits, formatBounds } from '../format/archive-limits';

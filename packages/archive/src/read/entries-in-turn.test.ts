@@ -13,7 +13,7 @@ const textOf = async (content: AsyncIterable<Buffer>): Promise<string> => {
   return text;
 };
 
-test('a loader that asks ahead gets the next entry only when the one before has been read to its end', async () => {
+test('a loader that asks ahead gets the next entry only when the current entry has been read to its end', async () => {
   const given = entriesInTurn(entriesOf('first', 'second'))[Symbol.asyncIterator]();
   const first = await given.next();
   let isGiven = false;
@@ -28,7 +28,7 @@ test('a loader that asks ahead gets the next entry only when the one before has 
   expect((await given.next()).done).toBe(true);
 });
 
-test('a loader that gives up is let go, though it never read what it was given', async () => {
+test('a loader that ends the iteration is released, even if it has not read its entry', async () => {
   const given = entriesInTurn(entriesOf('first', 'second'))[Symbol.asyncIterator]();
   await given.next();
   const ahead = given.next();

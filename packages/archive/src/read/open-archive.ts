@@ -220,7 +220,8 @@ export async function* readBlocks(
   let previousPath: string | null = null;
   const start = (number: number): Promise<IndexBlock> => {
     const reading = readBlock(archive, root, number);
-    reading.catch(() => undefined); // awaited a turn later
+    // The loop below awaits the block only in its next turn. Until then a rejection must not count as unhandled.
+    reading.catch(() => undefined);
     return reading;
   };
   let ahead = root.blocks > 0 ? start(first) : null;

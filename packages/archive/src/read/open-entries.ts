@@ -60,8 +60,9 @@ export interface EntryInTurn {
 }
 
 /**
- * Gives entries to a reader that may request the next entry too early. An archive is read in order, so the next entry
- * comes when the previous entry has been read to its end. A reader that calls `return` is released at once.
+ * Gives entries to a reader that may request the next entry before it has read the current one. An archive is read in
+ * order, so the next entry comes when the current entry has been read to its end. `return` ends the iteration at once,
+ * even while the reader waits for an entry.
  */
 export function entriesInTurn(
   entries: AsyncGenerator<Pick<OpenedEntry, 'path' | 'content'>>,

@@ -50,7 +50,7 @@ test('one bit flipped at 200 random places is refused', async () => {
   }
 });
 
-test('a FIFO, a folder or a device in the place of an object is refused, and keeps no thread', async () => {
+test('a FIFO, a folder or a device in the place of an object is refused, and blocks no thread', async () => {
   const folder = freshFolder();
   execFileSync('mkfifo', [join(folder, 'manifest')]);
   mkdirSync(join(folder, 'index-00000000'));
@@ -118,7 +118,7 @@ describe('an archive whose objects are verified as they come in', () => {
   });
 });
 
-test('another key is told from tampering', async () => {
+test('a wrong key is told apart from tampering', async () => {
   expect(await reasonOf(verifyArchive(link.source, Buffer.alloc(32, 8), link.expected))).toBe('wrong_key');
 });
 
@@ -138,7 +138,7 @@ test.each(['', '00', 'x'.repeat(64), '0'.repeat(64)])(
   },
 );
 
-test('an older valid archive of the same site, and the same one packed again, do not pass for the recorded one', async () => {
+test('another packing of the same archive id does not pass for the recorded archive', async () => {
   const again = await packDirectory(site);
   expect(await verify(again.source)).toBe('replayed_older');
 });

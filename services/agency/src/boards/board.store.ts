@@ -80,18 +80,18 @@ export const listBoards = (
  * - `change parts` also excludes other changes of parts: columns and labels change one at a time.
  * - `delete` excludes everything, so that nothing is added to the board after it was found empty.
  */
-export type BoardHold = 'change cards' | 'change parts' | 'delete';
-const lockOf: Record<BoardHold, Prisma.Sql> = {
+export type BoardLock = 'change cards' | 'change parts' | 'delete';
+const lockOf: Record<BoardLock, Prisma.Sql> = {
   'change cards': Prisma.sql`FOR KEY SHARE`,
   'change parts': Prisma.sql`FOR NO KEY UPDATE`,
   delete: Prisma.sql`FOR UPDATE`,
 };
 
 /** Locks the owner's board until the transaction ends; false if the owner has no such board. */
-export async function lockBoard(tx: Tx, { orgId, mode }: Owner, boardId: string, hold: BoardHold): Promise<boolean> {
+export async function lockBoard(tx: Tx, { orgId, mode }: Owner, boardId: string, lock: BoardLock): Promise<boolean> {
   const rows = await tx.$queryRaw<unknown[]>`
     SELECT id FROM boards WHERE id = ${boardId}::uuid AND org_id = ${orgId}::uuid
-    AND mode = ${mode}::mode ${lockOf[hold]}`;
+    AND mode = ${mode}::mode ${lockOf[lock]}`;
   return rows.length > 0;
 }
 
@@ -127,7 +127,7 @@ export async function removeBoard(tx: Tx, boardId: string): Promise<void> {
 }
 
 /** Locks the column, so that no card is added to it. Null if the board has no such column. */
-export async function holdColumn(
+export async function lockColumn(
   tx: Tx,
   boardId: string,
   columnId: string,
@@ -153,7 +153,7 @@ export async function removeLabel(tx: Tx, boardId: string, labelId: string): Pro
  * Locks those labels of the board that are in `labelIds`, and returns their ids. None of them can be deleted until the
  * transaction ends.
  */
-export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
+export async function lockLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   if (labelIds.length === 0) return [];
   const rows = await tx.$queryRaw<Array<{ id: string }>>`
     SELECT id FROM board_labels

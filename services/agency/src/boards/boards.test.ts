@@ -31,7 +31,7 @@ describe('boards', () => {
     ]);
   });
 
-  it('show the client its columns alone, and no label', async () => {
+  it('show a client only the columns that are visible to clients, and no label', async () => {
     const { id } = await api.board();
     await api.column(id, { name: 'Ours' });
     await api.column(id, { name: 'Yours', visibility: 'client' });
@@ -55,7 +55,7 @@ describe('boards', () => {
     expect(wrong.json).toMatchObject({ status: 422, code: 'invalid_cursor' });
   });
 
-  it('take 200 columns and not one more, whoever asks at the same time', async () => {
+  it('take at most 200 columns, even from calls at the same time', async () => {
     const { id } = await api.board();
     const many = 'SELECT gen_random_uuid(), $1::uuid, $2, $3::visibility, place FROM generate_series(0, 196) AS place';
     await api.rows(`INSERT INTO board_columns (id, board_id, name, visibility, position) ${many}`, [

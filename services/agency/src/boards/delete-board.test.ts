@@ -77,8 +77,8 @@ async function inTurn(held: readonly BoardColumn[], first: Asked, second: Asked)
   }
 }
 
-describe('a deleted board', () => {
-  it('is gone with its columns, labels and archive, and is noted', async () => {
+describe('the deletion of a board', () => {
+  it('removes its columns, labels and archive, and is noted', async () => {
     const column = await api.column(board.id);
     const label = await api.label(board.id);
     const card = await api.card(board.id, column.id, { label_ids: [label.id] });
@@ -89,18 +89,18 @@ describe('a deleted board', () => {
     expect((await auditedOf(api, path)).at(-1)).toBe('board.delete');
   });
 
-  it('has no card on it: one with a card is refused and stays as it was', async () => {
+  it('is refused while the board has a card, and changes nothing', async () => {
     const column = await api.column(board.id);
     const card = await api.card(board.id, column.id);
     expect([await remove(), await orderOf(api, column.id)]).toEqual(['422 board_has_cards', [card.id]]);
   });
 
-  it('waits for a card that is on its way onto it, and is refused', async () => {
+  it('waits for a card that is being created on the board, and is then refused', async () => {
     const column = await api.column(board.id);
     expect(await inTurn([column], newCard(column), ['DELETE', ''])).toEqual(['201', '422 board_has_cards']);
   });
 
-  it('waits for a card that returns from the archive, and is refused', async () => {
+  it('waits for a card that returns from the archive, and is then refused', async () => {
     const column = await api.column(board.id);
     const card = await archive(await api.card(board.id, column.id));
     expect(await inTurn([column], comeBack(card), ['DELETE', ''])).toEqual(['200', '422 board_has_cards']);
@@ -108,8 +108,8 @@ describe('a deleted board', () => {
   });
 });
 
-describe('a deleted column', () => {
-  it('leaves the others in their order, and its place to no other', async () => {
+describe('the deletion of a column', () => {
+  it('keeps the order of the other columns, and gives its position to no other', async () => {
     const [first, second] = [await api.column(board.id, { name: '1' }), await api.column(board.id, { name: '2' })];
     await api.column(board.id, { name: '3' });
     expect([await removeColumn(second), await removeColumn(second)]).toEqual(['204', '404 board_column_not_found']);
@@ -123,7 +123,7 @@ describe('a deleted column', () => {
     expect((await auditedOf(api, path)).filter((action) => action === 'board.delete_column')).toHaveLength(2);
   });
 
-  it('makes room: 200 columns are those that there are, not those that there were', async () => {
+  it('makes room for another column: only existing columns count towards the 200', async () => {
     const column = await api.column(board.id);
     const many = 'SELECT gen_random_uuid(), $1::uuid, $2, $3::visibility, place FROM generate_series(1, 199) AS place';
     await api.rows(`INSERT INTO board_columns (id, board_id, name, visibility, position) ${many}`, [
@@ -137,7 +137,7 @@ describe('a deleted column', () => {
     expect([await removeColumn(column), (await add()).status]).toEqual(['204', 201]);
   });
 
-  it('holds no card, and the last one stays while the archive has a card that returns to it', async () => {
+  it('is refused for a column with cards, and for the last one while the archive has a card', async () => {
     const column = await api.column(board.id);
     const other = await api.column(board.id);
     const card = await api.card(board.id, column.id);
@@ -149,14 +149,14 @@ describe('a deleted column', () => {
     expect(await removeColumn(other)).toBe('422 column_has_cards');
   });
 
-  it('is not the last but one that goes beside the last', async () => {
+  it('of the last two columns at the same time removes only one while the archive has a card', async () => {
     const [one, other] = [await api.column(board.id), await api.column(board.id)];
     await archive(await api.card(board.id, one.id));
     const answers = await inTurn([one, other], ['DELETE', `/columns/${one.id}`], ['DELETE', `/columns/${other.id}`]);
     expect(answers).toEqual(['204', '422 last_column_needed']);
   });
 
-  it('that was the first sends a card that returns at the same time to the next one', async () => {
+  it('sends a card that returns to the first column at the same time to the next one', async () => {
     const columns: BoardColumn[] = [];
     for (let number = 0; number < 3; number += 1) columns.push(await api.column(board.id));
     const [gone, first, next] = columns;
@@ -167,12 +167,12 @@ describe('a deleted column', () => {
     expect(await orderOf(api, next.id)).toEqual([card.id]);
   });
 
-  it('of another board is none of this one', async () => {
+  it('is 404 for a column of another board', async () => {
     const other = await api.column((await api.board()).id);
     expect(await removeColumn(other)).toBe('404 board_column_not_found');
   });
 
-  it('loses no card to restores, moves and new cards at the same time, and nobody waits for another in a circle', async () => {
+  it('loses no card beside restores, moves and new cards, and causes no deadlock', async () => {
     const deadlocks = async () =>
       (
         await api.rows<{ deadlocks: string }>(
@@ -213,8 +213,8 @@ describe('a deleted column', () => {
   });
 });
 
-describe('a deleted label', () => {
-  it('is taken off the cards that wear it, and of no other', async () => {
+describe('the deletion of a label', () => {
+  it('takes the label off its cards, which keep their other labels', async () => {
     const [gone, kept] = [await api.label(board.id, { name: 'gone' }), await api.label(board.id, { name: 'kept' })];
     const column = await api.column(board.id);
     const card = await api.card(board.id, column.id, { label_ids: [gone.id, kept.id] });
@@ -226,7 +226,7 @@ describe('a deleted label', () => {
     expect((await auditedOf(api, path)).at(-1)).toBe('board.delete_label');
   });
 
-  it('is gone after a card that is given it at the same time', async () => {
+  it('waits for a card that is being created with the label', async () => {
     const column = await api.column(board.id);
     const label = await api.label(board.id);
     const answers = await inTurn([column], newCard(column, { label_ids: [label.id] }), [

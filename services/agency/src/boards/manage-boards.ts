@@ -22,18 +22,18 @@ import type { Reader, Tx } from '../context/database.store';
 import {
   type Board,
   type BoardColumn,
-  type BoardHold,
   type BoardLabel,
+  type BoardLock,
   findBoard,
   hasArchivedCards,
   hasBoard,
   hasCards,
-  holdColumn,
   insertBoard,
   insertColumn,
   insertLabel,
   listBoards as listRows,
   lockBoard,
+  lockColumn,
   type Owner,
   removeBoard,
   removeColumn,
@@ -48,14 +48,14 @@ interface AboutBoard {
 
 const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });
 
-/** The caller's board. Throws 404 if it does not exist or belongs to somebody else. */
+/** Reads the caller's board. Throws `board_not_found` if it does not exist or belongs to somebody else. */
 async function readBoard(tx: Reader, { caller, params }: AboutBoard): Promise<Board> {
   const board = await findBoard(tx, ownerOf(caller), params.boardId);
   if (board === null) throw problem('board_not_found');
   return board;
 }
 
-/** Checks only that the board is the caller's. Resolves with its id. */
+/** Resolves with the board's id, without reading its parts. Throws `board_not_found` if it is not the caller's. */
 export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): Promise<string> {
   if (!(await hasBoard(tx, ownerOf(caller), params.boardId))) throw problem('board_not_found');
   return params.boardId;
@@ -65,8 +65,8 @@ export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): 
  * Locks the board until the transaction ends, for a change of the board or of anything on it. Resolves with its id.
  * Throws `board_not_found` if it is not the caller's.
  */
-export async function holdBoard(tx: Tx, { caller, params }: AboutBoard, hold: BoardHold): Promise<string> {
-  if (!(await lockBoard(tx, ownerOf(caller), params.boardId, hold))) throw problem('board_not_found');
+export async function lockOwnBoard(tx: Tx, { caller, params }: AboutBoard, lock: BoardLock): Promise<string> {
+  if (!(await lockBoard(tx, ownerOf(caller), params.boardId, lock))) throw problem('board_not_found');
   return params.boardId;
 }
 
@@ -144,7 +144,7 @@ export const listBoards = ({ pager, database }: HandlerContext) =>
 export const createColumn = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const boardId = await holdBoard(tx, request, 'change parts');
+      const boardId = await lockOwnBoard(tx, request, 'change parts');
       const column = await insertColumn(tx, { id: uuidv7(), boardId, ...request.body });
       if (column === null) throw problem('board_full');
       await noteChange(context, tx, request.caller, 'board.add_column', boardPath(boardId));
@@ -159,7 +159,7 @@ export const createColumn = (context: HandlerContext) =>
 export const createLabel = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const boardId = await holdBoard(tx, request, 'change parts');
+      const boardId = await lockOwnBoard(tx, request, 'change parts');
       const label = await insertLabel(tx, { id: uuidv7(), boardId, ...request.body });
       if (label === null) throw problem('board_full');
       await noteChange(context, tx, request.caller, 'board.add_label', boardPath(boardId));
@@ -188,7 +188,7 @@ export const createBoard = (context: HandlerContext) =>
 export const deleteBoard = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const boardId = await holdBoard(tx, request, 'delete');
+      const boardId = await lockOwnBoard(tx, request, 'delete');
       if (await hasCards(tx, boardId)) throw problem('board_has_cards');
       await removeBoard(tx, boardId);
       await noteChange(context, tx, request.caller, 'board.delete', boardPath(boardId));
@@ -203,8 +203,8 @@ export const deleteBoard = (context: HandlerContext) =>
 export const deleteColumn = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const boardId = await holdBoard(tx, request, 'change parts');
-      const column = await holdColumn(tx, boardId, request.params.columnId);
+      const boardId = await lockOwnBoard(tx, request, 'change parts');
+      const column = await lockColumn(tx, boardId, request.params.columnId);
       if (column === null) throw problem('board_column_not_found');
       if (column.cardCount > 0) throw problem('column_has_cards');
       if (column.isLast && (await hasArchivedCards(tx, boardId))) throw problem('last_column_needed');
@@ -217,7 +217,7 @@ export const deleteColumn = (context: HandlerContext) =>
 export const deleteLabel = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const boardId = await holdBoard(tx, request, 'change parts');
+      const boardId = await lockOwnBoard(tx, request, 'change parts');
       if (!(await removeLabel(tx, boardId, request.params.labelId))) throw problem('board_label_not_found');
       await noteChange(context, tx, request.caller, 'board.delete_label', boardPath(boardId));
       return { status: 204 };

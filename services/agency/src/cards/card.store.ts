@@ -43,7 +43,7 @@ export async function insertCard(tx: Tx, card: NewCard): Promise<void> {
   await tx.card.create({ data: card });
 }
 
-/** The card, if it is on that board or in its archive. */
+/** Reads a card of the board, archived or not. Null if the board has no such card. */
 export async function findCard(tx: Reader, boardId: string, cardId: string): Promise<Card | null> {
   const row = await tx.card.findFirst({ where: { id: cardId, boardId }, include: worn });
   return row === null ? null : toCard(row);
@@ -88,13 +88,14 @@ export async function changeCard(tx: Tx, cardId: string, change: CardChange, upd
   await tx.card.update({ where: { id: cardId }, data: { ...change, updatedAt } });
 }
 
-export async function wearLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
+/** Replaces the card's labels. */
+export async function setLabels(tx: Tx, cardId: string, labelIds: readonly string[]): Promise<void> {
   await tx.cardLabel.deleteMany({ where: { cardId, labelId: { notIn: [...labelIds] } } });
   await tx.cardLabel.createMany({ data: labelIds.map((labelId) => ({ cardId, labelId })), skipDuplicates: true });
 }
 
 /** A locked card with its place. Nobody can move the card while the column is locked. */
-export interface HeldCard {
+export interface LockedCard {
   place: Place;
   archivedAt: Date | null;
   /** The number of cards in each locked column. */
@@ -115,13 +116,13 @@ const roundsMax = 10;
  * locked column keep their places. Columns are locked in the order of their ids and before any card, so that two moves
  * cannot deadlock. Null if the board has no such card.
  */
-export async function holdCard(
+export async function lockCard(
   tx: Tx,
   boardId: string,
   cardId: string,
   otherColumnId?: string,
-): Promise<HeldCard | null> {
-  await tx.$executeRaw`SAVEPOINT hold_card`;
+): Promise<LockedCard | null> {
+  await tx.$executeRaw`SAVEPOINT lock_card`;
   for (let round = 0; round < roundsMax; round += 1) {
     const seen = await tx.card.findFirst({ where: { id: cardId, boardId }, select: { columnId: true } });
     if (seen === null) return null;
@@ -143,9 +144,9 @@ export async function holdCard(
     }
     // The card has moved to a column that is not locked. All locks are released, because two moves could deadlock if a
     // column were locked after a card.
-    await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_card`;
+    await tx.$executeRaw`ROLLBACK TO SAVEPOINT lock_card`;
   }
-  throw new Error(`card ${cardId} is moved faster than it can be held`);
+  throw new Error(`card ${cardId} is moved faster than it can be locked`);
 }
 
 /** Reserves the place behind the column's last card, and locks the column. Null if the board has no such column. */

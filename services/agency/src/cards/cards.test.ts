@@ -91,7 +91,7 @@ describe('a new card', () => {
     expect(changed.labels.map(({ name }) => name)).toEqual(['2']);
   });
 
-  it('cannot name another board’s column or label: they answer like none at all, and nothing is made', async () => {
+  it('cannot name another board’s column or label: they answer like missing ones, and nothing is made', async () => {
     const other = await api.board();
     const [column, label] = [await api.column(other.id), await api.label(other.id)];
     const post = (body: object) =>
@@ -140,7 +140,7 @@ describe('a change of a card', () => {
     expect(changed.updated_at >= card.updated_at).toBe(true);
   });
 
-  it('moves it: forwards, backwards, into another column, and behind the end is the end', async () => {
+  it('moves it: forwards, backwards, into another column, and a place behind the end is the end', async () => {
     const [a, b, c, d] = await fill(left.id, 4);
     const [x] = await fill(right.id, 1);
     if (a === undefined || b === undefined || d === undefined) throw new Error('no cards');
@@ -167,7 +167,7 @@ describe('the archive', () => {
     expect([await orderOf(api, left.id), await listed('archived=true')]).toEqual([ids([b, c, a]), []]);
   });
 
-  it('archiving what is archived and restoring what is not answer 200, unchanged, and are not noted', async () => {
+  it('archiving or restoring a second time answers 200 with the card unchanged, and is not noted', async () => {
     const [a, b] = await fill(left.id, 2);
     if (a === undefined || b === undefined) throw new Error('no cards');
     const archived = await archive(a);
@@ -178,7 +178,7 @@ describe('the archive', () => {
     expect(await auditedOf(api, cardPath(a))).toEqual(['card.create', 'card.archive', 'card.restore']);
   });
 
-  it('a restore takes no body and no Idempotency-Key for more than nothing', async () => {
+  it('a restore ignores its body and its Idempotency-Key', async () => {
     const [a] = await fill(left.id, 1);
     if (a === undefined) throw new Error('no card');
     await archive(a);
@@ -198,7 +198,7 @@ describe('the archive', () => {
     expect(await restore(x)).toMatchObject({ column_id: left.id, position: 2 });
   });
 
-  it('what is archived cannot be moved, but corrected', async () => {
+  it('an archived card can be edited but not moved', async () => {
     const [a] = await fill(left.id, 1);
     if (a === undefined) throw new Error('no card');
     await archive(a);
@@ -212,7 +212,7 @@ describe('the archive', () => {
 });
 
 describe('what the client sees', () => {
-  it('is the cards that are visible to it in columns that are too, without labels', async () => {
+  it('is only the visible cards of visible columns, without labels', async () => {
     const label = await api.label(board.id);
     const seen = await api.card(board.id, left.id, { visibility: 'client', label_ids: [label.id] });
     await api.card(board.id, left.id, { visibility: 'internal' });

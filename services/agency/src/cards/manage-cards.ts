@@ -12,8 +12,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access';
 import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
-import { findClientColumnIds, holdLabels, type Viewer } from '../boards/board.store';
-import { holdBoard, requireBoard, viewLabel } from '../boards/manage-boards';
+import { findClientColumnIds, lockLabels, type Viewer } from '../boards/board.store';
+import { lockOwnBoard, requireBoard, viewLabel } from '../boards/manage-boards';
 import { cardPath, type HandlerContext, noteChange } from '../context/context';
 import type { Reader, Tx } from '../context/database.store';
 import {
@@ -23,23 +23,23 @@ import {
   changeCard,
   findCard,
   findFirstColumnId,
-  type HeldCard,
-  holdCard,
   insertCard,
+  type LockedCard,
   listCards as listRows,
+  lockCard,
   moveCard,
   type Place,
   restoreAt,
+  setLabels,
   takeEnd,
-  wearLabels,
 } from './card.store';
 
 /**
- * The labels that the caller named, each once. Throws `label_not_found` with the ids that the board does not have. The
- * error does not reveal whether another board has them.
+ * Locks the labels that the caller named, and returns each id once. Throws `label_not_found` with the ids that the
+ * board does not have. The error does not reveal whether another board has them.
  */
 async function chooseLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
-  const found = new Set(await holdLabels(tx, boardId, labelIds));
+  const found = new Set(await lockLabels(tx, boardId, labelIds));
   const errors = labelIds.flatMap((id, index) =>
     found.has(id)
       ? []
@@ -55,30 +55,30 @@ interface AboutCard {
 }
 
 /**
- * The card of the caller's board, with its place locked until the transaction ends. Throws `board_not_found` or
+ * Locks a card of the caller's board and the card's column until the transaction ends. Throws `board_not_found` or
  * `card_not_found`.
  */
-async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Promise<HeldCard> {
-  const boardId = await holdBoard(tx, request, 'change cards');
-  const held = await holdCard(tx, boardId, request.params.cardId, otherColumnId);
-  if (held === null) throw problem('card_not_found');
-  return held;
+async function lockPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Promise<LockedCard> {
+  const boardId = await lockOwnBoard(tx, request, 'change cards');
+  const locked = await lockCard(tx, boardId, request.params.cardId, otherColumnId);
+  if (locked === null) throw problem('card_not_found');
+  return locked;
 }
 
 /**
  * Locks an archived card and the column to which the card returns: the card's own column, or the board's first column
  * if the own column was deleted. `columnId` is undefined if the board has no column.
  */
-async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard & { columnId: string | undefined }> {
-  await tx.$executeRaw`SAVEPOINT hold_return`;
-  const held = await holdPlace(tx, request);
-  const { columnId } = held.place;
-  if (held.archivedAt === null || held.cardCounts.has(columnId)) return { ...held, columnId };
+async function lockReturn(tx: Tx, request: AboutCard): Promise<LockedCard & { columnId: string | undefined }> {
+  await tx.$executeRaw`SAVEPOINT lock_return`;
+  const locked = await lockPlace(tx, request);
+  const { columnId } = locked.place;
+  if (locked.archivedAt === null || locked.cardCounts.has(columnId)) return { ...locked, columnId };
   // The locks are released, because two calls could deadlock if a board or a column were locked after a card.
-  await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_return`;
-  const boardId = await holdBoard(tx, request, 'change parts');
+  await tx.$executeRaw`ROLLBACK TO SAVEPOINT lock_return`;
+  const boardId = await lockOwnBoard(tx, request, 'change parts');
   const firstId = await findFirstColumnId(tx, boardId);
-  const again = await holdPlace(tx, request, firstId);
+  const again = await lockPlace(tx, request, firstId);
   return { ...again, columnId: again.cardCounts.has(again.place.columnId) ? again.place.columnId : firstId };
 }
 
@@ -146,7 +146,7 @@ export const createCard = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
       const { body, caller, now } = request;
-      const boardId = await holdBoard(tx, request, 'change cards');
+      const boardId = await lockOwnBoard(tx, request, 'change cards');
       const labelIds = await chooseLabels(tx, boardId, body.label_ids);
       const place = await takeEnd(tx, boardId, body.column_id);
       if (place === null) throw problem('column_not_found');
@@ -164,7 +164,7 @@ export const createCard = (context: HandlerContext) =>
         createdAt: now,
         updatedAt: now,
       });
-      if (labelIds.length > 0) await wearLabels(tx, cardId, labelIds);
+      if (labelIds.length > 0) await setLabels(tx, cardId, labelIds);
       const path = cardPath(boardId, cardId);
       await noteChange(context, tx, caller, 'card.create', path);
       return {
@@ -176,8 +176,8 @@ export const createCard = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof createCardEndpoint, Tx, undefined>;
 
 /**
- * The place to which a card is moved. Without `wanted.position`, a card keeps its position in its own column, and goes
- * to the end of another column. A position behind the end becomes the end.
+ * Returns the place to which a card is moved. Without `wanted.position`, a card keeps its position in its own column,
+ * and goes to the end of another column. A position behind the end becomes the end.
  */
 export function placeOf(
   from: Place,
@@ -198,11 +198,11 @@ export const updateCard = (context: HandlerContext) =>
     execute: async (tx: Tx, request) => {
       const { body, caller, params, now } = request;
       const { boardId, cardId } = params;
-      const held = await holdPlace(tx, request, body.column_id);
+      const locked = await lockPlace(tx, request, body.column_id);
       await request.assertMatch(async () => viewCard(await readCard(tx, params), 'agency'));
       const labelIds = body.label_ids === undefined ? undefined : await chooseLabels(tx, boardId, body.label_ids);
-      await moveIfWanted(tx, cardId, held, body);
-      if (labelIds !== undefined) await wearLabels(tx, cardId, labelIds);
+      await moveIfWanted(tx, cardId, locked, body);
+      if (labelIds !== undefined) await setLabels(tx, cardId, labelIds);
       await changeCard(tx, cardId, changeOf(body), now);
       await noteChange(context, tx, caller, 'card.update', cardPath(boardId, cardId));
       return { status: 200, body: viewCard(await readCard(tx, params), 'agency') };
@@ -212,13 +212,13 @@ export const updateCard = (context: HandlerContext) =>
 async function moveIfWanted(
   tx: Tx,
   cardId: string,
-  held: HeldCard,
+  locked: LockedCard,
   { column_id: columnId, position }: Wanted,
 ): Promise<void> {
   if (columnId === undefined && position === undefined) return;
-  if (columnId !== undefined && !held.cardCounts.has(columnId)) throw problem('column_not_found');
-  if (held.archivedAt !== null) throw problem('card_archived');
-  await moveCard(tx, cardId, held.place, placeOf(held.place, { columnId, position }, held.cardCounts));
+  if (columnId !== undefined && !locked.cardCounts.has(columnId)) throw problem('column_not_found');
+  if (locked.archivedAt !== null) throw problem('card_archived');
+  await moveCard(tx, cardId, locked.place, placeOf(locked.place, { columnId, position }, locked.cardCounts));
 }
 
 function changeOf({ title, body, visibility, assignee_id, due_at, cover_colour }: Wanted): CardChange {
@@ -241,7 +241,7 @@ export const restoreCard = (context: HandlerContext) =>
     execute: async (tx: Tx, request) => {
       const { caller, params, now } = request;
       const { boardId, cardId } = params;
-      const { columnId, archivedAt } = await holdReturn(tx, request);
+      const { columnId, archivedAt } = await lockReturn(tx, request);
       if (archivedAt !== null) {
         const end = columnId === undefined ? null : await takeEnd(tx, boardId, columnId);
         if (end === null) throw problem('card_not_found', { internal: 'the board has no column to return to' });
@@ -256,7 +256,7 @@ export const archiveCard = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
       const { caller, params, now } = request;
-      const { place, archivedAt } = await holdPlace(tx, request);
+      const { place, archivedAt } = await lockPlace(tx, request);
       if (archivedAt === null) {
         await archiveAt(tx, params.cardId, place, now);
         await noteChange(context, tx, caller, 'card.archive', cardPath(params.boardId, params.cardId));

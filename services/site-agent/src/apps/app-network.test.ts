@@ -162,7 +162,7 @@ describe('what an application connects to outside', () => {
     expect(env).toContain('https_proxy=http://127.0.0.1:');
   });
 
-  it('passes on as it is an answer that Node reads and would not write', async () => {
+  it('gives answers unchanged, even those that Node can read but not write', async () => {
     const bad = await listen(
       createServer((socket) => void socket.on('error', () => undefined).end('HTTP/1.1 000 Nothing\r\n\r\n')),
     );
@@ -198,7 +198,7 @@ describe('what an application connects to outside', () => {
     expect(answer).toEqual([refused.map(() => 'EACCES'), [403, 403, 403, 403, 403]]);
   });
 
-  it('fails as it would without a way between: nobody listens, no such name', async () => {
+  it('fails like a direct connection: nobody listens, no such name', async () => {
     const closed = createServer();
     const port = await listen(closed);
     closed.close();
@@ -208,7 +208,7 @@ describe('what an application connects to outside', () => {
     expect(answer).toEqual(['ECONNREFUSED', 'ENOTFOUND', { address: '127.0.0.1', family: 4 }]);
   });
 
-  it('is bounded: the sixty-fifth connection is refused, and one is free when another has ended', async () => {
+  it('is limited: the sixty-fifth connection is refused until another one has ended', async () => {
     const port = await listen(createServer((socket) => void socket.on('error', () => undefined)));
     const answer = await inApp(`const open = [];
       const connect = () => new Promise((resolve) => {

@@ -62,7 +62,7 @@ beforeAll(async () => {
 });
 afterAll(() => clearHost(host, [siteId, neighbourId]));
 
-it('a site with an app.js is its application, whatever port that asks for; method, body and repeated headers pass', async () => {
+it('a site with an app.js is served by it, whatever its port; method, body and repeated headers pass', async () => {
   const response = await fetch(new URL('orders?x=1', site.url), { method: 'POST', body: 'three masts' });
   expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
   const told = (await response.json()) as Told;
@@ -124,7 +124,7 @@ it('a request in flight ends on the old process, and none of those that come mea
   expect(fresh[0]?.id).not.toBe((await slow).id);
 });
 
-it('says of which process a restart was, however many visitors come meanwhile: the fresh one has a greater generation', async () => {
+it('a restart names the old generation, and the fresh process has a greater one, beside many visitors', async () => {
   const restarts = Array.from({ length: 15 }, (_, index) => 20 + index);
   let isOver = false;
   const visit = async (): Promise<void> => {
@@ -181,7 +181,7 @@ it('a site without an application refuses a restart', async () => {
   expect(await host.client.readApp(neighbourId)).toMatchObject({ has_app: false });
 });
 
-it('what is no file in the place of restart.txt is refused at once, and holds up nobody', async () => {
+it('anything but a file in the place of restart.txt is refused at once, and delays nobody', async () => {
   const file = path.join(site.files_dir, 'tmp/restart.txt');
   await rm(file);
   execFileSync('mkfifo', [file]);

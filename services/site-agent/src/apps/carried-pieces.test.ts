@@ -12,15 +12,16 @@ import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/**
+/*
  * All sites share one event loop. An organisation's connections may take only a bounded part of it, so each piece of
  * data needs a turn.
  */
+
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-/** Turns that the test grants. */
+/** Records the turns that are taken. After `hold`, turns wait until `release`. */
 class Turns {
   private waiting: (() => void)[] | null = null;
   readonly takenBy: string[] = [];
@@ -103,7 +104,7 @@ afterAll(async () => {
 
 const said = (): number => heard.join('').replaceAll(/[^x]/g, '').length;
 
-test('an application that writes outside a byte at a time has one piece carried for each turn of its organisation; what comes meanwhile is one piece', async () => {
+test('a connection of an application passes one piece for each turn, with all bytes that came before', async () => {
   await writeFile(`${site.files_dir}/app.js`, source((server.address() as AddressInfo).port));
   const say = async (count: number): Promise<void> => {
     expect(await (await fetch(new URL(String(count), site.url))).text()).toBe('said');
@@ -113,7 +114,7 @@ test('an application that writes outside a byte at a time has one piece carried 
   expect(heard.find((text) => text.startsWith('POST'))).toMatch(
     /^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is,
   );
-  // These bytes use up the turn that each connection already has.
+  // Each connection has taken a turn for its next piece already. These bytes use it up.
   turns.hold();
   await say(1);
   await until(() => Promise.resolve(said() === 6), { what: 'a piece of each' });
@@ -129,7 +130,7 @@ test('an application that writes outside a byte at a time has one piece carried 
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 
-test('so has a session of a site’s database, and one that is not let in yet', async () => {
+test('so does a session of a site’s database, even before its login', async () => {
   const client = new pg.Client({ connectionString: site.database_url });
   await client.connect();
   await client.query('select 1');

@@ -27,7 +27,7 @@ test('a name leads to public addresses only, whatever else it has', async () => 
   });
 });
 
-test('a connection is judged by the address that it goes to, by name as by number', async () => {
+test('a connection is permitted by the address that it goes to, also if a name was given', async () => {
   const outgoing = new Outgoing(new OutgoingPolicy([], resolverOf()), (go) => go());
   for (const host of ['loopback.example', '127.0.0.1', '::1', '0.0.0.0', '::', '10.0.0.7', 'fe80::1%eth0']) {
     await expect(outgoing.dial(host, 80)).rejects.toMatchObject({

@@ -90,6 +90,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
+/** The process in a site's box that runs `content/server.js`, as the host sees it. */
 export class ContentChild {
   private readonly child: GuardedChild;
   private readonly way: Duplex;
@@ -196,7 +197,7 @@ export class ContentChild {
     return this.asked.size + this.talks.size > 0;
   }
 
-  /** Ends the child when it has nothing left to do. */
+  /** Ends the child within a second, busy or not. */
   async end(): Promise<void> {
     this.isEnding = true;
     this.way.end();

@@ -168,8 +168,8 @@ export class Content {
   }
 
   /**
-   * Ends the child once it is not busy any more, or after `lastDownloadMs` at the latest, so that running downloads can
-   * end.
+   * Ends the child once it is not busy any more, so that running downloads can end. After ten minutes it is ended in
+   * any case.
    */
   async close(): Promise<void> {
     this.isClosed = true;

@@ -32,7 +32,7 @@ async function start(
 }
 
 describe('processes for sites’ files', () => {
-  it('of one organisation are half of all; its next one takes the place of the one that was idle longest', async () => {
+  it('of one organisation are at most half of all; its next one takes the place of its longest idle one', async () => {
     const places = new PagePlaces({ processes: 8 });
     const own = [];
     for (let number = 0; number < 4; number += 1) own.push(await start(places, 'greedy', number));
@@ -43,7 +43,7 @@ describe('processes for sites’ files', () => {
     expect(own.filter(({ hasEnded }) => hasEnded)).toHaveLength(1);
   });
 
-  it('are given to a newcomer’s first site when all are taken, and to nobody at the cost of one that somebody waits for', async () => {
+  it('make room for the first one of another organisation, unless somebody waits for them', async () => {
     const places = new PagePlaces({ processes: 3 });
     const first = await start(places, 'a', 2);
     const [second, third] = [await start(places, 'b', 1), await start(places, 'c', 0)];
@@ -88,7 +88,7 @@ describe('pages and long files that their visitors do not take', () => {
   afterAll(() => clearHost(host, ids));
 
   it.each(['large.html', 'long.bin'])(
-    'are as many as their organisation’s share; its other files, and other organisations’, are shown as ever: %s',
+    'are as many as their organisation’s share; other files are shown as ever: %s',
     async (name) => {
       const visitors = [];
       const statuses: (number | undefined)[] = [];
@@ -135,13 +135,13 @@ describe('the pace of all', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
 
-  test('one organisation goes as often as its share in a turn, and the others of it in later ones', () => {
+  test('an organisation’s pieces beyond its share of a turn wait for later turns', () => {
     const { take, turn } = follow(new FairPace({ max: 4, share: 3 }));
     take('greedy', 7);
     expect([turn(), turn(), turn(), turn()].map(({ length }) => length)).toEqual([3, 3, 1, 0]);
   });
 
-  test('when all is taken, those that wait go one after the other in the next turn', () => {
+  test('when a turn is full, the waiting organisations alternate in the next turn', () => {
     const { take, turn } = follow(new FairPace({ max: 4, share: 3 }));
     take('a', 20);
     take('b', 20);
@@ -151,7 +151,7 @@ describe('the pace of all', () => {
     expect(turn()).toEqual(['a', 'a', 'b', 'b']);
   });
 
-  test('after a pause it goes on at once', () => {
+  test('after a pause, pieces go at once again', () => {
     const { take, turn } = follow(new FairPace({ max: 4, share: 3 }));
     take('a', 1);
     expect([turn(), turn(), turn()].map(({ length }) => length)).toEqual([1, 0, 0]);

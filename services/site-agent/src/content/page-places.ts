@@ -156,8 +156,8 @@ export class PagePlaces {
   }
 
   /**
-   * Takes a place for a process. Ends idle processes to make room: for the organisation's first process those of any
-   * organisation, otherwise only its own. Throws {@link PagesBusy}.
+   * Takes a place for a process, and ends idle processes to make room. For an organisation's first process, idle
+   * processes of every organisation may be ended, otherwise only its own. Throws {@link PagesBusy}.
    */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);

@@ -6,7 +6,7 @@ test('text outside of instructions stays as it is, braces too', () => {
   ]);
 });
 
-test('each has a row and perhaps something for none', () => {
+test('<?each?> has a part for a row, and perhaps one for no rows', () => {
   expect(parsePage('x<?each select 1 as a ?>[{{ a }}]<?none?>-<?end?>y')).toEqual([
     { kind: 'html', html: 'x' },
     {
@@ -39,7 +39,7 @@ test('every character that could end a text or an attribute is escaped', () => {
   expect(escapeHtml(`<&>"'`)).toBe('&lt;&amp;&gt;&quot;&#39;');
 });
 
-test('a page of beginnings without an end is read once, and not once for each of them', () => {
+test('a page of openings without an end is read once, not once for each opening', () => {
   const page = '<?sql '.repeat(700_000);
   expect(parsePage(page)).toEqual([{ kind: 'html', html: page }]);
 });

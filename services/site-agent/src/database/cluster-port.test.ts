@@ -59,8 +59,8 @@ interface Login {
 }
 
 /**
- * Returns a function that reads Postgres' first answer to a login: the code of a refusal, or the request for a
- * password. The function also runs in app.js.
+ * The source of a function that reads Postgres' first answer to a login: the code of a refusal, or the request for a
+ * password. It runs in this process and in app.js.
  */
 const firstWord = `({ port, user, database }) => new Promise((resolve) => {
   const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');
@@ -79,7 +79,7 @@ const loginOf = (site: FilledSite): Login => {
   return { port: Number(port), user: username, database: pathname.slice(1) };
 };
 
-test('an application finds no port of the sites’ cluster, for its own role, another’s or ours, and gets to its own database by its own address', async () => {
+test('an application finds no port of the cluster, and reaches its database by the site’s address', async () => {
   const [own, other] = sites;
   const rows = await runSql(
     cluster.adminUrl,
@@ -111,7 +111,7 @@ test('an application finds no port of the sites’ cluster, for its own role, an
   });
 });
 
-test('connections that name our superuser and never prove it take no place of others', async () => {
+test('connections that name the superuser without proving it take no place of others', async () => {
   const [site] = sites;
   const sockets = Array.from({ length: 300 }, () => connect(cluster.port, '127.0.0.1').on('error', () => undefined));
   for (const socket of sockets) socket.write(writeStartup(196_608, new Map([['user', 'postgres']])));
@@ -125,7 +125,7 @@ test('connections that name our superuser and never prove it take no place of ot
   }
 });
 
-test('pages, customers’ sessions, probes and counts go on by the socket', async () => {
+test('pages, customers’ sessions, probes and counts work through the socket', async () => {
   const [, site] = sites;
   await runSql(site.database_url, 'create table sold (n int)');
   await runSql(site.database_url, 'insert into sold values (1), (2)');
@@ -135,7 +135,7 @@ test('pages, customers’ sessions, probes and counts go on by the socket', asyn
   expect(await host.client.countRows(ids[1] ?? '', { schema: 'public', name: 'sold' }, claim(2))).toBe(2);
 });
 
-test('a session of a site writes 1 GB of temporary files at most, and neither lifts the limit nor forgets it', async () => {
+test('a session of a site writes 1 GB of temporary files at most, and cannot lift the limit', async () => {
   const [site] = sites;
   const read = (): Promise<unknown> => runSql(site.database_url, 'show temp_file_limit');
   expect(await read()).toEqual([{ temp_file_limit: '1GB' }]);
@@ -149,7 +149,7 @@ test('a session of a site writes 1 GB of temporary files at most, and neither li
   expect(await read()).toEqual([{ temp_file_limit: '1GB' }]);
 });
 
-test('nobody but the server’s account puts anything into the folder of the socket, and the rules of docker-compose are the same', () => {
+test('only the server’s account can write the socket’s folder, and docker-compose has the same rules', () => {
   expect(statSync(cluster.socketFolder ?? '').mode & 0o777).toBe(0o711);
   const rules = path.resolve(__dirname, '../../../../infra/postgres/sites-pg_hba.conf');
   const written = readFileSync(path.join(cluster.dataDir, '../pg_hba.conf'), 'utf8');

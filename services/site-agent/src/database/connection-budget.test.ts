@@ -19,7 +19,7 @@ class Greedy {
   }
 }
 
-test('one site gets twenty of a quiet cluster, and gets them again when it gives them back', () => {
+test('one site gets twenty places of a quiet cluster, and gets twenty again after it has given them back', () => {
   const budget = new ConnectionBudget(180);
   const site = new Greedy();
   expect(site.takeAll(budget, 'a')).toBe(20);

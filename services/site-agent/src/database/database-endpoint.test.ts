@@ -55,7 +55,7 @@ test('the address is the one that a customer is told, and the role can do nothin
   await expect(runSql(site.database_url, "copy (select 1) to program 'true'")).rejects.toMatchObject({ code: '42501' });
 });
 
-test('no other database: not by the endpoint, not past it', async () => {
+test('a site’s role reaches no other database, neither through the endpoint nor past it', async () => {
   expect(await codeOf(changed(site.database_url, (url) => (url.pathname = '/postgres')))).toBe('3D000');
   const direct = (await host.client.placeOfRelease(siteId, 'initial')).database_url;
   const foreign = new URL((await host.client.placeOfRelease(otherId, 'initial')).database_url).pathname;
@@ -66,7 +66,7 @@ test('no other database: not by the endpoint, not past it', async () => {
   expect(await codeOf(changed(direct, (url) => (url.pathname = '/template0')))).not.toBe('connected');
 });
 
-test('what every role of the cluster can read tells no site from another', async () => {
+test('the names that every role of the cluster can read contain no site’s id', async () => {
   const names = await runSql<{ name: string }>(
     site.database_url,
     'select rolname as name from pg_roles union all select datname from pg_database',
@@ -76,7 +76,7 @@ test('what every role of the cluster can read tells no site from another', async
     for (const { name } of names) expect(name.replaceAll('-', '')).not.toContain(id.replaceAll('-', '').slice(0, 8));
 });
 
-test('no other role, no wrong password, no replication', async () => {
+test('another role, a wrong password and replication are refused', async () => {
   expect(await codeOf(changed(site.database_url, (url) => (url.username = new URL(other.database_url).username)))).toBe(
     '28000',
   );
@@ -119,7 +119,7 @@ async function askAndStaySilent(url: string): Promise<net.Socket> {
   return socket;
 }
 
-test('sessions that never prove themselves take no place: of a hundred the oldest go, and the owner is let in', async () => {
+test('sessions that never authenticate take no place: of a hundred the oldest end, and the owner gets in', async () => {
   const silent: net.Socket[] = [];
   for (let at = 0; at < 100; at += 1) silent.push(await askAndStaySilent(site.database_url));
   const own = await Promise.all(Array.from({ length: 20 }, () => openSession(site.database_url)));
@@ -129,7 +129,7 @@ test('sessions that never prove themselves take no place: of a hundred the oldes
   for (const socket of silent) socket.destroy();
 });
 
-test('a session that never proves itself is ended after three seconds, and one that has is not', async () => {
+test('a session that does not authenticate within three seconds is ended, an authenticated one is not', async () => {
   const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
   try {
@@ -184,7 +184,7 @@ test('a running query can be cancelled through the endpoint of its site, and thr
   await client.end();
 });
 
-test('encryption is declined in the protocol way, and rubbish is hung up on', async () => {
+test('encryption is declined as the protocol says, and invalid bytes end the connection', async () => {
   const port = Number(new URL(site.database_url).port);
   const ssl = net.connect(port, '127.0.0.1');
   ssl.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));
@@ -205,7 +205,7 @@ test('encryption is declined in the protocol way, and rubbish is hung up on', as
   expect(await codeOf(site.database_url)).toBe('connected');
 });
 
-test('a site is removed whole, though its owner has made its database a template and another site has given it a right', async () => {
+test('a site is removed whole, even if its database is a template and another site has given it a right', async () => {
   const { adminUrl } = readSharedCluster();
   const ids = { giver: newSiteId(), template: newSiteId() };
   const giver = await host.client.ensureSite(ids.giver, { domain: 'giver.org' }, claim(1));
@@ -247,12 +247,12 @@ test('a site that holds the settings of its role and database open in a transact
   await cluster.dropDatabase(replaced);
   await hold(`alter role ${role} in database ${name} set work_mem = '5MB'`);
   await cluster.keepReadOnly(role, name, true);
-  expect(await cluster.look(role, name)).toMatchObject({ isReadOnly: true });
+  expect(await cluster.readUsage(role, name)).toMatchObject({ isReadOnly: true });
   await cluster.close();
   await host.client.destroySite(id, claim(2));
 });
 
-test('a session that would sleep in its start is refused, however it says so, and other settings are taken', async () => {
+test('a session that would sleep at its start is refused in every spelling, and other settings are taken', async () => {
   const withOptions = (options: string): string =>
     changed(site.database_url, (url) => url.searchParams.set('options', options));
   const delays = ['-c post_auth_delay=9', '-cPOST_AUTH_DELAY=9', '--post-auth-delay=9', '-c post\\_auth_\\delay=9'];
@@ -269,7 +269,7 @@ test('a session that would sleep in its start is refused, however it says so, an
   expect(row).toEqual({ word: 'one two', memory: '5MB' });
 });
 
-test('the role of a site that is removed goes at once, though another site has let it into its database', async () => {
+test('the role of a removed site is dropped at once, even if another site has let it into its database', async () => {
   const { adminUrl } = readSharedCluster();
   const ids = { giver: newSiteId(), guest: newSiteId() };
   const giver = await host.client.ensureSite(ids.giver, { domain: 'giver.org' }, claim(1));
@@ -307,7 +307,7 @@ async function openSlowServer(): Promise<{ file: string; arrived: net.Socket[]; 
   return { file, arrived, close };
 }
 
-test('a site’s sessions begin at the server one after the other: the next one when the server has answered or hung up', async () => {
+test('a site’s sessions start one at a time: the next one when the server has answered or hung up', async () => {
   const server = await openSlowServer();
   const starts = new SerialQueue();
   const database = { wake: async () => undefined, address: { path: server.file }, endSessions: async () => undefined };

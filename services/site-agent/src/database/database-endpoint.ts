@@ -26,10 +26,10 @@ type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
 type Greeting = Startup | Cancel;
 
 /**
- * The one address of a site's database. It changes the database's name in the client's first packet to that of the live
- * release, and from then on only passes bytes on. Clients prove their passwords to Postgres itself (SCRAM), and cancels
- * are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own application do not wait,
- * because the freeze waits for the application's last requests.
+ * The one address of a site's database. It replaces the database's name in the client's first packet by the name of the
+ * live release's database, and from then on only passes bytes on. Clients prove their passwords to Postgres itself
+ * (SCRAM), and cancels are forwarded. New sessions wait while the gate is frozen. Sessions of a release's own
+ * application do not wait, because the freeze waits for the application's last requests.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -46,11 +46,11 @@ export class DatabaseEndpoint implements SiteEndpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    const admit = (client: Socket, greeting: Greeting, settle: () => void): void => {
+    const admit = (client: Socket, greeting: Greeting, onAuthenticated: () => void): void => {
       if (greeting.kind === 'cancel') void this.cancels.run(() => this.forwardCancel(client, greeting));
-      else void this.admit(client, greeting, settle);
+      else void this.admit(client, greeting, onAuthenticated);
     };
-    this.address = new DatabaseAddress(judgeGreeting, admit, options.inTurn);
+    this.address = new DatabaseAddress(classifyGreeting, admit, options.inTurn);
   }
 
   sessionsBegun = 0;
@@ -85,7 +85,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     return this.address.close();
   }
 
-  private async admit(client: Socket, startup: Startup, settle: () => void): Promise<void> {
+  private async admit(client: Socket, startup: Startup, onAuthenticated: () => void): Promise<void> {
     const refusal = this.refusalOf(startup);
     if (refusal) {
       client.end(refusal);
@@ -93,7 +93,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     }
     const asked = this.findServed(startup.parameters.get('database') ?? '');
     if (asked !== null) {
-      this.join(client, startup, asked, settle);
+      this.join(client, startup, asked, onAuthenticated);
       return;
     }
     const held = await this.options.gate.admit(client);
@@ -104,7 +104,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     const current = this.options.current();
     if (client.destroyed) return;
     if (current === null) client.end(writeFatal('57P03', 'the site has no database yet'));
-    else this.join(client, startup, current, settle);
+    else this.join(client, startup, current, onAuthenticated);
   }
 
   private findServed(name: string): ReleaseDatabase | null {
@@ -127,7 +127,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     client: Socket,
     { protocol, parameters, rest }: Startup,
     database: ReleaseDatabase,
-    settle: () => void,
+    onAuthenticated: () => void,
   ): void {
     const { siteId, inTurn } = this.options;
     const startup = Buffer.concat([
@@ -143,7 +143,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
       siteId,
       starts: this.starts,
       onAuthenticated: () => {
-        settle();
+        onAuthenticated();
         this.options.sessionBegan();
       },
       inTurn,
@@ -192,7 +192,7 @@ function startsLate(parameters: Map<string, string>): boolean {
   return settings.some((setting) => /^post[_-]auth[_-]delay(?:=|$)/i.test(setting));
 }
 
-function judgeGreeting(data: Buffer): Verdict<Greeting> {
+function classifyGreeting(data: Buffer): Verdict<Greeting> {
   const first = readFirstPacket(data);
   if (first.kind === 'encryption') return 'decline_encryption';
   if (first.kind === 'startup') return { ...first, rest: data.subarray(first.bytes) };

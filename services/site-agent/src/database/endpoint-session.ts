@@ -208,7 +208,7 @@ export class EndpointSession {
     const { beginning } = this.options;
     const wasAuthenticated = beginning.isAuthenticated;
     beginning.push(chunk);
-    if (beginning.isAuthenticated && !wasAuthenticated && !this.settle()) {
+    if (beginning.isAuthenticated && !wasAuthenticated && !this.takePlace()) {
       client.end(beginning.refuse('full'));
       this.leave();
       return;
@@ -217,7 +217,7 @@ export class EndpointSession {
     else client.once('drain', next);
   };
 
-  private settle(): boolean {
+  private takePlace(): boolean {
     // A session whose client has gone gets no place, because it soon ends.
     if (this.client.destroyed) return true;
     this.leaveNewcomers();

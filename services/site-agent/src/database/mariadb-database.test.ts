@@ -85,7 +85,7 @@ const suite = (): void => {
       await rm(folder, { recursive: true, force: true });
     });
 
-    test('code of a customer never runs as anybody but the customer: not in a backup, not in a restore, not behind it', async () => {
+    test('code of a customer runs only as the customer, also during and after a backup and a restore', async () => {
       await run(
         site.database_url,
         'create table seen (who varchar(200), via varchar(40))',
@@ -116,7 +116,7 @@ const suite = (): void => {
       expect(await run(site.database_url, 'select count(*) from seen where via = "trigger"')).toEqual([[2]]);
     });
 
-    test('one that is too large takes no more rows, and takes them again once a table is emptied', async () => {
+    test('a database that is too large takes no more rows until a table is emptied', async () => {
       const refusalOf = (sql: string): Promise<string> =>
         run(site.database_url, sql).then(
           () => 'none',
@@ -148,7 +148,7 @@ const suite = (): void => {
       expect(await run(site.database_url, 'select count(*) > 0 from heap')).toEqual([[1]]);
     });
 
-    test('a server that is killed is started again, and has what it had acknowledged', async () => {
+    test('a server that is killed is started again, and has every write that it had acknowledged', async () => {
       await run(site.database_url, 'create table kept (id int primary key)', 'insert into kept values (1)');
       const servers = await serversBelow(host.config.SITES_DIR);
       expect(servers.length).toBeGreaterThan(0);
@@ -159,7 +159,7 @@ const suite = (): void => {
     });
   });
 
-  test('after a kill -9 of the host in the middle of staging, no server and no database of a half-made release is left', async () => {
+  test('after a kill -9 of the host during staging, no server and no database of the release is left', async () => {
     const config = await hostConfig();
     const siteId = newSiteId();
     const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-mariadb-killed-'));

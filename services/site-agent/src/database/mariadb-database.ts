@@ -17,7 +17,7 @@ import { errorCodeOf, KeptServer, type RunningServer, removeServerFolders, scale
 import type { Log } from '@drydock/service/telemetry';
 import { createConnection } from 'mysql2/promise';
 import { ConnectionBudget } from './connection-budget';
-import type { DatabaseLook, JobAccess, ReleaseDatabase, ServerAddress, SqlProbe } from './release-database';
+import type { DatabaseUsage, JobAccess, ReleaseDatabase, ServerAddress, SqlProbe } from './release-database';
 import { WokenServer } from './woken-server';
 
 /** The only database of a release's server. */
@@ -92,7 +92,7 @@ export class MariadbDatabase implements ReleaseDatabase {
       facts: {},
       log,
       start: () => this.start(),
-      onUp: (server) => this.settle(server),
+      onUp: (server) => this.prepare(server),
       onDown: () => undefined,
     });
     this.woken = new WokenServer({ server: this.kept, isUnused: () => this.isUnused(), folder, log });
@@ -110,7 +110,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.budget.take(this.options.siteId, end);
   }
 
-  settleAccount(): Promise<void> {
+  ensureAccount(): Promise<void> {
     return this.asAdmin((admin) => this.giveAccount(admin));
   }
 
@@ -148,10 +148,10 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /** Counts temporary files too, because one statement can fill the disk with them. */
-  async look(): Promise<DatabaseLook | null> {
+  async readUsage(): Promise<DatabaseUsage | null> {
     if (!this.woken.isStarted) return null;
     const { dataDir, proof } = this.running;
-    // Data and temporary files.
+    // The server's folder has the data and the temporary files.
     const bytes = await bytesOf(path.dirname(dataDir));
     if (bytes === null) return null;
     const ask = async (admin: Admin): Promise<boolean> => {
@@ -260,7 +260,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   /** Removes leftovers of an earlier process. For the live release, makes the pages' account and lets events run. */
-  private async settle(server: MysqlServer): Promise<void> {
+  private async prepare(server: MysqlServer): Promise<void> {
     this.server = server;
     await sweepTransferAccounts(server.admin, 'mariadb');
     if (this.isServed) await withAdmin(server, (admin) => this.open(admin));

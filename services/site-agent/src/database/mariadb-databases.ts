@@ -22,9 +22,9 @@ export interface MariadbDatabasesOptions {
 type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
- * A MariaDB server for each release. All sessions of a server share its locks, memory and places, so each release has
- * its own. A dump contains everything that the server has. The database has the same name in every release, because a
- * customer's views and routines contain the name.
+ * A MariaDB server for each release. All sessions of a server share its locks, memory and connections, so each release
+ * has a server of its own. A dump contains everything that the server has. The database has the same name in every
+ * release, because a customer's views and routines contain the name.
  */
 export class MariadbDatabases implements SiteDatabases {
   private readonly options: MariadbDatabasesOptions;
@@ -46,7 +46,7 @@ export class MariadbDatabases implements SiteDatabases {
     return { version: engine.version, account: await this.options.accounts.allocate() };
   }
 
-  settle(record: SiteRecord): SiteRecord {
+  completeRecord(record: SiteRecord): SiteRecord {
     return record;
   }
 
@@ -56,7 +56,7 @@ export class MariadbDatabases implements SiteDatabases {
 
   async create(record: SiteRecord, place: DatabasePlace): Promise<MariadbDatabase> {
     const database = this.openNow(record, place.database);
-    await database.settleAccount();
+    await database.ensureAccount();
     return database;
   }
 

@@ -80,7 +80,7 @@ const suite = (): void => {
     await hasRoom();
   });
 
-  test('a session that hides in a change of its account while sessions of a full site end does not fill on', async () => {
+  test('a session in the middle of a change of account is ended with the others of a full site', async () => {
     const { hostname, port, password } = new URL(site.database_url);
     const hidden = await RawMysql.connect({ host: hostname, port: Number(port) });
     await hidden.login('site', password);

@@ -28,6 +28,7 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
   private readonly doors = new Map<ReleaseDatabase, Server>();
+  /** The database of each client that comes by an application's own network or by a door of pages. */
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /**
    * Clients for whom the server has no place yet, in the order of their arrival. A newer client that got a place first
@@ -38,10 +39,11 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    const judge = (): object => ({});
+    // The server speaks first, so there is no greeting to classify.
+    const classify = (): object => ({});
     this.address = new DatabaseAddress(
-      judge,
-      (client, _greeting, settle) => void this.admit(client, settle),
+      classify,
+      (client, _greeting, onAuthenticated) => void this.admit(client, onAuthenticated),
       options.inTurn,
     );
   }
@@ -95,14 +97,14 @@ export class MariadbEndpoint implements SiteEndpoint {
     if (typeof file === 'string') await rm(path.dirname(file), { recursive: true, force: true });
   }
 
-  private async admit(client: Socket, settle: () => void): Promise<void> {
+  private async admit(client: Socket, onAuthenticated: () => void): Promise<void> {
     if (this.options.isDiskFull()) {
       client.end(writeMysqlError(diskFull, 'the site has used up its disk space'));
       return;
     }
     const meant = this.meant.get(client);
     if (meant !== undefined) {
-      if (this.isServed(meant)) this.join(client, meant, settle);
+      if (this.isServed(meant)) this.join(client, meant, onAuthenticated);
       else client.end(writeMysqlError(notAvailable, 'the release of this application is no longer served'));
       return;
     }
@@ -115,7 +117,7 @@ export class MariadbEndpoint implements SiteEndpoint {
       // Another release may be live by now.
       const current = this.options.current();
       if (current === null) client.end(writeMysqlError(notAvailable, 'the site has no database yet'));
-      else if (!client.destroyed) this.join(client, current, settle);
+      else if (!client.destroyed) this.join(client, current, onAuthenticated);
     });
     client.once('close', () => this.waiting.delete(client));
     this.goOn();
@@ -126,7 +128,7 @@ export class MariadbEndpoint implements SiteEndpoint {
     return false;
   }
 
-  private join(client: Socket, database: ReleaseDatabase, settle: () => void): void {
+  private join(client: Socket, database: ReleaseDatabase, onAuthenticated: () => void): void {
     const { siteId, inTurn } = this.options;
     // The session is added before anything is awaited, so that a switch finds it.
     const session = new EndpointSession(client, {
@@ -136,7 +138,7 @@ export class MariadbEndpoint implements SiteEndpoint {
       newcomers: [this.newcomers, database.newcomers],
       siteId,
       starts: null,
-      onAuthenticated: settle,
+      onAuthenticated,
       inTurn,
     });
     this.sessions.add(session);

@@ -96,7 +96,7 @@ const suite = (): void => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  test('a site on MariaDB is served with its pages, is backed up, broken and restored: rows, views, code, and the same login', async () => {
+  test('a restore brings a site on MariaDB back: pages, rows, views, routines and the same login', async () => {
     await run('create table posts (id int primary key, title varchar(100), draft bool)');
     await run("insert into posts values (1, 'Grüße & <b>', false), (2, 'second', true)");
     await run('create view site.shown as select id, title from site.posts where not draft');
@@ -174,7 +174,7 @@ const suite = (): void => {
     await expect(connect(crossed.href)).rejects.toMatchObject({ code: 'ER_ACCESS_DENIED_ERROR' });
   });
 
-  test('who says nothing keeps nobody out and costs no session of ours, and a site has twenty sessions at most', async () => {
+  test('clients that send nothing keep nobody out and cost no session of the host; a site has twenty', async () => {
     const sessionsSoFar = async (): Promise<number> =>
       Number(((await run("show global status like 'Connections'")) as string[][])[0]?.[1]);
     const before = await sessionsSoFar();
@@ -189,7 +189,7 @@ const suite = (): void => {
     // A login is repeated, because it may take more than three seconds on a busy machine and is then refused.
     await until(isAnswered, { what: 'an answer beside them' });
     for (const socket of silent) socket.destroy();
-    // Only twenty of the 300 logins have a place, and the server ended the others.
+    // The 300 clients caused a session each. Ending 280 of them caused no session of the host.
     expect((await sessionsSoFar()) - before).toBeLessThan(400);
     const held: Connection[] = [];
     const fill = async (): Promise<unknown> => {
@@ -208,7 +208,7 @@ const suite = (): void => {
     await until(isAnswered, { what: 'a place' });
   });
 
-  test('who sends a login without end fills no memory of the server', async () => {
+  test('a login without end fills no memory of the server', async () => {
     const bytesSoFar = async (): Promise<number> =>
       Number(((await run("show global status like 'Bytes_received'")) as string[][])[0]?.[1]);
     const before = await bytesSoFar();
@@ -221,7 +221,7 @@ const suite = (): void => {
     expect((await bytesSoFar()) - before).toBeLessThan(2e6);
   });
 
-  test('after another start of the host it is served as before, and a destroyed site leaves nothing', async () => {
+  test('after a restart of the host the site is served as before, and a destroyed site leaves nothing', async () => {
     await host.stop();
     host = await startHost(host.config);
     site = await host.client.readSite(siteId);
@@ -234,7 +234,7 @@ const suite = (): void => {
     expect(existsSync(servers) ? await readdir(servers) : []).toEqual([]);
   });
 
-  test('a host says what new sites can have', async () => {
+  test('a host lists the databases that new sites can have', async () => {
     const reader = createSiteHostReaderClient({
       url: host.controlUrl,
       secret: String(host.config.SITE_HOST_READER_SECRET),

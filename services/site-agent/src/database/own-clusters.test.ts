@@ -77,7 +77,7 @@ const numberSchema = z.tuple([z.object({ n: z.coerce.number() })]);
 const readNumber = async (site: FilledSite, sql: string): Promise<number> =>
   numberSchema.parse(await runSql(site.database_url, sql))[0].n;
 
-test('sites of one organisation have a cluster in common, sites of two have not', () => {
+test('sites of one organisation share a cluster, sites of two organisations do not', () => {
   expect(readdirSync(path.join(host.config.SITES_DIR, 'clusters')).sort()).toEqual(['org-1', 'org-2']);
 });
 
@@ -99,7 +99,7 @@ test('an organisation that takes every lock of its cluster keeps nobody else fro
   });
 });
 
-test('transaction ids that an organisation takes, with an old snapshot held open, are none of anybody else’s', async () => {
+test('an organisation that uses up transaction ids behind an open snapshot harms nobody else', async () => {
   const idSql = 'select pg_current_xact_id()::text as n';
   const before = { attacker: await readNumber(sites.attacker, idSql), other: await readNumber(sites.other, idSql) };
   await withSession(async (holder) => {
@@ -116,7 +116,7 @@ test('transaction ids that an organisation takes, with an old snapshot held open
   });
 });
 
-test('the queue of NOTIFY that an organisation fills, with a listener that does not read, is none of anybody else’s', async () => {
+test('an organisation that fills the queue of NOTIFY behind an idle listener harms nobody else', async () => {
   const usage = 'select pg_notification_queue_usage() as n';
   await withSession(async (listener) => {
     await listener.query('listen news');
@@ -137,7 +137,7 @@ test('a server that is killed is started again, and its sites are served', async
   expect(await runSql(sites.sister.database_url, 'select v from version')).toEqual([{ v: 1 }]);
 });
 
-test('the cluster of an organisation goes with its last site, and comes anew with the next', async () => {
+test('the cluster of an organisation is removed with its last site, and the next site gets a new one', async () => {
   const siteId = newSiteId();
   const make = (fence: number) =>
     host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-3' }, claim(fence));
@@ -169,9 +169,9 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await session.connect();
   await own.stopIfUnused(performance.now() + idleMs);
   expect(findPostmaster(dataDir)).not.toBeNull();
-  const sizeOf = async () => (await own.cluster.look(role, 'shop'))?.bytes ?? 0;
+  const sizeOf = async () => (await own.cluster.readUsage(role, 'shop'))?.bytes ?? 0;
   const before = await sizeOf();
-  // The comment counts for no database, but takes space on disk.
+  // Comments on databases are in a table that all databases share. They take space on disk, but count for no database.
   const comment =
     "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
   await session.query(`do $$ begin execute format('${comment}); end $$`);
@@ -193,7 +193,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await own.stopIfUnused(performance.now() + 2 * idleMs);
   expect(findPostmaster(dataDir)).toBeNull();
   // The check of the disk every five seconds must not keep a cluster running.
-  expect(await own.cluster.look(role, 'shop')).toBeNull();
+  expect(await own.cluster.readUsage(role, 'shop')).toBeNull();
   expect(findPostmaster(dataDir)).toBeNull();
   expect(await own.cluster.listDatabases(role)).toEqual(['shop']);
   await own.remove();
@@ -207,7 +207,7 @@ describe('an installation with one Postgres for all sites', () => {
   const clusterOf = async (releaseId: string): Promise<unknown> =>
     (await new SiteFolder(old.config.SITES_DIR, 'live', siteId).readRelease(releaseId))?.cluster;
 
-  it('goes on with it, and each release that is made from now on is in its organisation’s', async () => {
+  it('keeps serving from it, and puts each new release into the cluster of its organisation', async () => {
     const config = await hostConfig();
     const before = await startHost(config);
     site = await before.client.ensureSite(siteId, { domain: 'old.org', organisation_id: 'org-1' }, claim(1));
@@ -231,7 +231,7 @@ describe('an installation with one Postgres for all sites', () => {
     expect([await clusterOf('initial'), await clusterOf('restored')]).toEqual([undefined, 'org-1']);
   });
 
-  it('goes back to a release in the shared one, and leaves nothing there when the last is removed', async () => {
+  it('switches back to a release in the shared Postgres, which is empty after the last removal', async () => {
     const databases = async (): Promise<number> => {
       const sql = 'select from pg_database where pg_get_userbyid(datdba) = $1';
       return (await runSql(readSharedCluster().adminUrl, sql, [new URL(site.database_url).username])).length;

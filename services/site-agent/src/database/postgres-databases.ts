@@ -5,8 +5,8 @@ import pg from 'pg';
 import type { SiteRecord } from '../on-disk/site-folder';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
 import type {
-  DatabaseLook,
   DatabasePlace,
+  DatabaseUsage,
   EndpointOptions,
   EndpointPlace,
   JobAccess,
@@ -27,7 +27,7 @@ export class PostgresDatabases implements SiteDatabases {
   }
 
   /** The cluster stays the same if the site changes its organisation, because the site's role is in that cluster. */
-  settle(record: SiteRecord, organisation: string): SiteRecord {
+  completeRecord(record: SiteRecord, organisation: string): SiteRecord {
     const cluster = record.cluster ?? this.clusters.nameFor(organisation);
     return cluster === record.cluster ? record : { ...record, cluster };
   }
@@ -104,7 +104,7 @@ class PostgresDatabase implements ReleaseDatabase {
     return this.cluster.budget.take(this.site.site_id, end);
   }
 
-  settleAccount(): Promise<void> {
+  ensureAccount(): Promise<void> {
     return this.cluster.ensureRole(this.site.role, this.site.password);
   }
 
@@ -122,8 +122,8 @@ class PostgresDatabase implements ReleaseDatabase {
     return this.cluster.endAllSessionsOf(this.site.role, this.name);
   }
 
-  async look(): Promise<DatabaseLook | null> {
-    const found = await this.cluster.look(this.site.role, this.name);
+  async readUsage(): Promise<DatabaseUsage | null> {
+    const found = await this.cluster.readUsage(this.site.role, this.name);
     return found && { ...found, pid: null };
   }
 
@@ -181,5 +181,5 @@ export async function probePostgres(url: string, deadlineMs: number): Promise<Sq
   }
 }
 
-/** Whether the server starts, stops or has no connection left: SQLSTATE classes 57P, 53 and 08. */
+/** Whether the server is starting, is stopping or has no connection left: SQLSTATE classes 57P, 53 and 08. */
 const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

@@ -3,7 +3,7 @@ import type { InTurn, Newcomers } from '@drydock/agent/host';
 import type { ProgramDatabase } from '@drydock/agent/site';
 import type { ReleaseRecord, SiteRecord } from '../on-disk/site-folder';
 
-/** The address in the form that `net.connect` takes. */
+/** The address of a database server, in the form that `net.connect` takes. */
 export type ServerAddress = { path: string } | { host: string; port: number };
 
 /** The fields of release.json about a database: its name and its cluster. */
@@ -24,7 +24,7 @@ export interface SqlProbe {
   detail: string | null;
 }
 
-export interface DatabaseLook {
+export interface DatabaseUsage {
   /** The size of the database's files on disk. */
   bytes: number;
   /**
@@ -56,7 +56,7 @@ export interface ReleaseDatabase {
    */
   takePlace(end: () => void): (() => void) | null;
   /** Makes the site's account in the database, or resets the account's password. */
-  settleAccount(): Promise<void>;
+  ensureAccount(): Promise<void>;
   /** Makes this the database of the live release. */
   serve(): Promise<void>;
   /** Ends every session in the database, because its release is no longer live. */
@@ -70,7 +70,7 @@ export interface ReleaseDatabase {
   /**
    * The size of the database on disk, and whether it is read-only. Null if the database has gone or its server sleeps.
    */
-  look(): Promise<DatabaseLook | null>;
+  readUsage(): Promise<DatabaseUsage | null>;
   /**
    * Switches a limit for the site's sessions on or off. With the limit, sessions cannot take more space, but can free
    * some. An engine without such a limit makes sessions read-only by default; a session may still ask to write.
@@ -100,9 +100,9 @@ export interface EndpointOptions {
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;
-  /** Each piece, in either direction, waits for a turn of the site's organisation. */
+  /** Runs a callback in a turn of the site's organisation. Each piece of data waits for a turn, in both directions. */
   inTurn: InTurn;
-  /** Called when a client has logged in. */
+  /** Called when a client of Postgres has logged in, because its session is a new process of the server. */
   sessionBegan: () => void;
 }
 
@@ -112,7 +112,7 @@ export interface SiteEndpoint {
   /** The number of sessions so far. If it stays the same and no session is open, nobody has written. */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
-  /** Serves a client that came through the own network of this release's application, not through this address. */
+  /** Serves a client of this release's application. It comes through the application's own network. */
   accept(client: Socket, database: ReleaseDatabase): void;
   /**
    * Opens a socket for the pages of a release. The socket also works while the site is frozen, because a probe then
@@ -135,7 +135,7 @@ export interface EndpointPlace {
 /** The databases of all sites with one engine. */
 export interface SiteDatabases {
   /** Completes the record with the fields that have to be fixed before the site's first database is made. */
-  settle(record: SiteRecord, organisation: string): SiteRecord;
+  completeRecord(record: SiteRecord, organisation: string): SiteRecord;
   /** The name and the place for a new database of the site. */
   placeFor(record: SiteRecord): DatabasePlace;
   /** Makes an empty database with the site's account. {@link dropOthers} removes the leftovers of a failure. */

@@ -14,7 +14,7 @@ import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
-/** How many of the cluster's `max_connections` are not for the sites. */
+/** The connections of `max_connections` that sites do not get. They are for this host, its jobs and the superuser. */
 const keptSessions = 20;
 /**
  * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads have
@@ -32,7 +32,7 @@ const sharedSql = `(select coalesce(sum((pg_stat_file('pg_dynshmem/' || name, tr
  * All databases of a server share some tables, such as the tables of comments on databases and of settings of roles.
  * The size of these tables counts for each site of the server.
  */
-const lookSql = `
+const usageSql = `
   select pg_database_size(d.oid)::float8
     + case when $4 then pg_tablespace_size('pg_global') + ${snapshotsSql} + ${sharedSql} else 0 end as bytes,
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
@@ -42,15 +42,15 @@ const lookSql = `
 const duplicateCode = '42710';
 /** How long Postgres may recover after a crash of the machine. */
 const recoveryMs = 60_000;
-const lookMs = 2_000;
+const portProbeMs = 2_000;
 
 /** Finds every database that is not the server's own, and every login of a site. */
 const contentSql = `
   select from pg_database where not datistemplate and datname <> 'postgres'
   union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
 const leftRolesSql = `select rolname as name from pg_roles where rolname ~ '^site_' and not rolcanlogin`;
-/** How long a statement of ours may wait for sessions of sites, in milliseconds. */
-const patienceMs = 500;
+/** The pause before sessions of sites are ended that keep a statement of this host waiting. */
+const endBlockersMs = 500;
 const endBlockersSql = `
   select pg_terminate_backend(pid) from unnest(pg_blocking_pids($1)) blocker join pg_stat_activity on pid = blocker
   where usename <> current_user`;
@@ -66,7 +66,7 @@ export class SitesCluster {
   readonly transfer: TransferAccess;
   /**
    * Resolves when the server runs. The methods call it before their statements, except {@link isUnused} and {@link
-   * look}. Other code calls it before it opens a session.
+   * readUsage}. Other code calls it before it opens a session.
    */
   readonly wake: () => Promise<void>;
   private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
@@ -153,14 +153,14 @@ export class SitesCluster {
    */
   private async overrule(sql: string): Promise<void> {
     const admin = await this.connect();
-    let looks: NodeJS.Timeout | undefined;
+    let timer: NodeJS.Timeout | undefined;
     try {
       const { rows } = await admin.query('select pg_backend_pid() as pid');
       const [{ pid }] = z.tuple([z.object({ pid: z.int() })]).parse(rows);
-      looks = setInterval(() => void this.query(endBlockersSql, [pid]).catch(() => undefined), patienceMs);
+      timer = setInterval(() => void this.query(endBlockersSql, [pid]).catch(() => undefined), endBlockersMs);
       await admin.query(sql);
     } finally {
-      clearInterval(looks);
+      clearInterval(timer);
       admin.release();
     }
   }
@@ -314,18 +314,18 @@ export class SitesCluster {
 
   /**
    * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
-   * gone or the server sleeps, because a look does not wake the server.
+   * gone or the server sleeps, because reading the usage does not wake the server.
    */
-  async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
+  async readUsage(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
     if (this.server?.isStarted === false) return null;
     const marks = [`${readOnlyMark}=on`, 'default_transaction_read_only=on'];
-    const { rows } = await this.admin.query(lookSql, [role, database, marks, this.server !== null]);
+    const { rows } = await this.admin.query(usageSql, [role, database, marks, this.server !== null]);
     return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;
   }
 
   /**
    * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted.
-   * `readOnlyMark` marks the setting as the host's, because a customer can set the same.
+   * `readOnlyMark` marks the setting as the host's, because a customer can make sessions read-only too.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
@@ -351,7 +351,7 @@ export class SitesCluster {
     const { rowCount } = await this.query("select where current_setting('listen_addresses') = ''");
     if (rowCount === 1) return false;
     // A server in a container may listen only inside the container, so a connection is tried.
-    const socket = connect({ host: this.url.hostname, port: Number(this.url.port || 5432), timeout: lookMs });
+    const socket = connect({ host: this.url.hostname, port: Number(this.url.port || 5432), timeout: portProbeMs });
     socket.on('timeout', () => socket.destroy(new Error('no answer')));
     const isReached = await once(socket, 'connect').then(
       () => true,

@@ -25,7 +25,7 @@ const settings: Readonly<Record<string, string>> = {
   max_locks_per_transaction: String(locksMax / connectionsMax),
   shared_buffers: '32MB',
   min_wal_size: '32MB',
-  // The queue may take 128 MB of the disk that all sites share. The server's own limit is 8 GB.
+  // The queue of NOTIFY may take 128 MB of the disk that all sites share. Postgres' default is 8 GB.
   max_notify_queue_pages: '16384',
   // No server replicates this cluster.
   wal_level: 'replica',
@@ -81,7 +81,7 @@ export class OwnCluster {
 
   /** Opens the cluster, and makes it when it does not exist. */
   static async open(options: OwnClusterOptions): Promise<OwnCluster> {
-    const own = new OwnCluster(options, await settleRecord(options));
+    const own = new OwnCluster(options, await ensureRecord(options));
     try {
       await own.woken.wake();
       if (own.server === null) throw new Error('a server that is up says where');
@@ -122,7 +122,7 @@ export class OwnCluster {
  */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 
-async function settleRecord({ folder, accounts }: OwnClusterOptions): Promise<z.infer<typeof recordSchema>> {
+async function ensureRecord({ folder, accounts }: OwnClusterOptions): Promise<z.infer<typeof recordSchema>> {
   const file = path.join(folder, 'cluster.json');
   const text = await readIfThere(file);
   if (text !== null) return recordSchema.parse(JSON.parse(text));

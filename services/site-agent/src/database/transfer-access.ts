@@ -41,7 +41,7 @@ export class TransferAccess {
     return this.withAdmin((admin) => sweepTransferRoles(admin, this.tag));
   }
 
-  /** A role that reads everything in the database, and changes nothing. */
+  /** Returns the URL for a role that reads everything in the database and changes nothing. */
   async readerUrl(database: string): Promise<string> {
     const login = await this.remember(this.readers, database, (admin) =>
       makeReader({ admin, database, tag: this.tag }),
@@ -51,7 +51,7 @@ export class TransferAccess {
     return loginUrl(this.serverUrl, login, database);
   }
 
-  /** A role that acts as the owner, for one load: {@link dropLoader} ends it. */
+  /** Makes a role that acts as the owner, for one load. {@link dropLoader} ends it. */
   async openLoader(database: string, owner: string): Promise<LoaderAccess> {
     const login = await this.remember(this.loaders, database, (admin) =>
       makeLoader({ admin, database, owner, tag: this.tag }),
@@ -72,8 +72,8 @@ export class TransferAccess {
   }
 
   /**
-   * Drops all roles of a database. Call this when the database has gone, because only then can a role be dropped to
-   * which a hostile load has given something.
+   * Drops all roles of a database. Call this after the database was dropped. A hostile load may have given a role
+   * rights in the database, and Postgres does not drop a role with rights.
    */
   async forget(database: string): Promise<void> {
     this.readers.delete(database);

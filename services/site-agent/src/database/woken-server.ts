@@ -3,7 +3,7 @@ import type { Log } from '@drydock/service/telemetry';
 
 /** The time without use after which a server is stopped. */
 export const idleMs = 15 * 60_000;
-const lookMs = 60_000;
+const checkEveryMs = 60_000;
 
 export interface WokenServerOptions {
   server: { start(): Promise<void>; stop(): Promise<void> };
@@ -28,7 +28,7 @@ export class WokenServer {
       this.stopIfUnused().catch((err: unknown) =>
         log.warn({ err, folder }, 'whether a database server of sites is in use could not be asked'),
       );
-    }, lookMs).unref();
+    }, checkEveryMs).unref();
   }
 
   get isStarted(): boolean {

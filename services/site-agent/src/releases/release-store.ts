@@ -3,7 +3,7 @@ import { chmod, chown, mkdir, realpath, rename, writeFile } from 'node:fs/promis
 import path from 'node:path';
 import { SiteHostError } from '@drydock/agent/site';
 import { syncFolder } from '@drydock/process';
-import type { AppRunner } from '../apps/app-runner';
+import type { AppRunner } from '../apps/site-app';
 import type { Content } from '../content/content';
 import type { ReleaseDatabase, SiteDatabases } from '../database/release-database';
 import type { ReleaseRecord, SiteFolder, SiteRecord } from '../on-disk/site-folder';

@@ -51,7 +51,7 @@ describe('a site of the agent', () => {
     await expectEmptyTrash();
   });
 
-  test('nothing beside the site goes with it, wherever its links lead', async () => {
+  test('nothing outside of a deleted site is removed with it, wherever its links lead', async () => {
     const canary = path.join(host.config.SITES_DIR, 'canary');
     await mkdir(path.join(canary, 'deep'), { recursive: true });
     await writeFile(path.join(canary, 'deep', 'file'), 'not yours');
@@ -63,7 +63,7 @@ describe('a site of the agent', () => {
     expect((await stat(path.join(canary, 'deep', 'file'))).nlink).toBe(1);
   });
 
-  test('with old releases in the trash that take more than it may have on disk gets no next one yet', async () => {
+  test('gets no next release while its old ones in the trash take more than it may have on disk', async () => {
     await host.stop();
     host = await startHost({ ...host.config, SITE_DISK_GB: 0.02 }, { pace: stalled });
     for (const fence of [3, 5]) {
@@ -91,7 +91,7 @@ describe('a site of the agent', () => {
 
 const isRoot = process.getuid?.() === 0;
 
-test("an old release goes with what is not the site's own: files and folders that an operator has made as root", async () => {
+test('an old release is removed with the files and folders that an operator has made in it as root', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
   await chmod(folder, 0o711);
   const files = path.join(folder, 'old', 'files');
@@ -106,7 +106,7 @@ test("an old release goes with what is not the site's own: files and folders tha
   const removal = new SlowRemoval(folder, await detectIsolation(), createLog({ service: 'test', level: 'silent' }));
   await removal.resume();
   await removal.moveAside(path.join(folder, 'old'), { site_id: 'site' });
-  await removal.settle();
+  await removal.untilTried();
   expect(await readdir(path.join(folder, 'trash'))).toEqual([]);
   await removal.stop();
   await rm(folder, { recursive: true, force: true });
@@ -129,7 +129,7 @@ async function folderThatStays(sitesDir: string, name: string): Promise<string> 
 }
 const boxless = { kind: 'none', reason: 'no box can be made here' } as const;
 
-test('what cannot be removed keeps nothing else, is named, is an alarm after a day, and goes at a later try', async () => {
+test('files that cannot be removed delay nothing, are named, raise an alarm after a day, and go later', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
   await chmod(folder, 0o711);
   const hour = 3_600_000;
@@ -139,7 +139,7 @@ test('what cannot be removed keeps nothing else, is named, is an alarm after a d
   const log = createLog({ service: 'test', destination: { write: (line) => void lines.push(line) } });
   const removal = new SlowRemoval(folder, boxless, log, { againMs: 20 });
   await removal.resume();
-  await removal.settle();
+  await removal.untilTried();
   for (const files of [old, young]) expect(await readdir(files)).toEqual(['closed']);
   // The folders of two sites are removed at the same time, so the order of the lines varies.
   const told = lines.map((line): { level: string } => JSON.parse(line));
@@ -150,7 +150,7 @@ test('what cannot be removed keeps nothing else, is named, is an alarm after a d
   expect(removal.oldestSeconds).toBeGreaterThanOrEqual(25 * 3_600);
   for (const files of [old, young]) await chmod(path.join(files, 'closed'), 0o700);
   await until(async () => (await readdir(path.join(folder, 'trash'))).length === 0, { what: 'a later try' });
-  await removal.settle();
+  await removal.untilTried();
   expect(removal.oldestSeconds).toBe(0);
   await removal.stop();
   await rm(folder, { recursive: true, force: true });
@@ -306,7 +306,7 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
   // Without a box, a child of the site's account needs a way to the files.
   await chmod(path.join(folder, 'trash'), 0o711);
   await removal.moveAside(path.join(folder, 'site'), { site_id: 'site' });
-  await removal.settle();
+  await removal.untilTried();
   await removal.stop();
   app.kill('SIGKILL');
   const [exitCode]: unknown[] = await gone;
@@ -330,7 +330,7 @@ async function leftAfterExchange(
   throw new Error('the folder was never exchanged in time: nothing was tested');
 }
 
-test('a folder that becomes a link while it is removed leads the removal out of the site without its box, and nowhere with it', async () => {
+test('a folder that becomes a link during its removal leads nowhere in a box, and out of the site without', async () => {
   expect(await leftAfterExchange(boxless, { isFollowed: true })).toBeLessThan(fileNames.length);
   const isolation = await detectIsolation();
   expect(isolation.kind).not.toBe('none');

@@ -180,7 +180,7 @@ export class SlowRemoval {
   }
 
   /** Resolves when the removal of each folder was tried. Leftovers wait for the next try. */
-  async settle(): Promise<void> {
+  async untilTried(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running);
   }
 
@@ -188,7 +188,7 @@ export class SlowRemoval {
     this.stopping.abort();
     for (const timer of this.timers) clearTimeout(timer);
     oldest.removeCallback(this.observe);
-    await this.settle();
+    await this.untilTried();
   }
 
   /** Resolves at the end of a try to remove the folder. Never rejects. */

@@ -131,7 +131,7 @@ test('a freeze holds requests without failing them', async () => {
   expect(pages[0]).toMatch(/^file=(\d) row=\1$/);
 });
 
-test('a freeze thaws by itself, and no sooner', async () => {
+test('a freeze ends by itself when its time is over, and no sooner', async () => {
   const { url } = await host.client.readSite(siteId);
   const startedMs = performance.now();
   await host.client.freezeSite(siteId, 600, claim(6));
@@ -141,7 +141,7 @@ test('a freeze thaws by itself, and no sooner', async () => {
   expect((await host.client.readSite(siteId)).frozen).toBe(false);
 });
 
-test('a visitor who takes long over the old site does not open the new one before it was asked whether it serves', async () => {
+test('a slow visitor of the old release does not end the freeze of the new release', async () => {
   const site = await host.client.readSite(siteId);
   const [from, to] = site.current_release === 'initial' ? ['initial', 'second'] : ['second', 'initial'];
   const large = path.join(site.files_dir, 'large.bin');

@@ -12,7 +12,8 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/** Tests how an application's answers reach its visitors, in whatever pieces they come. */
+/* Tests how an application's answers reach its visitors, in whatever pieces they come. */
+
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
@@ -77,7 +78,7 @@ async function stay(of = site): Promise<{ status: number | undefined; text(): st
   return { status: response.statusCode, text: () => text, leave: () => request.destroy() };
 }
 
-test('heads pass as they are: with a length and no body, with values of one name, without a body at all', async () => {
+test('heads pass unchanged: with a length but no body, with a repeated name, without any body', async () => {
   const head = await fetch(url('head'), { method: 'HEAD' });
   expect([head.status, head.statusText, head.headers.get('content-length'), head.headers.get('x-twice')]).toEqual([
     200,
@@ -97,7 +98,7 @@ test('bodies of any size pass whole, both ways', async () => {
   expect(await (await fetch(url('bytes'))).text()).toBe(`${'x'.repeat(20_000)}.`);
 });
 
-test('a body in chunks is no request of its own, whatever its method', async () => {
+test('a body in chunks is never taken for a request, whatever its method', async () => {
   const inner = 'GET /large HTTP/1.1\r\nHost: a\r\n\r\n';
   const chunk = `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
   const said = await sayRaw(
@@ -107,7 +108,7 @@ test('a body in chunks is no request of its own, whatever its method', async () 
   expect(await (await fetch(url('method'))).text()).toBe('GET/method');
 });
 
-test('a client that waits for 100 Continue gets it, and one that is refused before its body has come gets the answer', async () => {
+test('a client that waits for 100 Continue gets it, and a refusal arrives before the body has come', async () => {
   const head = 'Host: a\r\nConnection: close\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n';
   expect(await sayRaw(`POST /echo HTTP/1.1\r\n${head}mast`)).toMatch(
     /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[\s\S]*mast/,
@@ -116,7 +117,7 @@ test('a client that waits for 100 Continue gets it, and one that is refused befo
   expect(early).toMatch(/^HTTP\/1\.1 413 [\s\S]*too much/);
 });
 
-test('what an application says in between comes at once, and its visitor’s leaving reaches it', async () => {
+test('pieces of an answer arrive at once, and the application learns that its visitor has left', async () => {
   const visitor = await stay();
   for (const number of [1, 2, 3]) {
     await fetch(url('event'), { headers: { 'x-number': String(number) } });
@@ -133,7 +134,7 @@ test('an answer that the application breaks off is seen to be cut, and the next 
   expect(await (await fetch(url('none'))).text()).toBe('');
 });
 
-test('an application that answers every request with another protocol is an application that does not answer', async () => {
+test('an answer that changes the protocol counts as no answer', async () => {
   expect((await fetch(url('other'))).status).toBe(502);
   expect((await fetch(url('none'))).status).toBe(204);
 });
@@ -146,7 +147,7 @@ test('connections to the application are used again, and made anew where it clos
   expect((await seen()).connections).toBeGreaterThanOrEqual(before.connections + 5);
 });
 
-test('visitors of one organisation’s applications are as many as its share; one more gets 503, and other organisations’ are answered', async () => {
+test('one visitor more than an organisation’s share gets 503, and those of others are answered', async () => {
   const visitors = [];
   for (let number = 0; number < visitsOfAll / 2; number += 1) visitors.push(await stay());
   expect(visitors.map(({ status }) => status)).toEqual(visitors.map(() => 200));
@@ -157,7 +158,7 @@ test('visitors of one organisation’s applications are as many as its share; on
   await until(async () => (await fetch(url('none'))).status === 204, { what: 'a place again' });
 });
 
-test('the end of the process between costs its own visitors; the application runs on, the next one is answered, and a neighbour notices nothing', async () => {
+test('the end of the content child costs its own visitors only: application and neighbour go on', async () => {
   const { pid } = await host.client.readApp(siteId);
   const own = await stay();
   const other = await stay(neighbour);

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AppProcess } from '../apps/app-process';
-import { AppDown, type AppRunner, type RestartWish } from '../apps/app-runner';
+import { AppDown, type AppRunner, type RestartWish } from '../apps/site-app';
 import type { AppVisitor } from '../content/content';
 import { ContentError, type Talk, type Told } from '../content/content-child';
 import { type ChildSays, childSaysSchema, type Forwarded, isSaid } from '../content/protocol';

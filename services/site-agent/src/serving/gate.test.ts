@@ -35,14 +35,14 @@ test('a process that starts after one that died during a freeze is frozen, until
   expect([next.isFrozen, (await started()).isFrozen]).toEqual([false, false]);
 });
 
-test('a process that is closed during a freeze leaves it to the next one', async () => {
+test('a process that is closed during a freeze leaves the freeze to the next process', async () => {
   const first = await started();
   await first.freeze(60_000);
   first.close();
   expect((await started()).isFrozen).toBe(true);
 });
 
-test('starts one after the other begin the time of a freeze once more, and only once', async () => {
+test('several starts begin the time of a freeze once more, and only once', async () => {
   await (await started()).freeze(60_000);
   const before = Date.now();
   expect((await started()).isFrozen).toBe(true);
@@ -62,7 +62,7 @@ test('a clock that was set back makes a freeze no longer than its time', async (
   expect(gate.isFrozen).toBe(false);
 });
 
-test('a freeze that ends by its time is forgotten, and one that begins meanwhile is not', async () => {
+test('the record of a freeze goes when its time is over, unless another freeze has begun meanwhile', async () => {
   const gate = await started();
   await gate.freeze(50);
   await gate.pass(new AbortController().signal);

@@ -23,7 +23,7 @@ type FreezeStore = Pick<SiteFolder, 'readFreeze' | 'writeFreeze' | 'removeFreeze
  */
 export class Gate {
   private readonly store: FreezeStore;
-  /** The record and the timer change together. */
+  /** Runs one change at a time, so that the record and the timer agree. */
   private readonly changes = new SerialQueue();
   private timer: NodeJS.Timeout | undefined;
   private readonly held = new Set<() => void>();
@@ -132,16 +132,16 @@ export class Gate {
     if (this.held.size >= heldMax) return Promise.reject(new GateError('too many wait'));
     return new Promise((resolve, reject) => {
       const leave = (why: string) => (): void => {
-        settle();
+        stopWaiting();
         reject(new GateError(why));
       };
       const onAbort = leave('the client left');
       const timer = setTimeout(leave('frozen for too long'), heldMsMax);
       const go = (): void => {
-        settle();
+        stopWaiting();
         resolve();
       };
-      const settle = (): void => {
+      const stopWaiting = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', onAbort);
         this.held.delete(go);

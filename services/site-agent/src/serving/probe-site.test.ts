@@ -28,14 +28,14 @@ function fatal(code: string): Buffer {
 
 const page = 'HTTP/1.1 500 Oops\r\ncontent-length: 0\r\nconnection: close\r\n\r\n';
 /** The limit is long, because an answer may be slow on a busy machine. */
-const patientMs = 120_000;
-async function probe(http: string | null, sql: Buffer | null, withinMs = patientMs) {
+const longMs = 120_000;
+async function probe(http: string | null, sql: Buffer | null, withinMs = longMs) {
   const url = `postgres://a:b@${await listening(sql)}/c`;
   const database = { probe: (deadlineMs: number) => probePostgres(url, deadlineMs) };
   return probeSite({ url: `http://${await listening(http)}/`, headers: {}, database }, withinMs);
 }
 
-test('an answer that does not come says which of the two it is, and that it says nothing about the site', async () => {
+test('a probe without answers names both time limits, and does not count as an answer of the database', async () => {
   const silent = await probe(null, null, 100);
   expect(silent).toMatchObject({ http_status: null, sql_ok: false, sql_answered: false });
   expect(silent.detail).toMatch(/^http: .*timeout.*; sql: .*timeout/i);

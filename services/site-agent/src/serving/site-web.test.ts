@@ -154,7 +154,7 @@ test('a page shows rows, escaped, and something else without them', async () => 
   expect((await get('/none.html')).text).toBe('nothing');
 });
 
-test('a page that fails says so whole, and tells visitors nothing', async () => {
+test('a page that fails is answered 500 without a part of the page or the reason', async () => {
   for (const page of ['/broken.html', '/write.html', '/escape.html', '/slow.html']) {
     expect(await get(page)).toMatchObject({ status: 500, text: 'This page could not be shown\n' });
   }

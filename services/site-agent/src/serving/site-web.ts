@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { createHttpServer } from '@drydock/service/http';
 import type { Log } from '@drydock/service/telemetry';
-import { AppDown, DiskFull, SandboxUnavailable } from '../apps/app-runner';
+import { AppDown, DiskFull, SandboxUnavailable } from '../apps/site-app';
 import type { RestOfFile } from '../content/content';
 import { ContentError } from '../content/content-child';
 import { PagesBusy } from '../content/page-places';

@@ -12,7 +12,8 @@ import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/** Attacks by a site's application on the pages of another site. Each attack once delayed the other site by seconds. */
+/* Attacks by a site's application on the pages of another site. Without limits, each delays that site by seconds. */
+
 let host: TestHost;
 let attacker: FilledSite;
 let victim: FilledSite;

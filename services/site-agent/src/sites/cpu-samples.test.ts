@@ -69,13 +69,13 @@ class Machine {
 const pidOf = (number: number): number => 2 ** 23 + number;
 const [greedy, child, grandchild, sister, other, job] = [pidOf(1), pidOf(2), pidOf(3), pidOf(4), pidOf(5), pidOf(6)];
 
-test('the more of the machine an organisation has used, the lower its priority; the least is below that of the control plane', () => {
+test('the more of the machine an organisation has used, the lower its priority, always below the host’s', () => {
   const values = [0, 0.01, 0.03, 0.06, 0.1, 1].map(niceOf);
   expect(values).toEqual(values.toSorted((left, right) => left - right));
   expect([values[0] === 0, values.at(-1)]).toEqual([false, 19]);
 });
 
-test('an organisation that takes the CPU sinks with all its boxes and what they have started, while another is there', async () => {
+test('an organisation that takes the CPU sinks with all its boxes while another one needs it', async () => {
   const machine = new Machine();
   machine.box({ pid: greedy }, 'org-1');
   machine.run({ pid: child, parent: greedy });
@@ -88,7 +88,7 @@ test('an organisation that takes the CPU sinks with all its boxes and what they 
   expect(machine.shares.shareOf('org-2')).toBeLessThan(0.01);
 });
 
-test('it comes back up within seconds of its last work, and at once when nobody else is there', async () => {
+test('its priority rises within seconds of its last work, and when nobody else is there', async () => {
   const machine = new Machine();
   machine.box({ pid: greedy, takes: 2 }, 'org-1');
   machine.box({ pid: other, takes: 0.01 }, 'org-2');
@@ -105,7 +105,7 @@ test('it comes back up within seconds of its last work, and at once when nobody 
   expect(machine.niceOf(greedy)).toEqual([highest]);
 });
 
-test('a job keeps its own low priority and slows down no page of its organisation; a stranger is left as it is', async () => {
+test('a job keeps its own low priority and slows no page of its organisation; a stranger is left alone', async () => {
   const machine = new Machine();
   machine.box({ pid: greedy }, 'org-1');
   machine.box({ pid: job, takes: 2 }, 'org-1', 'job');
@@ -115,7 +115,7 @@ test('a job keeps its own low priority and slows down no page of its organisatio
   expect(machine.niceOf(greedy, job, child)).toEqual([highest, 5, undefined]);
 });
 
-test('a session that begins is looked at soon, and not when the next sample is due', async () => {
+test('a new session is sampled soon, and not only when the next sample is due', async () => {
   const machine = new Machine();
   const read = () =>
     new Promise<void>((resolve) => {

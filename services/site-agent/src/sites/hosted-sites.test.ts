@@ -27,7 +27,7 @@ const ledger = async (): Promise<Record<string, string>[]> =>
     .split('\n')
     .map((line) => JSON.parse(line));
 
-test('making a site twice is making it once', async () => {
+test('making a site a second time changes nothing', async () => {
   const siteId = newSiteId();
   const [first, second] = await Promise.all(
     [1, 2].map(() => host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1))),
@@ -73,7 +73,7 @@ test('a restart keeps addresses, contents, password and fence', async () => {
   await host.client.destroySite(siteId, claim(3));
 });
 
-test('a site whose releases cannot be looked at keeps every database, and is served once they can', async () => {
+test('a site whose releases cannot be listed keeps every database, and is served once they can be', async () => {
   const siteId = newSiteId();
   const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
   await fillVersion(site, 1);
@@ -88,7 +88,7 @@ test('a site whose releases cannot be looked at keeps every database, and is ser
   await host.client.destroySite(siteId, claim(1));
 });
 
-test('a record that cannot be read, and what is no site, keep no other site from being served', async () => {
+test('neither an unreadable record nor a folder that is no site keeps another site from being served', async () => {
   const [good, bad] = [newSiteId(), newSiteId()];
   const site = await host.client.ensureSite(good, { domain: 'a.org' }, claim(1));
   await fillVersion(site, 1);
@@ -110,7 +110,7 @@ test('a record that cannot be read, and what is no site, keep no other site from
   for (const siteId of [good, bad]) await host.client.destroySite(siteId, claim(1));
 });
 
-test('destroying removes all, and an older claim cannot bring it back', async () => {
+test('destroying removes everything, and an older fence cannot bring the site back', async () => {
   const siteId = newSiteId();
   const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(5));
   await stageCopy(host, siteId, 'next', 5);
@@ -133,7 +133,7 @@ test('destroying removes all, and an older claim cannot bring it back', async ()
   });
 });
 
-test('a site whose destruction broke off serves its visitors when it is made again', async () => {
+test('a site whose destruction failed halfway serves its visitors when it is made again', async () => {
   const siteId = newSiteId();
   const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(5));
   const role = new URL(site.database_url).username;
@@ -177,7 +177,7 @@ test('the ledger has every change in its order, refused ones too', async () => {
   ]);
 });
 
-test('no call without the right token, none that is bound to another, none that is no protocol', async () => {
+test('a call with a wrong token, without a token or outside of the protocol is refused', async () => {
   const address = host.controlUrl;
   const stranger = createSiteHostClient({ url: address, secret: 'ab'.repeat(32) });
   await expect(stranger.readSite(newSiteId())).rejects.toMatchObject({ code: 'unauthenticated' });
@@ -194,7 +194,7 @@ test('no call without the right token, none that is bound to another, none that 
   await expect(host.client.freezeSite(newSiteId(), 1_000, claim(1))).rejects.toMatchObject({ code: 'unknown_site' });
 });
 
-test('who only asks sees neither a password nor a path of the site, and can do nothing to it', async () => {
+test('a reader sees neither a password nor a path of the site, and can change nothing', async () => {
   const siteId = newSiteId();
   await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
   const known = await host.client.readSite(siteId);
@@ -227,7 +227,7 @@ test('who only asks sees neither a password nor a path of the site, and can do n
   await Promise.all([reader.close(), everything.close()]);
 });
 
-test('a host that is not there is unreachable', async () => {
+test('a host that does not run is reported as unreachable', async () => {
   const client = createSiteHostClient({ url: 'http://127.0.0.1:1', secret: 'ab'.repeat(32) });
   await expect(client.readSite(newSiteId())).rejects.toMatchObject({ code: 'unreachable' });
   await client.close();

@@ -10,8 +10,8 @@ import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { newSiteRole, SiteFolder, type SiteRecord } from '../on-disk/site-folder';
 import { Site } from './site';
+import type { SiteContext } from './site-context';
 import { siteJobKinds } from './site-jobs';
-import type { SiteSurroundings } from './site-surroundings';
 
 /** The pause before a site is opened again, for example because its port is taken or its database cannot be reached. */
 const reopenMs = 5_000;
@@ -25,7 +25,7 @@ const modes: readonly Mode[] = ['live', 'sandbox'];
  */
 export class HostedSites {
   private readonly sitesDir: string;
-  private readonly around: SiteSurroundings;
+  private readonly context: SiteContext;
   readonly jobs: Jobs;
   private readonly changes: Changes;
   private readonly ports: PortAllocator;
@@ -36,12 +36,12 @@ export class HostedSites {
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
-  constructor(sitesDir: string, ledger: Ledger, accounts: Accounts, around: Omit<SiteSurroundings, 'inTurn'>) {
+  constructor(sitesDir: string, ledger: Ledger, accounts: Accounts, context: Omit<SiteContext, 'inTurn'>) {
     this.sitesDir = sitesDir;
     this.changes = new Changes(ledger);
-    this.around = { ...around, inTurn: (siteId, work) => this.changes.inTurn(siteId, work) };
-    this.jobs = new Jobs({ folder: sitesDir, kinds: siteJobKinds((siteId) => this.read(siteId)), log: around.log });
-    this.ports = new PortAllocator(around.host);
+    this.context = { ...context, inTurn: (siteId, work) => this.changes.inTurn(siteId, work) };
+    this.jobs = new Jobs({ folder: sitesDir, kinds: siteJobKinds((siteId) => this.read(siteId)), log: context.log });
+    this.ports = new PortAllocator(context.host);
     this.accounts = accounts;
     this.destroyed = new DestroyedFences(sitesDir);
   }
@@ -63,7 +63,7 @@ export class HostedSites {
     for (const { record } of known)
       for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
     const opening = known.map(({ folder, record }) => {
-      const site = new Site(folder, record, this.around);
+      const site = new Site(folder, record, this.context);
       this.sites.set(record.site_id, site);
       return this.openInTurn(site);
     });
@@ -80,7 +80,7 @@ export class HostedSites {
 
   /** The engines that a new site can choose. */
   offeredDatabases(): Promise<SiteDatabase[]> {
-    return this.around.databases.offered();
+    return this.context.databases.offered();
   }
 
   all(): Iterable<Site> {
@@ -165,7 +165,7 @@ export class HostedSites {
       return await folder.readRecord();
     } catch (error) {
       this.unreadable.add(path.basename(folder.root));
-      this.around.log.error(
+      this.context.log.error(
         { err: error, folder: folder.root },
         'the record of a site could not be read; it is not served',
       );
@@ -181,7 +181,7 @@ export class HostedSites {
       try {
         await site.open();
       } catch (error) {
-        this.around.log.error({ err: error, site_id: siteId }, 'a site could not be opened; it is tried again');
+        this.context.log.error({ err: error, site_id: siteId }, 'a site could not be opened; it is tried again');
         setTimeout(() => void this.openInTurn(site), reopenMs).unref();
       }
     });
@@ -192,7 +192,7 @@ export class HostedSites {
     if (site === undefined) {
       const record = (await folder.readRecord()) ?? (await this.newRecord(siteId, wanted));
       await folder.writeRecord(record);
-      site = new Site(folder, record, this.around);
+      site = new Site(folder, record, this.context);
       this.sites.set(siteId, site);
     }
     await site.open();
@@ -214,7 +214,7 @@ export class HostedSites {
       http_port: await this.ports.allocate(),
       database_port: await this.ports.allocate(),
       uid: process.getuid?.() === 0 ? await this.accounts.allocate() : null,
-      ...(await this.around.databases.choose(database)),
+      ...(await this.context.databases.choose(database)),
       ...(organisation_id !== undefined && { organisation_id }),
     };
   }
@@ -223,7 +223,7 @@ export class HostedSites {
     if (site !== undefined) {
       await site.destroy().catch((error: unknown) => {
         // A closed site cannot be used again: the next attempt to make or destroy it begins with a new object.
-        this.sites.set(siteId, new Site(site.folder, site.record, this.around));
+        this.sites.set(siteId, new Site(site.folder, site.record, this.context));
         throw error;
       });
       this.sites.delete(siteId);

@@ -11,7 +11,8 @@ import { errorCodeOf } from '@drydock/process';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
-/** Sites that fill more disk than their limit, which is 50 MB here. */
+/* Sites fill more disk than their limit, which is 50 MB here. */
+
 let host: TestHost;
 let site: FilledSite;
 let neighbour: FilledSite;
@@ -52,7 +53,7 @@ describe('an application', () => {
     },
   );
 
-  it('whose empty files are more than the site may have is ended: a file system has an end of them', async () => {
+  it('with too many empty files is ended, because a file system holds a limited number of files', async () => {
     await rm(path.join(site.files_dir, 'large'), { force: true });
     const empty = `const fs = require('fs');
       require('http').createServer((request, answer) => {
@@ -72,7 +73,7 @@ describe('an application', () => {
     await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
   });
 
-  it('is started again once they are few enough', async () => {
+  it('is started again once the files are within the limit', async () => {
     const refused = await fetch(site.url);
     expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('disk space')]);
     await writeFile(path.join(site.files_dir, 'large'), '');
@@ -105,7 +106,7 @@ describe('a database', () => {
     await writesAre('none');
   });
 
-  it('that grows on all the same has no sessions any more; the neighbour has its own', async () => {
+  it('that keeps growing gets no sessions any more; its neighbour keeps its own', async () => {
     const goOn = `begin read write; ${fill(20)}; commit`;
     await until(async () => (await refusalOf(goOn)) === '53100', { ...waits, what: 'the end of its sessions' });
     expect(await runSql(neighbour.database_url, 'select 1 as n')).toEqual([{ n: 1 }]);

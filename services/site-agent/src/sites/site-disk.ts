@@ -28,17 +28,17 @@ export interface SiteDiskSettings {
 
 /**
  * Watches the size of a site's live release on disk. An application with too many files is ended, and is not started
- * until the files are within the limit. A database that is too large is switched to `keepReadOnly`. If it exceeds the
- * limit by more than a fifth, it gets no sessions. A new live release starts as `within` the limit.
+ * until the files are within the limit. A database above the limit takes no more data (`keepReadOnly`). A database that
+ * exceeds the limit by more than a fifth gets no sessions. A new live release starts as `within` the limit.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
-  /** The number of the application's starts at the last look; -1 if the application was running. */
+  /** The number of the application's starts at the last count; -1 if the application was running. */
   private starts = -1;
-  /** The endpoint's count of sessions at the last look; -1 if the next look is needed in any case. */
+  /** The endpoint's count of sessions at the last check; -1 if the next check must read the size in any case. */
   private sessions = -1;
 
   constructor(settings: SiteDiskSettings) {
@@ -61,7 +61,7 @@ export class SiteDisk {
     await this.checkDatabase(release);
   }
 
-  /** Only an application changes files of a live release: if none has run since the last look, the size is the same. */
+  /** Only an application changes files of a live release. If none has run since the last count, the size is known. */
   private async checkFiles(release: Release): Promise<void> {
     const { app } = release;
     if (!app.isActive && this.starts === app.starts && !this.areFilesFull) return;
@@ -75,22 +75,22 @@ export class SiteDisk {
   private async checkDatabase({ database }: Release): Promise<void> {
     const { sessionsBegun, isInUse } = this.settings.endpoint;
     if (!isInUse && !database.worksAlone && this.sessions === sessionsBegun) return;
-    const found = await database.look();
+    const found = await database.readUsage();
     if (found === null) return;
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
     this.database = this.stateOf('database', before, bytes);
-    // Another look is needed if open sessions may still write. It is also needed for a closed database, which shrinks
-    // as its temporary files are removed.
+    // The next check must read the size if open sessions may still write. So must it for a closed database, which
+    // shrinks as its temporary files are removed.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
-      // The server can answer again once the site's sessions have ended, so the next look is needed in any case.
+      // The server can answer again once the site's sessions have ended, so the next check must read its size.
       this.sessions = -1;
       return database.endSiteSessions();
     }
     const isFull = this.database !== 'within';
     if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    // Nobody connects to a closed database, but its events begin sessions of their own.
+    // Nobody connects to a closed database, but its scheduled events (MariaDB) begin sessions of their own.
     if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
   }
 
@@ -143,15 +143,15 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** The pause between two counts of a site's files. A site may exceed its limit in between. */
+/** The shortest pause between two counts of a site. The site may exceed its limit in between. */
 const everyMs = 5_000;
 /**
- * A site that takes long to count is counted less often, in proportion, so that a tree of a million folders costs only
- * its own site.
+ * The pause is longer by this multiple of the time that the last count took. So a site with a million folders takes
+ * little of the time in which other sites are counted.
  */
 const restFactor = 10;
-const lookMs = 1_000;
-/** Sites that are counted at a time, shared between organisations. */
+const dueEveryMs = 1_000;
+/** The most sites that are counted at a time. Organisations share these places fairly. */
 const countedAtOnce = 4;
 
 export interface WatchedSite {
@@ -160,7 +160,7 @@ export interface WatchedSite {
   checkDisk(): Promise<void>;
 }
 
-/** Makes each site count its disk space, repeatedly. */
+/** Makes each site count its disk space again and again. */
 export class DiskWatch {
   private readonly sites: () => Iterable<WatchedSite>;
   private readonly onError: (error: unknown) => void;
@@ -176,7 +176,7 @@ export class DiskWatch {
   }
 
   start(): void {
-    this.timer = setInterval(() => this.look(), lookMs);
+    this.timer = setInterval(() => this.startDue(), dueEveryMs);
   }
 
   async stop(): Promise<void> {
@@ -185,7 +185,7 @@ export class DiskWatch {
     await Promise.all(this.running);
   }
 
-  private look(): void {
+  private startDue(): void {
     for (const site of this.sites()) {
       if ((this.dueMs.get(site) ?? 0) > performance.now()) continue;
       this.dueMs.set(site, Number.POSITIVE_INFINITY);

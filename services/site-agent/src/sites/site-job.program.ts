@@ -1,3 +1,8 @@
+/*
+ * This program carries out one job on a site's content, in the site's box and as the site's account. It sees the files
+ * of one release and nothing else of this machine, holds only the keys of the job's archives, and logs in to one
+ * database.
+ */
 import { execFile } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -43,11 +48,7 @@ async function loadTransfer(engine: ProgramDatabase['engine']): Promise<SiteTran
   return loaded.transfer;
 }
 
-/**
- * This program carries out one job on a site's content, in the site's box and as the site's account. It sees the files
- * of one release and nothing else of this machine, holds only the keys of the job's archives, and logs in to one
- * database.
- */
+/** Names the problem for the worker. Null for an error that is about neither the disk nor the database. */
 const nameProblem: NameProblem = (error) => {
   const detail = error instanceof Error ? error.message : String(error);
   if (isDiskFull(error)) return { code: 'no_space', detail };

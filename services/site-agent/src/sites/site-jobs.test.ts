@@ -117,7 +117,7 @@ async function tarOf({ link }: TestArchive): Promise<string> {
 const pack = (name: string, releaseId = 'initial'): Promise<TestArchive> =>
   packSite(host, siteId, { releaseId, folder: path.join(folder, name), fence: nextFence() });
 
-test('a release is packed, staged beside the live one by the site’s account, and served; nobody has a login of the load any more', async () => {
+test('a release is packed, staged by the site’s account and served, and the login of the load is gone', async () => {
   const archive = await pack('plain');
   await stageSite(host, siteId, archive, { releaseId: 'copy', fence: nextFence() });
   const { files_dir, owner } = await host.client.placeOfRelease(siteId, 'copy');
@@ -189,7 +189,7 @@ test("a site's app that swaps a folder for a link during a restore is given noth
   });
 });
 
-test('what a job carries out sees the files of its release and nothing else of the machine', async () => {
+test('a job’s program sees the files of its release and nothing else of the machine', async () => {
   const canary = await makeCanary('seen');
   await symlink(canary, path.join(site.files_dir, 'canary'));
   await symlink('/etc', path.join(site.files_dir, 'etc'));

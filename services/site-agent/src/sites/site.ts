@@ -13,6 +13,7 @@ import {
 import { faultpoint, type GuardedChild, type Isolation, pointDurably } from '@drydock/process';
 import type { Log } from '@drydock/service/telemetry';
 import { AppNetwork } from '../apps/app-network';
+import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
 import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
 import type { SiteFolder, SiteRecord } from '../on-disk/site-folder';
@@ -20,9 +21,8 @@ import { closeToOthers, Release, ReleaseStore } from '../releases/release-store'
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
-import { SiteApp } from './site-app';
+import type { SiteContext } from './site-context';
 import { SiteDisk } from './site-disk';
-import type { SiteSurroundings } from './site-surroundings';
 
 /**
  * The time that running requests get to end before a switch. It is longer than a page's statement may take, and shorter
@@ -54,7 +54,7 @@ export class Site {
   readonly folder: SiteFolder;
   readonly gate: Gate;
   private settings: SiteRecord;
-  private readonly around: SiteSurroundings;
+  private readonly context: SiteContext;
   private readonly releases: ReleaseStore;
   private readonly web: SiteWeb;
   private readonly databases: SiteDatabases;
@@ -67,17 +67,17 @@ export class Site {
   private readonly served = new Set<Release>();
   private readonly disk: SiteDisk;
 
-  constructor(folder: SiteFolder, record: SiteRecord, around: SiteSurroundings) {
+  constructor(folder: SiteFolder, record: SiteRecord, context: SiteContext) {
     this.folder = folder;
     this.gate = new Gate(folder);
     this.settings = record;
-    this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
-    this.databases = around.databases.of(record);
-    this.releases = new ReleaseStore(folder, this.databases, around.removal);
+    this.context = { ...context, log: context.log.child({ site_id: record.site_id }) };
+    this.databases = context.databases.of(record);
+    this.releases = new ReleaseStore(folder, this.databases, context.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
-    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
-    const inTurn = (go: () => void): void => around.places.carried.take(this.organisation, go);
+    this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.context.log });
+    const inTurn = (go: () => void): void => context.places.carried.take(this.organisation, go);
     this.endpoint = this.databases.openEndpoint({
       gate: this.gate,
       siteId: record.site_id,
@@ -87,18 +87,21 @@ export class Site {
       isDiskFull: () => this.disk.isDatabaseClosed,
       served: () => [...this.served].map(({ database }) => database),
       inTurn,
-      sessionBegan: () => around.cpu.sessionBegan(),
+      sessionBegan: () => context.cpu.sessionBegan(),
     });
     const network =
-      around.network.kind === 'machine'
+      context.network.kind === 'machine'
         ? null
-        : new AppNetwork({ databasePort: record.database_port, policy: around.outgoing, inTurn });
-    this.app = new SiteApp({ ...this.around, folder, uid: record.uid, network, isDiskFull, onStart });
+        : new AppNetwork({ databasePort: record.database_port, policy: context.outgoing, inTurn });
+    this.app = new SiteApp({ ...this.context, folder, uid: record.uid, network, isDiskFull, onStart });
     const watch = (child: GuardedChild): void => this.watch(child, 'job');
-    this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
+    this.disk = new SiteDisk({ ...this.context, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /** Serves the release that the link `current` names, or answers 503. A second call continues after a failure. */
+  /**
+   * Opens both addresses, which serve the release that the link `current` names. Visitors of a site without a release
+   * get a 503. After a failure, a second call does what is missing.
+   */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);
@@ -106,7 +109,7 @@ export class Site {
     if (currentId !== null) this.current ??= await this.openRelease(currentId);
     await this.current?.database.serve();
     await this.gate.resume();
-    const { host } = this.around;
+    const { host } = this.context;
     if (!this.web.server.listening) await listenStubbornly(this.web.server, this.record.http_port, host, portLimitMs);
     await listenStubbornly(this.endpoint.server, this.record.database_port, host, portLimitMs);
   }
@@ -129,7 +132,7 @@ export class Site {
   /** Records the organisation for a job. The change takes turns with the site's other changes. */
   async learnOrganisation(organisationId: string): Promise<void> {
     if (organisationId === this.settings.organisation_id) return;
-    await this.around.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
+    await this.context.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
   }
 
   get organisation(): string {
@@ -141,7 +144,7 @@ export class Site {
    * process starts.
    */
   watch(child: GuardedChild, kind: WorkKind): void {
-    this.around.cpu.watch(child, this.organisation, kind);
+    this.context.cpu.watch(child, this.organisation, kind);
   }
 
   /** Counts the disk space of the live release, and keeps the site within its share. */
@@ -152,9 +155,9 @@ export class Site {
   /** Makes the parts that a crash may have left out: role, first release, link `current`. */
   async complete(): Promise<void> {
     await closeToOthers(this.folder.root, this.record.uid);
-    if (this.current !== null) return this.current.database.settleAccount();
+    if (this.current !== null) return this.current.database.ensureAccount();
     await this.releases.remove(this.record, firstReleaseId);
-    await this.releases.create(await this.settleDatabases(), firstReleaseId);
+    await this.releases.create(await this.completeRecord(), firstReleaseId);
     await this.point(firstReleaseId);
     this.current = await this.openRelease(firstReleaseId);
     await this.current.database.serve();
@@ -167,7 +170,7 @@ export class Site {
       site_id,
       mode,
       domain,
-      url: `http://${this.around.host}:${http_port}/`,
+      url: `http://${this.context.host}:${http_port}/`,
       current_release: this.current?.releaseId ?? null,
       frozen: this.gate.isFrozen,
       releases: await this.folder.listReleases(),
@@ -176,11 +179,11 @@ export class Site {
   }
 
   get log(): Log {
-    return this.around.log;
+    return this.context.log;
   }
 
   get isolation(): Isolation {
-    return this.around.isolation;
+    return this.context.isolation;
   }
 
   /** The folder of a release and the access to its database, for a job that reads them. */
@@ -189,7 +192,7 @@ export class Site {
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
   }
 
-  /** The URL of the live database for the site's role, by the site's address, because the caller is in a box. */
+  /** Returns the URL of the live database for the site's role, for a job. It names the site's own address. */
   currentUrl(): string {
     if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
     return this.databases.urlOf(this.record, this.endpointPlace, this.current.database);
@@ -200,13 +203,13 @@ export class Site {
    * uses the live database.
    */
   async prepareRelease(releaseId: string, contents: 'all' | 'files', signal: AbortSignal): Promise<PreparedRelease> {
-    await this.around.removal.waitForRoom(this.record.site_id, signal);
-    const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
+    await this.context.removal.waitForRoom(this.record.site_id, signal);
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.context.inTurn(this.record.site_id, work);
     const kept = contents === 'files' ? (this.current?.releaseId ?? firstReleaseId) : null;
     const release = await inTurn(async () => {
       this.requireNotCurrent(releaseId);
       await this.releases.remove(this.record, releaseId);
-      return this.releases.prepare(await this.settleDatabases(), releaseId, kept);
+      return this.releases.prepare(await this.completeRecord(), releaseId, kept);
     });
     const discard = (): Promise<void> => inTurn(() => release.discard());
     const publish = (): Promise<void> => inTurn(() => release.publish());
@@ -272,7 +275,7 @@ export class Site {
     try {
       await release.retire();
     } catch (error) {
-      this.around.log.warn({ err: error }, 'processes of the old release did not end');
+      this.context.log.warn({ err: error }, 'processes of the old release did not end');
     }
     this.served.delete(release);
     await this.endpoint.closeDoors();
@@ -287,7 +290,7 @@ export class Site {
         sql_answered: true,
         detail: 'the site has no release yet',
       };
-    const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
+    const url = `http://${this.context.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, database: this.current.database });
   }
 
@@ -303,7 +306,7 @@ export class Site {
   async destroy(): Promise<void> {
     await this.close();
     await this.releases.dropAll(this.record);
-    await this.around.removal.moveAside(this.folder.root, this.record);
+    await this.context.removal.moveAside(this.folder.root, this.record);
   }
 
   async close(): Promise<void> {
@@ -323,16 +326,16 @@ export class Site {
   }
 
   /** Fixes and records the place of the site's databases before the first database is made. */
-  private async settleDatabases(): Promise<SiteRecord> {
-    const settled = this.databases.settle(this.settings, this.organisation);
-    if (settled !== this.settings) await this.folder.writeRecord(settled);
-    this.settings = settled;
-    return settled;
+  private async completeRecord(): Promise<SiteRecord> {
+    const completed = this.databases.completeRecord(this.settings, this.organisation);
+    if (completed !== this.settings) await this.folder.writeRecord(completed);
+    this.settings = completed;
+    return completed;
   }
 
-  /** The site's own address, where its connections are counted. */
+  /** The address of the site's database. Its sessions count towards the site's share. */
   private get endpointPlace(): { host: string; port: number } {
-    return { host: this.around.host, port: this.record.database_port };
+    return { host: this.context.host, port: this.record.database_port };
   }
 
   /** In its own network the application finds the same port at its loopback, whatever address this host has. */
@@ -340,7 +343,7 @@ export class Site {
     const place = this.endpointPlace;
     return this.databases.urlOf(
       this.record,
-      this.around.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place,
+      this.context.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place,
       database,
     );
   }
@@ -364,7 +367,7 @@ export class Site {
   }
 
   private openContent(filesDir: string, database: ReleaseDatabase, door: string | null): Content {
-    const { isolation, log, places } = this.around;
+    const { isolation, log, places } = this.context;
     const url = this.databases.pagesUrlOf(this.record, this.endpointPlace, database, door);
     const pages = { url, socketFolder: door === null ? null : path.dirname(door) };
     const organisation = (): string => this.organisation;

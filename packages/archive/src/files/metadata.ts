@@ -1,22 +1,33 @@
+import { type BigIntStats, chmodSync, lstatSync } from 'node:fs';
+import { refuse } from '../format/archive-error';
 import { formatBounds } from '../format/archive-limits';
 import {
   type Attribute,
   attributeHeadBytes,
   attributeValueBytesMax,
+  decodeAttributes,
+  decodeEntry,
+  type Entry,
+  type EntryType,
   encodeAttribute,
+  encodeEntry,
   isKeptAttribute,
+  keptModes,
 } from '../format/entry';
 import type { ByteString } from '../format/path-bytes';
-import { cPath, cString, lastErrorCode, libc } from './libc';
+import { cPath, cString, lastErrorCode, libc, setPathTime } from './libc';
 
-/* Reads and sets extended attributes and access lists (ACLs). Linux stores access lists as attributes. */
+/*
+ * Reads and sets the metadata of files and directories: mode, time, extended attributes and access lists (ACLs).
+ * Linux stores access lists as attributes.
+ */
 
 /** An open file, or a path. A link at the end of the path is not followed. */
 export type Holder = number | string | Buffer;
 
 /**
- * The reasons why an archive or a restored tree has a path without its attributes or its hard link. Only for `noFifo`
- * the restored tree lacks the path itself.
+ * The parts of a path that an archive or a restored tree can lack: attributes, access lists, hard links. `noFifo` is
+ * the only reason for which the restored tree lacks the path itself.
  */
 export const lostParts = {
   accounts: 'its access list names other accounts, which were left out',
@@ -148,4 +159,60 @@ function withoutAccounts(list: Buffer, isWanted: (id: number) => boolean): Buffe
     if (!isNamed || isWanted(list.readUInt32LE(at + 4))) rows.push(list.subarray(at, at + rowBytes));
   }
   return Buffer.concat(rows);
+}
+
+const nanosecondsPerSecond = 1_000_000_000n;
+
+/**
+ * Returns the entry of a path from its metadata. The caller adds content and link. The mode has only the bits that the
+ * type keeps (`keptModes`).
+ */
+export function describeStat(type: EntryType, path: ByteString, stat: BigIntStats): Entry {
+  const nanoseconds = ((stat.mtimeNs % nanosecondsPerSecond) + nanosecondsPerSecond) % nanosecondsPerSecond;
+  return {
+    type,
+    path,
+    mode: Number(stat.mode) & keptModes[type],
+    mtimeSeconds: Number((stat.mtimeNs - nanoseconds) / nanosecondsPerSecond),
+    mtimeNanoseconds: Number(nanoseconds),
+    size: 0,
+    linked: false,
+    sparse: false,
+    sha256: noAttributes,
+    link: '',
+    attributes: noAttributes,
+  };
+}
+
+/**
+ * Tells whether a file has fewer blocks than its size needs. A compressed file also counts as sparse, which does no
+ * harm.
+ */
+export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.blocks * 512n < stat.size;
+
+/**
+ * The path under which {@link describeFolder} encodes a directory. A tree root does not contain its own directory. So a
+ * caller keeps that directory's mode, time and attributes in a stream of the same archive.
+ */
+const itself = '.';
+
+/** Encodes the metadata of a directory. Calls `onLost` for each part that is not kept. */
+export function describeFolder(directory: string, onLost: (part: LostPart) => void): Buffer {
+  const stat = lstatSync(directory, { bigint: true });
+  return encodeEntry({ ...describeStat('directory', itself, stat), attributes: readAttributes(directory, onLost) });
+}
+
+/**
+ * Gives a directory the metadata of {@link describeFolder}. Call this function last, because creating a file in the
+ * directory changes its time. @throws ArchiveError `mismatch` or `hostile_entry`
+ */
+export function restoreFolder(directory: string, described: Buffer, onLost: (part: LostPart) => void): void {
+  const { entry, next } = decodeEntry(described, 0);
+  if (entry.type !== 'directory' || entry.path !== itself || next !== described.length)
+    refuse('mismatch', 'not the description of a folder');
+  const attributes = decodeAttributes(entry.attributes);
+  giveUserAttributes(directory, attributes, onLost);
+  chmodSync(directory, entry.mode);
+  giveAccessLists(directory, attributes, onLost);
+  setPathTime(directory, entry);
 }
