@@ -63,8 +63,7 @@ describeEngines(allEngines, (engine) => {
     const [loaded, whole] = [await holdDump(to), await holdDump(from)];
     const namesOf = (key: string, { content }: typeof loaded): string[] =>
       (content[key] as { name: string }[]).map(({ name }) => name).filter((name) => name !== 'broken');
-    for (const key of ['tables', 'programs', 'accounts'])
-      expect(namesOf(key, loaded)).toEqual(namesOf(key, whole));
+    for (const key of ['tables', 'programs', 'accounts']) expect(namesOf(key, loaded)).toEqual(namesOf(key, whole));
     expect(loaded.manifest.tables.reduce((sum, { rows }) => sum + rows, 0)).toBe(0);
   });
 
