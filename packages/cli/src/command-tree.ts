@@ -4,9 +4,10 @@ import { type OperationId, operations } from './generated/contract';
 import { addFields } from './operation';
 import { clean } from './output';
 
-/** The ids of the operations, in the order of the help. */
+/** The ids of all operations, in the order in which the help lists their commands. */
 export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
 
+/** Returns the plan of an operation's command. A preflight belongs to the command of the operation that it previews. */
 export function planOf(id: OperationId): CommandPlan {
   const plan = plans[id];
   return 'command' in plan ? plan : planOf(plan.dryRunOf);
@@ -65,7 +66,7 @@ export function addOperations(program: Command, run: Run): void {
 
 function addOperation(command: Command, id: OperationId, { asks, follow }: CommandPlan, run: Run): void {
   const operation = operations[id];
-  // The contract's summary explains how a client reads the stream. The help needs a summary of the command.
+  // The contract's summary of a stream tells a client how to read the stream. The help describes the command instead.
   const ofStream =
     id === 'watchEvents'
       ? 'Print each event as it comes, until Ctrl-C'

@@ -4,13 +4,13 @@ export interface CommandPlan {
   /** The command's words. Its arguments and options come from the contract. */
   command: string;
   /**
-   * Columns of the printed table. Without `columns`, the table shows the workflow if the operation starts a workflow,
-   * and otherwise all fields.
+   * The columns of the printed table. Without `columns` the table shows the workflow, if the operation starts a
+   * workflow, or all fields of the answer.
    */
   columns?: readonly string[];
   /**
-   * The source of the name that the user must type before the command destroys or replaces something: the answer of
-   * this operation, or the last argument.
+   * Set if the user must type a name before the command destroys or replaces something. The name is in the answer of
+   * this operation, or it is the command's last argument.
    */
   asks?: OperationId | 'argument';
   /** The group's name alone runs this command: `drydock events` is `drydock events list`. */
@@ -20,7 +20,8 @@ export interface CommandPlan {
 }
 
 /**
- * An operation behind another command's option `--dry-run`. It shows what the command would do, and changes nothing.
+ * An operation that another command calls for its option `--dry-run`. The operation tells what the command would do,
+ * and changes nothing.
  */
 export interface DryRun {
   dryRunOf: OperationId;
@@ -196,7 +197,7 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   replayWebhookDelivery: { command: 'webhooks replay' },
 };
 
-/** Groups of commands, with their descriptions. */
+/** The descriptions of groups of commands, by the words that the commands of the group begin with. */
 export const groups: Readonly<Record<string, string>> = {
   sites: 'Sites, and the restore of one',
   'sites quota': 'How many sites an organisation may have',

@@ -78,7 +78,7 @@ function parseContexts(file: string, text: string): Contexts {
   return contexts;
 }
 
-/** Writes a second file and renames it, so that a killed command leaves either the old or the new contexts. */
+/** Renames a complete new file to the real name. A killed command thus leaves the old contexts or the new ones. */
 function writeContexts(config: Config, contexts: Contexts): void {
   fs.mkdirSync(config.folder, { recursive: true, mode: 0o700 });
   const beside = `${fileOf(config)}.${crypto.randomUUID()}`;
@@ -93,7 +93,8 @@ function writeContexts(config: Config, contexts: Contexts): void {
 export function findTarget(name: string | undefined, config: Config = readConfig()): Target {
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {
-    // A key may be sent only to its own installation. So neither variable is combined with a context.
+    // A key is sent only to its own installation. So the URL of a context is not combined with a key of the
+    // environment.
     if (url === undefined || key === undefined)
       throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
     if (!keyPattern.test(key)) throw new UsageError('DRYDOCK_KEY is no key: one begins with dd_live_ or dd_test_');
@@ -134,7 +135,6 @@ export function listNames(): string[] {
   }
 }
 
-/** Adds the commands `drydock contexts …`. */
 export function addContextCommands(contexts: Command, formatOf: (command: Command) => Format): void {
   const config = readConfig();
   contexts

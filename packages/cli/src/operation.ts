@@ -4,7 +4,7 @@ import { UsageError } from './exit';
 import { isObject } from './output';
 import { readStdin } from './terminal';
 
-/** A value of a call, as generate.mjs reads it from the contract. */
+/** A value of a call: a parameter, or a field of the body. generate.mjs reads it from the contract. */
 export interface Field {
   place: 'path' | 'query' | 'body';
   /** The path to the value within its place, such as `['plan', 'daily_backups']`. */
@@ -40,7 +40,7 @@ export interface Input {
   body?: unknown;
 }
 
-/** Shorter option names for fields, and other names for fields whose own name is taken. */
+/** Option names that differ from the field: shorter names, and names for fields whose own name is an option already. */
 const shortNames: Readonly<Record<string, string>> = {
   assignee_id: 'assignee',
   backup_id: 'backup',
@@ -60,7 +60,9 @@ const shortNames: Readonly<Record<string, string>> = {
 const none = Symbol('null');
 
 const isSecret = ({ steps }: Field): boolean => /secret|password/.test(steps.join());
-/** Tells whether the field is a flag. The contract describes a flag in a query as a choice of two words. */
+/**
+ * Tells whether the option takes no value. In a query the contract describes a flag as the words `true` and `false`.
+ */
 const isFlag = ({ type, values }: Field): boolean => type === 'boolean' || values?.toSorted().join() === 'false,true';
 const flagOf = (field: Field): string => {
   const name = field.steps.map((step) => (shortNames[step] ?? step).replaceAll('_', '-')).join('-');
@@ -120,7 +122,7 @@ function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   return number;
 }
 
-/** Returns the input of the operation. Throws a UsageError that names a missing part. */
+/** Returns the input of the operation. Throws a UsageError that names the missing options. */
 export async function readInput(
   operation: Operation,
   given: readonly string[],
@@ -134,7 +136,7 @@ export async function readInput(
     .filter(({ place }) => place === 'path')
     .forEach(({ steps: [name = ''] }, at) => {
       const value = given[at] ?? '';
-      // With one of these values, the URL would name another path.
+      // With one of these values the URL would be that of another resource.
       if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
       input.path[name] = value;
     });

@@ -12,8 +12,8 @@ import { type Format, formats } from './output';
 const formatOf = (command: Command): Format => command.optsWithGlobals<Options>().output;
 
 /**
- * Builds the whole command. Settings come before subcommands, because a subcommand copies its parent's settings when it
- * is added.
+ * Builds the whole command. The settings come before the subcommands, because commander copies the parent's settings to
+ * a subcommand when the subcommand is added.
  */
 export function buildProgram(): Command {
   const program = new Command('drydock')

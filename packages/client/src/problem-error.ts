@@ -3,17 +3,16 @@ import type { components } from './generated/openapi';
 export type Problem = components['schemas']['Problem'];
 export type ProblemCode = Problem['code'];
 
-/** An answer with status 400 or above. Programs decide by `code`; the message is for people. */
+/** Drydock refused the call or failed: the answer is a problem document. Programs decide by `code`. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
-  /** HTTP status. */
   readonly status: number;
   readonly code: ProblemCode;
-  /** X-Request-Id of the answer, for support. */
+  /** The `X-Request-Id` of the answer. Support finds the request by this id. */
   readonly requestId: string;
-  /** The invalid fields. */
+  /** The invalid fields of the request. Empty if the refusal has another reason. */
   readonly errors: NonNullable<Problem['errors']>;
-  /** The whole body. Some codes have extra members, such as `workflow_id`. */
+  /** The whole problem document. Some codes have extra members, such as `workflow_id`. */
   readonly problem: Problem;
 
   constructor(problem: Problem) {
@@ -34,8 +33,8 @@ export class ConnectionError extends Error {
 export type Workflow = components['schemas']['Workflow'];
 
 /**
- * A workflow did not succeed. `workflow.error` has the reason. The status needs_attention means that the workflow waits
- * for staff.
+ * A workflow did not succeed. `workflow.error` has the reason. With the status `needs_attention` the workflow waits for
+ * Drydock's staff.
  */
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';
@@ -51,7 +50,7 @@ export class WorkflowError extends Error {
   }
 }
 
-/** A workflow did not end within `timeoutMs`. It continues, and can be waited for again. */
+/** A workflow did not end within `timeoutMs`. The workflow continues, and `wait` can be called again. */
 export class WaitTimeoutError extends Error {
   override readonly name = 'WaitTimeoutError';
   readonly workflow: Workflow;

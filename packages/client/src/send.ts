@@ -7,7 +7,7 @@ export interface DrydockOptions {
   apiKey: string;
   /** Default: the `fetch` of the JavaScript runtime. */
   fetch?: typeof globalThis.fetch;
-  /** How often a failed request is repeated at most. Only a safe repetition is made. Default: 3. */
+  /** The most repetitions of a failed request. A request is repeated only if that is safe. Default: 3. */
   retries?: number;
   /** Milliseconds that one attempt may take until its answer begins. Default: 30,000. */
   timeoutMs?: number;
@@ -17,8 +17,8 @@ export interface DrydockOptions {
 export interface CallOptions {
   signal?: AbortSignal;
   /**
-   * A name for the call: calls with the same key are executed only once. Default: a new key for each call that accepts
-   * one.
+   * The `Idempotency-Key`. Drydock carries out calls with the same key only once. By default each call gets a new key,
+   * if its operation accepts a key.
    */
   idempotencyKey?: string;
   /**
@@ -44,7 +44,7 @@ export interface Request {
  */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
-  // The key is sent only to this installation. The path could be the URL of another server.
+  // The path may be the URL of another server, such as a forged `Location`. That server must not get the API key.
   if (new URL(request.path, options.baseUrl).origin !== new URL(options.baseUrl).origin)
     throw new TypeError(`${request.path} is no path of ${options.baseUrl}`);
   for (let attempt = 0; ; attempt += 1) {
@@ -121,7 +121,8 @@ const retryAfterOf = ({ headers }: Response): number | null => {
 
 /**
  * Tells whether a failed request may be repeated. A request that failed with 408 or 429 was not processed and may
- * always be repeated. After another failure, a repetition must have no second effect.
+ * always be repeated. After any other failure the request may have been processed, so a repetition must have no second
+ * effect.
  */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;
@@ -133,7 +134,7 @@ function isSafe({ method, idempotencyKey }: Request, error: ProblemError | Conne
 
 const backoffMs = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random());
 
-/** Rejects with the signal's reason when it is aborted during the pause. */
+/** Waits. Rejects with the reason of the signal when the signal is aborted. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const stop = (): void => {
