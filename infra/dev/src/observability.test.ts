@@ -57,7 +57,7 @@ itWith(
     expect(stdout).toContain('SUCCESS');
     const judged = readFileSync(inRepo('infra/observability/rules.test.yml'), 'utf8');
     expect(alerts.map(({ alert }) => alert).filter((alert) => !judged.includes(`"${alert}"`))).toEqual([]);
-    // The rules are checked against every program, because an alert for a missing program would fire for ever.
+    // The test of the rules has a series of each program, because an alarm would call for a program without one.
     const programs = topology.filter(({ run }) => 'entry' in run).map(({ name }) => name);
     expect(programs.filter((name) => !judged.includes(`'up{process="${name}"}'`))).toEqual([]);
   },

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { openPortBook } from './data-folder';
 
 /**
- * Ports on which other programs appear to listen. The real check is replaced, because other suites use ports of the
- * same range.
+ * The ports on which other programs seem to listen. The mock replaces the real check, because other suites listen on
+ * ports of the same range.
  */
 const mockStrangers = new Set<number>();
 jest.mock('@drydock/process', () => ({
