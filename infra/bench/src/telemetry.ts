@@ -61,7 +61,10 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
       return stack;
     };
     try {
-      const both = [[name, await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })] as const, [off, await start()] as const];
+      const both = [
+        [name, await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })] as const,
+        [off, await start()] as const,
+      ];
       for (const [, stack] of both) {
         await addKeys(stack.demo);
         await loadKeys(stack, warmUpSeconds);
