@@ -1,19 +1,16 @@
 import type { components, operations } from './generated/openapi';
 import { routes } from './generated/routes';
-import { WaitTimeoutError, type Workflow, WorkflowError } from './problem-error';
 import { type CallOptions, type DrydockOptions, pause, type Request, send } from './send';
 
 export type { components } from './generated/openapi';
 export {
+  type CallOptions,
   ConnectionError,
+  type DrydockOptions,
   type Problem,
   type ProblemCode,
   ProblemError,
-  WaitTimeoutError,
-  type Workflow,
-  WorkflowError,
-} from './problem-error';
-export type { CallOptions, DrydockOptions } from './send';
+} from './send';
 export { verifyWebhook, type WebhookMessage, WebhookVerificationError } from './webhook';
 
 type Routes = typeof routes;
@@ -50,6 +47,37 @@ type ItemOf<Result> = Result extends { data: (infer Item)[]; page: unknown } ? I
 type CallableId = { [Id in OperationId]: Routes[Id]['isStream'] extends true ? never : Id }[OperationId];
 type ListId = { [Id in CallableId]: [ItemOf<ResultOf<Id>>] extends [never] ? never : Id }[CallableId];
 type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'] ? Id : never }[CallableId];
+
+export type Workflow = components['schemas']['Workflow'];
+
+/**
+ * A workflow did not succeed. `workflow.error` has the reason. With the status `needs_attention` the workflow waits for
+ * Drydock's staff.
+ */
+export class WorkflowError extends Error {
+  override readonly name = 'WorkflowError';
+  readonly workflow: Workflow;
+
+  constructor(workflow: Workflow) {
+    super(
+      workflow.error === null
+        ? `${workflow.kind} ended as ${workflow.status}`
+        : `${workflow.error.title}. ${workflow.error.detail}`,
+    );
+    this.workflow = workflow;
+  }
+}
+
+/** A workflow did not end within `timeoutMs`. The workflow continues, and `wait` can be called again. */
+export class WaitTimeoutError extends Error {
+  override readonly name = 'WaitTimeoutError';
+  readonly workflow: Workflow;
+
+  constructor(workflow: Workflow) {
+    super(`${workflow.kind} is ${workflow.status} at ${workflow.progress} %; it goes on`);
+    this.workflow = workflow;
+  }
+}
 
 export interface WaitOptions extends CallOptions {
   /** Called for each changed state of the workflow. */

@@ -1,4 +1,4 @@
-import { ConnectionError, type Problem, ProblemError } from './problem-error';
+import type { components } from './generated/openapi';
 
 export interface DrydockOptions {
   /** The origin of the installation, such as https://api.example.com. */
@@ -36,6 +36,36 @@ export interface Request {
   headers?: Readonly<Record<string, string>>;
   idempotencyKey?: string | undefined;
   signal?: AbortSignal | undefined;
+}
+
+export type Problem = components['schemas']['Problem'];
+export type ProblemCode = Problem['code'];
+
+/** Drydock refused the call or failed: the answer is a problem document. Programs decide by `code`. */
+export class ProblemError extends Error {
+  override readonly name = 'ProblemError';
+  readonly status: number;
+  readonly code: ProblemCode;
+  /** The `X-Request-Id` of the answer. Support finds the request by this id. */
+  readonly requestId: string;
+  /** The invalid fields of the request. Empty if the refusal has another reason. */
+  readonly errors: NonNullable<Problem['errors']>;
+  /** The whole problem document. Some codes have extra members, such as `workflow_id`. */
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(`${problem.title}. ${problem.detail} (${problem.code}, request ${problem.request_id})`);
+    this.status = problem.status;
+    this.code = problem.code;
+    this.requestId = problem.request_id;
+    this.errors = problem.errors ?? [];
+    this.problem = problem;
+  }
+}
+
+/** The call got no answer from Drydock: the connection failed, or a proxy answered instead. `cause` has the reason. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError';
 }
 
 /**
