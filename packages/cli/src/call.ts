@@ -1,7 +1,6 @@
 import { type Workflow, WorkflowError } from '@drydock/client';
-import { commandOf, dryRunFor, planOf, watchOf } from './command-tree';
-import type { CommandPlan } from './commands';
-import { openSession, type Session } from './contexts';
+import { type CommandPlan, commandOf, dryRunFor, planOf, watchOf } from './commands';
+import { openSession, type Session } from './config';
 import { exitCodeOf, exitCodeOfStatus, exitCodes, InterruptedError, messageOf, ShownError, UsageError } from './exit';
 import { type OperationId, operations } from './generated/contract';
 import { type Input, readInput } from './operation';

@@ -1,4 +1,5 @@
-import type { OperationId } from './generated/contract';
+import { type OperationId, operations } from './generated/contract';
+import { clean } from './output';
 
 export interface CommandPlan {
   /** The command's words. Its arguments and options come from the contract. */
@@ -231,3 +232,31 @@ export const groups: Readonly<Record<string, string>> = {
   webhooks: 'URLs that events are sent to',
   contexts: 'Installations and the keys for them',
 };
+
+/** The ids of all operations, in the order in which the help lists their commands. */
+export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
+
+/** Returns the plan of an operation's command. A preflight belongs to the command of the operation that it previews. */
+export function planOf(id: OperationId): CommandPlan {
+  const plan = plans[id];
+  return 'command' in plan ? plan : planOf(plan.dryRunOf);
+}
+
+export const commandOf = (id: OperationId): string => planOf(id).command;
+
+/** Returns the operation that shows what operation `id` would do, without doing it. */
+export const dryRunFor = (id: OperationId): OperationId | undefined =>
+  operationIds.find((other) => {
+    const plan = plans[other];
+    return 'dryRunOf' in plan && plan.dryRunOf === id;
+  });
+
+/** Returns the command that follows the workflow at this path. */
+export function watchOf(path: string): string {
+  for (const id of operationIds.filter((id) => operations[id].isStream)) {
+    const pattern = operations[id].path.replace(/\/events$/, '').replace(/\{\w+\}/g, '([^/?]+)');
+    const found = new RegExp(`^${pattern}$`).exec(path);
+    if (found !== null) return clean(`drydock ${commandOf(id)} ${found.slice(1).join(' ')}`);
+  }
+  return clean(`GET ${path}`);
+}

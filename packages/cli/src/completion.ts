@@ -1,5 +1,5 @@
 import type { Command, Option } from 'commander';
-import { listNames } from './contexts';
+import { listNames } from './config';
 
 /**
  * The completion script of each shell. Every script calls `drydock __complete`, so that the offered words are those of

@@ -1,4 +1,4 @@
-import { findTarget, openSession, type Session, type Target } from './contexts';
+import { findTarget, openSession, type Session, type Target } from './config';
 import { exitCodeOf, exitCodes, messageOf, ShownError } from './exit';
 import { operations, version } from './generated/contract';
 import { clean, type Format, isObject, print, tableOf } from './output';

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Event } from '@drydock/client';
-import { openSession } from './contexts';
+import { openSession } from './config';
 import { UsageError } from './exit';
 import { clean } from './output';
 import { tell } from './terminal';

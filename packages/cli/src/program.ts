@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
 import { type Options, runOperation } from './call';
-import { addOperations, parseDuration } from './command-tree';
 import { groups } from './commands';
 import { addCompletion } from './completion';
-import { addContextCommands } from './contexts';
+import { addContextCommands } from './config';
 import { runDoctor } from './doctor';
 import { version } from './generated/contract';
 import { type ListenOptions, runListen } from './listen';
+import { addOperations, parseDuration } from './operation';
 import { type Format, formats } from './output';
 
 const formatOf = (command: Command): Format => command.optsWithGlobals<Options>().output;
