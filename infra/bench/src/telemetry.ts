@@ -81,7 +81,7 @@ async function compareStacks(name: string, endpoint: string): Promise<Map<string
   return results;
 }
 
-/** Lists keys for some seconds. The processor time is the sum of the gateway's and that of keys. */
+/** Lists keys for some seconds. The processor time is that of the gateway and keys together. */
 function loadKeys({ demo, processes }: TestStack, seconds: number): Promise<LoadResult> {
   const { gateway, keys } = processes();
   const headers = { authorization: `Bearer ${demo.live_key}` };

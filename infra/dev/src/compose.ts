@@ -78,7 +78,8 @@ for (const [container, variables] of secretsOf) {
 }
 
 /**
- * The key of a secret in {@link secretFiles}. Secrets from the operator all have the empty template, so it is no key.
+ * Returns the key of a secret in {@link secretFiles}: its template. The secrets from the operator all have the empty
+ * template, so their key is the name of their file.
  */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;

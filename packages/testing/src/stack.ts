@@ -118,9 +118,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   throw new Error(`The stack came up without all of its content:\n${missing}\n${warnings.join('\n')}`);
 }
 
-/**
- * Returns the last warnings and errors of each process. They are read before the data folder and its logs are removed.
- */
+/** Returns the last warnings and errors of each process, before the logs are removed with the data folder. */
 function readWarnings(folder: string): string[] {
   return fs.readdirSync(folder).flatMap((file) => {
     const lines = fs.readFileSync(path.join(folder, file), 'utf8').split('\n');

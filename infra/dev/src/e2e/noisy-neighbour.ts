@@ -263,9 +263,7 @@ async function logIn(work: () => Promise<unknown>): Promise<{ ms: number; proble
 }
 
 const roundPauseMs = 50;
-/**
- * The time limit of a call. It is long, because other suites slow the machine down: only the chaos run compares times.
- */
+/** The time limit of a call. It is long, because other suites may slow the machine down. */
 const callMs = 120_000;
 
 function samplesOf(measured: Measured, name: string): Samples {

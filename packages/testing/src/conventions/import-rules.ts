@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isTest, type SourceFile } from './source-files';
 
 interface ImportRule {
-  /** What is forbidden and why. It is the title of the rule's test. */
+  /** The rule and its reason, as the title of its test. */
   reason: string;
   forbids(file: SourceFile, imported: string): boolean;
 }

@@ -1,7 +1,7 @@
 import { isTest, type SourceFile } from './source-files';
 
 interface TextRule {
-  /** What is forbidden and where it is allowed. It is the title of the rule's test. */
+  /** The rule and the place of the exceptions, as the title of its test. */
   reason: string;
   pattern: RegExp;
   /** Tells whether the file may contain the text. */
