@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { say } from './report';
 import { startBenchStack } from './stack';
 
-const settleSeconds = 180;
+const waitSeconds = 180;
 const measuredSeconds = 60;
 /** The goals: the most memory, and percent of a core, that all processes together may use while no request arrives. */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
@@ -64,8 +64,8 @@ function readFamily(supervisor: number): Map<number, Member> {
 export async function benchIdle(): Promise<void> {
   const stack = await startBenchStack({ environment: { WORKFLOW_SWEEP_MS: '', WORKFLOW_LEASE_SECONDS: '' } });
   try {
-    say(`waiting ${settleSeconds} s for the demo's work to end`);
-    await sleep(settleSeconds * 1_000);
+    say(`waiting ${waitSeconds} s for the demo's work to end`);
+    await sleep(waitSeconds * 1_000);
     const before = readFamily(stack.supervisorPid);
     await sleep(measuredSeconds * 1_000);
     const after = readFamily(stack.supervisorPid);

@@ -169,7 +169,7 @@ export interface PortBook {
    * Returns the port that the process had at the last start. If another program listens on that port, says so and
    * returns a new port.
    */
-  settle(name: string): Promise<number>;
+  choose(name: string): Promise<number>;
   /** Records a port that the user has chosen. @throws if another program listens on the port */
   insist(name: string, port: number): Promise<number>;
   /** Releases the block of ports. */
@@ -188,7 +188,7 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
   const block = await holdBlock(ports['supervisor']);
   keep('supervisor', block.port);
   return {
-    settle: async (name) => {
+    choose: async (name) => {
       const kept = ports[name];
       if (kept !== undefined && (await isPortFree(kept))) return kept;
       const port = await findQuietPort(block.port, new Set(Object.values(ports)));

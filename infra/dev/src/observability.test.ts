@@ -55,10 +55,10 @@ itWith(
       inRepo('infra/observability/rules.test.yml'),
     ]);
     expect(stdout).toContain('SUCCESS');
-    const judged = readFileSync(inRepo('infra/observability/rules.test.yml'), 'utf8');
-    expect(alerts.map(({ alert }) => alert).filter((alert) => !judged.includes(`"${alert}"`))).toEqual([]);
+    const tested = readFileSync(inRepo('infra/observability/rules.test.yml'), 'utf8');
+    expect(alerts.map(({ alert }) => alert).filter((alert) => !tested.includes(`"${alert}"`))).toEqual([]);
     // The test of the rules has a series of each program, because an alarm would call for a program without one.
     const programs = topology.filter(({ run }) => 'entry' in run).map(({ name }) => name);
-    expect(programs.filter((name) => !judged.includes(`'up{process="${name}"}'`))).toEqual([]);
+    expect(programs.filter((name) => !tested.includes(`'up{process="${name}"}'`))).toEqual([]);
   },
 );

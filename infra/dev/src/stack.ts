@@ -72,7 +72,7 @@ export async function openStack(
   const services = [...new Set(wanted.flatMap(({ database }) => database ?? []))];
   const needsQueue = wanted.some(({ name }) => name === 'redis');
   const book = await openPortBook(dataDir, say);
-  const portOf = await settlePorts();
+  const portOf = await choosePorts();
 
   const clusters = new Map<string, ManagedPostgres>();
   const clusterOf = (name: string) => {
@@ -101,11 +101,11 @@ export async function openStack(
    * Finds a port for every process of the topology before the first process starts, because a process gets the
    * addresses of others in its environment.
    */
-  async function settlePorts(): Promise<(name: string) => number> {
+  async function choosePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();
     for (const { name } of topology.filter(isThere)) {
       const isGiven = name === 'gateway' && config.port !== 0 && plans.some((plan) => plan.name === name);
-      ports.set(name, isGiven ? await book.insist(name, config.port) : await book.settle(name));
+      ports.set(name, isGiven ? await book.insist(name, config.port) : await book.choose(name));
     }
     return (name) => {
       const port = ports.get(name);

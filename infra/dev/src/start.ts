@@ -38,7 +38,7 @@ async function main(): Promise<void> {
     process.stdout.write(
       `\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`,
     );
-    process.send?.('ready'); // a test that has forked this process waits for the message
+    process.send?.('ready'); // a test that has spawned this process waits for the message
   } catch (error) {
     if (isStopping()) return; // the error comes from the stop, and stopOnSignal exits
     say(error instanceof Error ? error.message : String(error));

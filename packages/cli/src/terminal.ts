@@ -21,11 +21,11 @@ export function ask(question: string, { hidden = false } = {}): Promise<string> 
       terminal: true,
       historySize: 0,
     });
-    const finish = (settle: () => void): void => {
+    const finish = (conclude: () => void): void => {
       lines.removeAllListeners();
       lines.close();
       if (hidden) process.stderr.write('\n');
-      settle();
+      conclude();
     };
     lines.once('line', (line) => finish(() => resolve(line.trim())));
     lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));

@@ -146,7 +146,7 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
 });
 
 /** Returns everything about the canary that an attack could change. */
-function lookAtCanary(): unknown {
+function readCanary(): unknown {
   const facts = [canary, path.join(canary, 'secret.txt')].map((file) => {
     const { uid, gid, mode, ino } = fs.lstatSync(file);
     return { uid, gid, mode, ino };
@@ -214,12 +214,12 @@ inChaos(
   async () => {
     const site = await makeRacer('staged.example.com');
     const { id } = await attacker.takeBackup(site.id);
-    const before = lookAtCanary();
+    const before = readCanary();
     for (let attempt = 0; attempt < 20; attempt += 1) {
       await startRacing(site, 'staged files');
       const restore = await attacker.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: id });
       if (restore.status < 400) await attacker.follow(restore.location);
-      expect(lookAtCanary()).toEqual(before);
+      expect(readCanary()).toEqual(before);
       await fetch(new URL('stop', site.url));
     }
   },

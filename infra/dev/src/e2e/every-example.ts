@@ -32,7 +32,7 @@ const ownMembers = [
 ];
 
 /** The limit for a call that is refused for now, and for a workflow. Other suites may slow the machine down. */
-const patienceMs = 150_000;
+const limitMs = 150_000;
 const isPassing = (status: number, text: string): boolean =>
   status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
 
@@ -119,7 +119,7 @@ export class Examples {
       (_whole, name: string) => params[name] ?? assert.fail(`${id} needs ${name}`),
     );
     const body = operation.example === undefined ? undefined : { ...operation.example, ...own };
-    const deadline = Date.now() + patienceMs;
+    const deadline = Date.now() + limitMs;
     for (;;) {
       const response = await this.fetch(path, key, { method: operation.method, body });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
@@ -174,7 +174,7 @@ export class Examples {
         const read = (await (await this.fetch(location, 'staff_key')).json()) as { status: string; error: unknown };
         return !['queued', 'running'].includes(read.status) && read;
       },
-      { timeoutMs: patienceMs, everyMs: 200, what: `the end of ${location}, which ${id} began` },
+      { timeoutMs: limitMs, everyMs: 200, what: `the end of ${location}, which ${id} began` },
     );
     assert.deepEqual([workflow.status, workflow.error], ['succeeded', null], `${id} ended so`);
   }
@@ -190,7 +190,7 @@ export class Examples {
         const found = (await this.send(id, params))[items];
         return Array.isArray(found) ? (found[0] as Body | undefined) : undefined;
       },
-      { timeoutMs: patienceMs, everyMs: 500, what: `something in ${id}` },
+      { timeoutMs: limitMs, everyMs: 500, what: `something in ${id}` },
     );
   }
 

@@ -100,9 +100,9 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
     shownOnce.push({ name: 'a database’s password', value: password });
     const database = async () =>
       managedDatabaseSchema.parse((await customer.insist('GET', `/v1/databases/${id}`)).body);
-    const settled = (what: string) =>
+    const untilAvailable = (what: string) =>
       until(async () => (await database()).status === 'available', { timeoutMs: 180_000, what });
-    await settled('the database');
+    await untilAvailable('the database');
     await succeeds('POST', `/v1/databases/${id}/backups`, {});
     await succeeds('POST', `/v1/databases/${id}/upgrade`, { engine_version: '17' });
     answers.push((await customer.call('GET', `/v1/databases/${id}`)).text);
