@@ -171,8 +171,8 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
 }
 
 /**
- * Returns the variables outside the group. @throws if `container` has a variable of the group not or with another
- * value, because the YAML merge would give it the group's value
+ * Returns the variables outside the group. @throws if `container` lacks a variable of the group or has another value
+ * for it, because the YAML merge would give it the value of the group
  */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);

@@ -38,10 +38,10 @@ const graceMs = 5_000;
 const sameMomentMs = 250;
 
 /**
- * Claims the data folder for this supervisor. @throws if another supervisor uses the folder. Then ends the processes
- * that an earlier supervisor left running. A process is ended only if its pid, its start time and its program all match
- * the record, because the system reuses pids. Leftover servers of Postgres and Redis are ended by the next start of the
- * server.
+ * Claims the data folder for this supervisor, and ends the processes that an earlier supervisor left running. A process
+ * is ended only if its pid, its start time and its program all match the record, because the system reuses pids.
+ * Leftover servers of Postgres and Redis are ended by the next start of the server. @throws if another supervisor uses
+ * the folder
  */
 export async function claimDataFolder(dataDir: string, say: (line: string) => void): Promise<void> {
   makePassableFolder(dataDir);
@@ -166,8 +166,8 @@ const blockSize = 100;
 
 export interface PortBook {
   /**
-   * Returns the port that the process had at the last start. If another program listens on that port, says so and
-   * returns a new port.
+   * Returns the port that the process had at the last start. If another program listens on that port, tells the user
+   * and returns a new port.
    */
   choose(name: string): Promise<number>;
   /** Records a port that the user has chosen. @throws if another program listens on the port */

@@ -162,7 +162,7 @@ export function managedPostgres(options: {
   };
 }
 
-/** The queue of this start: the user's Redis, a Redis of its own, or tables in Drydock's Postgres. */
+/** The queue of this start: the user's Redis, a Redis of this stack, or tables in Drydock's Postgres. */
 type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
   note: string;
 };
