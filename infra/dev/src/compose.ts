@@ -52,10 +52,7 @@ const planOf = (name: string): ProcessPlan | undefined => plans.find((plan) => p
 const volumeOf = (mount: string): string => mount.replace(/:ro$/, '');
 const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.map(volumeOf)))];
 
-/**
- * The templates of each container's secrets, by variable. The template is empty if the operator writes the secret into
- * its file.
- */
+/** The templates of each container's secrets, by variable. The template of a secret from the operator is empty. */
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
   ...servicesWithDatabase.map((service): [string, Variables] => [
@@ -65,10 +62,7 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ['create-databases', createDatabasesSecrets(place)],
 ]);
 
-/**
- * The file of each secret, by template. Containers with the same template share a file, which is named after the first
- * of them.
- */
+/** The file of each secret, by template. Containers with the same template share the file of the first of them. */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
   for (const [variable, template] of Object.entries(variables)) {
@@ -77,10 +71,7 @@ for (const [container, variables] of secretsOf) {
   }
 }
 
-/**
- * Returns the key of a secret in {@link secretFiles}: its template. The secrets from the operator all have the empty
- * template, so their key is the name of their file.
- */
+/** Returns the key in {@link secretFiles}. All secrets from the operator have the empty template, which is no key. */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
